@@ -1,5 +1,5 @@
-//! What users of front ends pay providers with: encrypted where it is kept, looked up when a model is
-//! asked. If it cannot be read the model is not asked, because somebody else would pay.
+//! API keys of front-end users: encrypted in the database, decrypted when a model is called. If a key cannot
+//! be read the model is not called, because the wrong account would pay.
 
 mod vault;
 
@@ -16,12 +16,12 @@ use tokio::sync::Mutex;
 
 pub(crate) use vault::Vault;
 
-/// Where it is kept that nothing of old keys is left.
+/// The settings space of the vault's own flag.
 const SPACE: &str = "vault";
 /// True if no key was ever in clear text in the database's files, or all of them were erased.
 const ERASED: &str = "clear_text_erased";
 
-/// Keys among the settings of users.
+/// The API keys in users' settings.
 pub(crate) struct UserKeys {
     pub(crate) settings: Arc<dyn Preferences>,
     pub(crate) vault: Arc<Vault>,
@@ -45,9 +45,9 @@ impl Accounts for UserKeys {
             let Some((provider, sealed)) = own else { return Ok(None) };
             let key = self.vault.open(&sealed, &purpose([space, name, &provider])).await;
             key.map(|key| Some(Secret::new(key))).map_err(|error| {
-                let mend = error.mend();
+                let remedy = error.remedy();
                 user_keys::nobody_pays(&format!(
-                    "your key for {provider} cannot be read: {error}; {mend}"
+                    "your key for {provider} cannot be read: {error}; {remedy}"
                 ))
             })
         })
@@ -60,28 +60,28 @@ impl fmt::Debug for UserKeys {
     }
 }
 
-/// Settings of front ends, in which keys are encrypted. Those who read them see them so; only who
-/// pays with a key decrypts it.
-pub(crate) struct SealedSettings {
+/// Settings of front ends with encrypted API keys. Readers see the encrypted form; a key is decrypted only for
+/// the call that it pays for.
+pub(crate) struct EncryptedSettings {
     settings: Arc<dyn Preferences>,
     vault: Arc<Vault>,
     /// Held until settings are queued to be written, so that older ones never replace newer ones.
     queueing: Mutex<()>,
 }
 
-impl SealedSettings {
+impl EncryptedSettings {
     pub(crate) fn new(settings: Arc<dyn Preferences>, vault: Arc<Vault>) -> Self {
         Self { settings, vault, queueing: Mutex::default() }
     }
 
-    /// Encrypts the keys that are not yet; says whether there were any.
+    /// Encrypts keys in clear text; returns true if there were any. Fails if the vault's key cannot be used.
     async fn seal(&self, space: &str, name: &str, value: &mut Value) -> Result<bool, StorageError> {
         let mut sealed = false;
         for (provider, key) in user_keys::keys_in(value).filter(|(_, key)| !Vault::is_sealed(key)) {
             let kept = self.vault.seal(key, &purpose([space, name, provider])).await;
             *key = kept.map_err(|error| {
-                let mend = error.mend();
-                StorageError::Unavailable(format!("a key cannot be encrypted: {error}; {mend}"))
+                let remedy = error.remedy();
+                StorageError::Unavailable(format!("a key cannot be encrypted: {error}; {remedy}"))
             })?;
             sealed = true;
         }
@@ -105,7 +105,7 @@ impl SealedSettings {
         self.settings.prefer(SPACE, ERASED, true.into()).await
     }
 
-    /// Encrypts a user's keys where they are kept; says whether there are any.
+    /// Encrypts the stored keys of a user; returns true if there are any.
     async fn encrypt_old_keys_of(&self, name: &str) -> Result<bool, StorageError> {
         // Settings that cannot be read are reported to their user.
         let kept = self.settings.preference(user_keys::SPACE, name).await;
@@ -118,7 +118,7 @@ impl SealedSettings {
     }
 }
 
-impl Preferences for SealedSettings {
+impl Preferences for EncryptedSettings {
     /// Readers see keys encrypted, also a key whose encrypted form is not stored yet.
     fn preference(
         &self,

@@ -27,7 +27,7 @@ use quintet_stores::sqlite::Store;
 use quintet_tools::mcp::{self, McpServers, McpSettings};
 use quintet_tools::{Recall, Settings, Toolbox};
 
-use crate::accounts::{SealedSettings, UserKeys, Vault};
+use crate::accounts::{EncryptedSettings, UserKeys, Vault};
 use crate::options::{self, Options};
 use crate::senses::{self, Senses};
 use crate::sessions;
@@ -65,7 +65,7 @@ pub(crate) struct Assembly {
     /// The control plane of runs.
     pub(crate) runs: RunService,
     /// Tools that run without anybody being asked.
-    pub(crate) unasked: Vec<String>,
+    pub(crate) unattended_tools: Vec<String>,
     /// Whether the usual model can search the web, or why not.
     pub(crate) searches: Result<(), String>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Assembly {
 /// What is kept for front ends besides sessions.
 pub(crate) struct FrontEnds {
     pub(crate) installs: Arc<dyn Installs>,
-    pub(crate) preferences: Arc<SealedSettings>,
+    pub(crate) preferences: Arc<EncryptedSettings>,
     pub(crate) artifacts: Arc<dyn Artifacts>,
     pub(crate) uploads: Arc<dyn Uploads>,
 }
@@ -87,7 +87,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let directory: Arc<dyn SessionIndex> = store.clone();
     let pulse: Arc<dyn Pulse> = store.clone();
     let vault = Arc::new(Vault::new(dir.path()));
-    let settings = Arc::new(SealedSettings::new(store.clone(), Arc::clone(&vault)));
+    let settings = Arc::new(EncryptedSettings::new(store.clone(), Arc::clone(&vault)));
     let front_ends = FrontEnds {
         installs: store.clone(),
         preferences: Arc::clone(&settings),
@@ -106,7 +106,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let rules = Arc::new(rules(options, &toolbox));
     let mcp = McpServers::start(mcp_settings(options));
     let messages = sessions::index(dir.path(), senses.embedder_if_on());
-    let (unasked, searches) = (unasked(&rules), searches(&rules, &*models));
+    let (unattended_tools, searches) = (unattended_tools(&rules), searches(&rules, &*models));
     let runtime = Runtime::new(Parts {
         journal: store.clone(),
         leases: store.clone(),
@@ -149,7 +149,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         editors,
         front_ends,
         runs,
-        unasked,
+        unattended_tools,
         searches,
     })
 }
@@ -263,7 +263,7 @@ fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
 }
 
 /// The tools that run without anybody being asked, whatever they are called with.
-fn unasked(rules: &Rules) -> Vec<String> {
+fn unattended_tools(rules: &Rules) -> Vec<String> {
     let tools = rules.tools.iter().filter(|tool| rules.verdict(tool, None) == Verdict::Allow);
     tools.map(|tool| tool.name.clone()).filter(|name| name != WEB_SEARCH).collect()
 }

@@ -23,18 +23,18 @@ use quintet_dialects::transport::uds::connect;
 use quintet_stores::Error as StoreError;
 
 use crate::cli::Flags;
-use crate::options::{self, Options, Place};
+use crate::options::{self, ListenAddress, Options};
 
 /// The daemon's standard error, in the data directory.
-const LOG: &str = "daemon.log";
-/// A log that is longer is put aside before the daemon starts.
-const LOG_LIMIT: u64 = 8 * 1024 * 1024;
-/// The most of the log that is shown if the daemon does not start.
-const SHOWN_LIMIT: u64 = 4096;
+const LOG_FILE: &str = "daemon.log";
+/// Size from which on the log is rotated before the daemon starts.
+const LOG_BYTES_LIMIT: u64 = 8 * 1024 * 1024;
+/// Bytes of the log that are shown if the daemon does not start.
+const LOG_TAIL_BYTES_LIMIT: u64 = 4096;
 /// The exit code of a daemon whose data directory another daemon serves.
-const IN_USE: u8 = 75;
-/// How often it is tried to reach a daemon that another program is starting, and how long in between.
-const TRIES: u32 = 300;
+const EXIT_DATA_DIR_IN_USE: u8 = 75;
+/// Tries to reach a daemon that another program is starting, and the delay between them.
+const CONNECT_TRIES_LIMIT: u32 = 300;
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Copies between standard input and output and the listener of this name until either side ends.
@@ -60,7 +60,7 @@ pub(crate) fn ensure_listening(flags: &Flags, data_dir: &Path, address: SocketAd
 /// The exit code of a command that failed: its own where another daemon serves the data directory.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<StoreError>() {
-        Some(StoreError::InUse(_)) => ExitCode::from(IN_USE),
+        Some(StoreError::InUse(_)) => ExitCode::from(EXIT_DATA_DIR_IN_USE),
         Some(_) | None => ExitCode::FAILURE,
     }
 }
@@ -68,8 +68,10 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
 fn socket(options: &Options, listener: &str) -> Result<PathBuf> {
     let found = options.listeners.iter().find(|known| known.spec.name == listener);
     match found.map(|found| &found.place) {
-        Some(Place::Unix(path)) => Ok(path.clone()),
-        Some(Place::Tcp(address)) => bail!("listen.{listener} = {address} is no Unix socket"),
+        Some(ListenAddress::Unix(path)) => Ok(path.clone()),
+        Some(ListenAddress::Tcp(address)) => {
+            bail!("listen.{listener} = {address} is no Unix socket")
+        }
         None => bail!("listen.{listener} is \"off\": set it to \"auto\""),
     }
 }
@@ -85,17 +87,18 @@ fn reach<T>(
     if let Ok(stream) = connect() {
         return Ok(stream);
     }
-    let mut log = open_log(data_dir).with_context(|| data_dir.join(LOG).display().to_string())?;
+    let mut log =
+        open_log(data_dir).with_context(|| data_dir.join(LOG_FILE).display().to_string())?;
     let start = log.seek(SeekFrom::End(0))?;
     let mut child = spawn(flags, &log)?;
     if is_ready(&mut child)? {
         return connect().with_context(|| address.to_owned());
     }
-    if child.wait()?.code() != Some(IN_USE.into()) {
+    if child.wait()?.code() != Some(EXIT_DATA_DIR_IN_USE.into()) {
         let shown = tail(&log, start).unwrap_or_default();
         bail!("the daemon did not start:\n{}", shown.trim_end());
     }
-    for _ in 0..TRIES {
+    for _ in 0..CONNECT_TRIES_LIMIT {
         if let Ok(stream) = connect() {
             return Ok(stream);
         }
@@ -142,9 +145,9 @@ fn spawn(flags: &Flags, log: &File) -> Result<Child> {
 /// Opens the log for appending; one that has become long is put aside.
 fn open_log(data_dir: &Path) -> io::Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(data_dir)?;
-    let path = data_dir.join(LOG);
-    if fs::metadata(&path).is_ok_and(|file| file.len() > LOG_LIMIT) {
-        fs::rename(&path, data_dir.join(format!("{LOG}.1")))?;
+    let path = data_dir.join(LOG_FILE);
+    if fs::metadata(&path).is_ok_and(|file| file.len() > LOG_BYTES_LIMIT) {
+        fs::rename(&path, data_dir.join(format!("{LOG_FILE}.1")))?;
     }
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
@@ -152,9 +155,9 @@ fn open_log(data_dir: &Path) -> io::Result<File> {
 /// The end of what was logged after a position.
 fn tail(mut log: &File, start: u64) -> io::Result<String> {
     let end = log.seek(SeekFrom::End(0))?;
-    log.seek(SeekFrom::Start(start.max(end.saturating_sub(SHOWN_LIMIT))))?;
+    log.seek(SeekFrom::Start(start.max(end.saturating_sub(LOG_TAIL_BYTES_LIMIT))))?;
     let mut bytes = Vec::new();
-    log.take(SHOWN_LIMIT).read_to_end(&mut bytes)?;
+    log.take(LOG_TAIL_BYTES_LIMIT).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -1,4 +1,4 @@
-//! `quintet chat`: what the command line and the environment say about a conversation.
+//! `quintet chat`: builds the client's settings from the command line and the environment.
 
 use std::io::{IsTerminal, Read, stderr, stdin, stdout};
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use quintet_chat::{Colours, Settings, interactive};
 use crate::cli::Chat;
 use crate::options;
 
-/// The most that is read from standard input; a message may have 10 MB.
-const LONGEST: u64 = 8 * 1024 * 1024;
-/// What shells say of a program that was interrupted.
+/// Bytes that are read from standard input; a message may have 10 MB.
+const INPUT_BYTES_LIMIT: u64 = 8 * 1024 * 1024;
+/// The exit code of an interrupted program.
 const INTERRUPTED: u8 = 130;
 
-pub(crate) fn main(asked: Chat) -> Result<ExitCode> {
-    let settings = settings(&asked)?;
+pub(crate) fn main(arguments: Chat) -> Result<ExitCode> {
+    let settings = settings(&arguments)?;
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match asked.question {
+    match arguments.question {
         Some(text) => {
-            let question = question(text, asked.json, asked.yes)?;
+            let print_request = print_request(text, arguments.json, arguments.yes)?;
             let (mut answer, mut messages) = (stdout(), stderr());
             let output = Output { answer: &mut answer, messages: &mut messages };
-            Ok(code(threads.block_on(print(&settings, &question, output))?))
+            Ok(code(threads.block_on(print(&settings, &print_request, output))?))
         }
         None if !stdin().is_terminal() || !stdout().is_terminal() => {
             bail!("a conversation needs a terminal; `quintet chat -p QUESTION` does not")
@@ -43,7 +43,7 @@ fn code(ending: Ending) -> ExitCode {
     }
 }
 
-fn question(text: String, json: bool, yes: bool) -> Result<PrintRequest> {
+fn print_request(text: String, json: bool, yes: bool) -> Result<PrintRequest> {
     let format = match (json, stdout().is_terminal()) {
         (true, _) => OutputFormat::Json,
         (false, true) => OutputFormat::Plain,
@@ -54,21 +54,21 @@ fn question(text: String, json: bool, yes: bool) -> Result<PrintRequest> {
     let text = [text.trim(), added.trim_end()].into_iter().filter(|part| !part.is_empty());
     let text = text.collect::<Vec<_>>().join("\n\n");
     if text.is_empty() {
-        bail!("there is nothing to ask");
+        bail!("the message is empty: give it after -p, or on standard input");
     }
     Ok(PrintRequest { text, format, approvals })
 }
 
 fn piped() -> Result<String> {
     let mut text = String::new();
-    let read = stdin().lock().take(LONGEST + 1).read_to_string(&mut text);
-    if read.context("standard input is not text")? as u64 > LONGEST {
-        bail!("standard input is longer than {LONGEST} bytes");
+    let read = stdin().lock().take(INPUT_BYTES_LIMIT + 1).read_to_string(&mut text);
+    if read.context("standard input is not text")? as u64 > INPUT_BYTES_LIMIT {
+        bail!("standard input is longer than {INPUT_BYTES_LIMIT} bytes");
     }
     Ok(text)
 }
 
-fn settings(asked: &Chat) -> Result<Settings> {
+fn settings(arguments: &Chat) -> Result<Settings> {
     let environment = options::environment();
     // An empty variable says as little as none.
     let path = |name: &str| {
@@ -76,15 +76,15 @@ fn settings(asked: &Chat) -> Result<Settings> {
         set.map(|(_, value)| PathBuf::from(value))
     };
     let state = path("XDG_STATE_HOME").or_else(|| Some(path("HOME")?.join(".local/state")));
-    let history = state.filter(|_| !asked.no_history).map(|at| at.join("quintet/chat-history"));
+    let history = state.filter(|_| !arguments.no_history).map(|at| at.join("quintet/chat-history"));
     let colours = if path("NO_COLOR").is_some() { Colours::Off } else { Colours::On };
     Ok(Settings {
-        socket: asked.socket.clone(),
+        socket: arguments.socket.clone(),
         runtime: path("XDG_RUNTIME_DIR").unwrap_or_else(|| "/tmp".into()),
         cwd: std::env::current_dir().context("the current directory is gone")?,
         shell: path("SHELL").map(|shell| shell.to_string_lossy().into_owned()),
-        session: asked.session.clone(),
-        model: asked.model.clone(),
+        session: arguments.session.clone(),
+        model: arguments.model.clone(),
         history,
         colours,
     })

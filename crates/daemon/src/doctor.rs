@@ -1,4 +1,4 @@
-//! `quintet doctor`: what is well, what is not, and how to mend it.
+//! `quintet doctor`: checks the machine and the configuration, and says how to fix what is wrong.
 
 mod keyring;
 mod listeners;
@@ -16,75 +16,85 @@ use anyhow::Result;
 use crate::cli::Flags;
 use crate::options;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug)]
 struct Finding {
-    /// What was looked at.
+    /// The part that was checked.
     about: &'static str,
-    health: Health,
-    /// What is the case.
-    what: String,
-    /// What to do about it.
-    mend: Option<String>,
+    severity: Severity,
+    /// The state of the part.
+    message: String,
+    /// What the user can do about it.
+    remedy: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Health {
-    Well,
+enum Severity {
+    Ok,
     /// The part works, but less well or less safely than it could.
-    Poor,
+    Warning,
     /// The daemon, or a part of it, cannot work so.
-    Ill,
+    Error,
 }
 
-impl Health {
+impl Severity {
     fn word(self) -> &'static str {
         match self {
-            Self::Well => "ok",
-            Self::Poor => "poor",
-            Self::Ill => "ILL",
+            Self::Ok => "ok",
+            Self::Warning => "warn",
+            Self::Error => "FAIL",
         }
     }
 }
 
 impl Finding {
-    fn well(about: &'static str, what: impl Into<String>) -> Self {
-        Self { about, health: Health::Well, what: what.into(), mend: None }
+    fn ok(about: &'static str, message: impl Into<String>) -> Self {
+        Self { about, severity: Severity::Ok, message: message.into(), remedy: None }
     }
 
-    fn poor(about: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { about, health: Health::Poor, what: what.into(), mend: Some(mend.into()) }
+    fn warning(about: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            about,
+            severity: Severity::Warning,
+            message: message.into(),
+            remedy: Some(remedy.into()),
+        }
     }
 
-    fn ill(about: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { about, health: Health::Ill, what: what.into(), mend: Some(mend.into()) }
+    fn error(about: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            about,
+            severity: Severity::Error,
+            message: message.into(),
+            remedy: Some(remedy.into()),
+        }
     }
 }
 
-/// Looks at everything and prints a line each; fails if something is ill.
+/// Runs all checks and prints a line for each. The exit code is a failure if a check found an error.
 pub(crate) fn main(flags: &Flags) -> Result<ExitCode> {
     let findings = match options::read(flags) {
         Ok(options) => {
             let environment = options::environment();
-            let mut findings = machine::look(&options, &environment);
-            findings.extend(setup::look(&options, flags));
-            findings.extend(memory::look(&options));
-            findings.extend(mcp::look(&options, &environment));
-            findings.extend(keyring::look(&options));
+            let mut findings = machine::check(&options, &environment);
+            findings.extend(setup::check(&options, flags));
+            findings.extend(memory::check(&options));
+            findings.extend(mcp::check(&options, &environment));
+            findings.extend(keyring::check(&options));
             findings
         }
         Err(error) => {
-            let mend = "mend that line; `quintet config` prints what is in force";
-            vec![Finding::ill("configuration", format!("{error:#}"), mend)]
+            let remedy = "mend that line; `quintet config` prints what is in force";
+            vec![Finding::error("configuration", format!("{error:#}"), remedy)]
         }
     };
     let mut stdout = std::io::stdout().lock();
-    for Finding { about, health, what, mend } in &findings {
-        writeln!(stdout, "{:<5} {about:<14} {what}", health.word())?;
-        if let Some(mend) = mend {
-            writeln!(stdout, "      {:<14} -> {mend}", "")?;
+    for Finding { about, severity, message, remedy } in &findings {
+        writeln!(stdout, "{:<5} {about:<14} {message}", severity.word())?;
+        if let Some(remedy) = remedy {
+            writeln!(stdout, "      {:<14} -> {remedy}", "")?;
         }
     }
-    let ill = findings.iter().any(|finding| finding.health == Health::Ill);
+    let ill = findings.iter().any(|finding| finding.severity == Severity::Error);
     Ok(if ill { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -26,8 +26,8 @@ pub(crate) use source::Source;
 use transcript::Transcript;
 
 /// `quintet import`.
-pub(crate) fn main(asked: &Import) -> Result<()> {
-    let places = places(asked)?;
+pub(crate) fn main(arguments: &Import) -> Result<()> {
+    let places = places(arguments)?;
     let (mut transcripts, mut faults) = (Vec::new(), Vec::new());
     for (source, place) in &places {
         match source::read(*source, place) {
@@ -36,14 +36,14 @@ pub(crate) fn main(asked: &Import) -> Result<()> {
         }
     }
     transcripts.retain(|transcript| !transcript.messages.is_empty());
-    let named = !asked.paths.is_empty();
+    let named = !arguments.paths.is_empty();
     if let Some(fault) = faults.pop().filter(|_| named) {
         return Err(fault);
     }
     if transcripts.is_empty() {
         bail!("there is nothing to import: no transcripts were found");
     }
-    let mut daemon = Daemon::connect(asked)?;
+    let mut daemon = Daemon::connect(arguments)?;
     let mut out = std::io::stdout().lock();
     for transcript in &transcripts {
         let source = transcript.source.name();
@@ -68,9 +68,9 @@ pub(crate) fn main(asked: &Import) -> Result<()> {
 }
 
 /// Where transcripts are looked for: at the paths that are named, or where each agent keeps its own.
-fn places(asked: &Import) -> Result<Vec<(Option<Source>, PathBuf)>> {
-    if !asked.paths.is_empty() {
-        return Ok(asked.paths.iter().map(|path| (asked.from, path.clone())).collect());
+fn places(arguments: &Import) -> Result<Vec<(Option<Source>, PathBuf)>> {
+    if !arguments.paths.is_empty() {
+        return Ok(arguments.paths.iter().map(|path| (arguments.from, path.clone())).collect());
     }
     let environment = options::environment();
     let variable = |name: &str| {
@@ -80,7 +80,7 @@ fn places(asked: &Import) -> Result<Vec<(Option<Source>, PathBuf)>> {
     let home = variable("HOME").context("there is no HOME to look in: name a file")?;
     let data = variable("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
     let sources =
-        Source::ALL.into_iter().filter(|source| asked.from.is_none_or(|it| it == *source));
+        Source::ALL.into_iter().filter(|source| arguments.from.is_none_or(|it| it == *source));
     let places = sources.map(|source| (Some(source), source.place(&home, &data)));
     Ok(places.filter(|(_, place)| place.exists()).collect())
 }
@@ -92,8 +92,8 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn connect(asked: &Import) -> Result<Self> {
-        let stream = BufReader::new(attach::open(&asked.flags, EDITORS)?);
+    fn connect(arguments: &Import) -> Result<Self> {
+        let stream = BufReader::new(attach::open(&arguments.flags, EDITORS)?);
         let mut daemon = Self { stream, requests: 0 };
         daemon.call("initialize", &json!({ "protocolVersion": 1 }))?;
         Ok(daemon)

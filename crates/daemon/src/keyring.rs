@@ -1,12 +1,12 @@
 //! The keyring of the desktop: GNOME Keyring, KWallet, KeePassXC or whatever else is the Secret
 //! Service of this session.
 //!
-//! `quintet keys` may ask the user to unlock it. The daemon never does: it takes what is open, within
-//! a second, and only looks for names that were put there.
+//! `quintet keys` may ask the user to unlock the keyring. The daemon never does: it reads unlocked keys, within
+//! a second, and only those that `quintet keys` stored.
 
-mod found;
+mod error;
+mod lookup;
 mod names;
-mod trouble;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -14,87 +14,87 @@ use std::time::Duration;
 use secret_service::{Collection, EncryptionType, Error, SearchItemsResult, SecretService};
 use tokio::time::timeout;
 
-pub(crate) use found::Found;
+pub(crate) use error::KeyringError;
+pub(crate) use lookup::KeyringKeys;
 pub(crate) use names::Names;
-pub(crate) use trouble::Trouble;
 
-/// Nothing but this machine is asked, so whoever takes longer hangs.
-const SHORT: Duration = Duration::from_secs(1);
-/// A person may have to find the password first.
-const LONG: Duration = Duration::from_secs(120);
+/// Time for a lookup without the user; the service is on this machine.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time for an action during which the user may have to enter a password.
+const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What marks a key as ours; `secret-tool` finds it by the same words.
-const OURS: (&str, &str) = ("application", "quintet");
+/// The attribute of Quintet's keys; `secret-tool` finds them by it.
+const APPLICATION_ATTRIBUTE: (&str, &str) = ("application", "quintet");
 const PROVIDER: &str = "provider";
-/// What marks the key that other keys are encrypted with.
+/// The attribute of the key that other keys are encrypted with.
 const VAULT: &str = "vault";
 
-/// Fetches what there is under these names without asking anybody for anything.
-pub(crate) fn look_up(names: &[String]) -> Found {
+/// Reads the keys of these names without prompting the user.
+pub(crate) fn look_up(names: &[String]) -> KeyringKeys {
     if names.is_empty() {
-        return Found::default();
+        return KeyringKeys::default();
     }
-    let looked = within(SHORT, async {
+    let looked = within(LOOKUP_TIMEOUT, async {
         let keyring = Keyring::open().await?;
-        let mut found = Found::default();
+        let mut found = KeyringKeys::default();
         for name in names {
             found.add(name, keyring.key((PROVIDER, name)).await);
         }
         Ok(found)
     });
-    looked.unwrap_or_else(|trouble| Found::nothing(names, &trouble))
+    looked.unwrap_or_else(|trouble| KeyringKeys::nothing(names, &trouble))
 }
 
-/// Fetches the key that other keys are encrypted with, without asking anybody for anything.
-pub(crate) fn vault_key(name: &str) -> Result<String, Trouble> {
-    within(SHORT, async { Keyring::open().await?.key((VAULT, name)).await })
+/// Reads the key that other keys are encrypted with, without prompting the user. Fails if it cannot be read.
+pub(crate) fn vault_key(name: &str) -> Result<String, KeyringError> {
+    within(LOOKUP_TIMEOUT, async { Keyring::open().await?.key((VAULT, name)).await })
 }
 
-/// Puts such a key there, if that can be done without asking anybody.
-pub(crate) fn set_vault_key(name: &str, key: &str) -> Result<(), Trouble> {
-    within(SHORT, async {
+/// Stores the key that other keys are encrypted with. Fails if that would prompt the user.
+pub(crate) fn set_vault_key(name: &str, key: &str) -> Result<(), KeyringError> {
+    within(LOOKUP_TIMEOUT, async {
         let keyring = Keyring::open().await?;
         let collection = keyring.service.get_default_collection().await?;
         if collection.is_locked().await? {
-            return Err(Trouble::Locked);
+            return Err(KeyringError::Locked);
         }
-        let marks = HashMap::from([OURS, (VAULT, name)]);
+        let marks = HashMap::from([APPLICATION_ATTRIBUTE, (VAULT, name)]);
         let label = "Quintet: what users' keys are encrypted with";
         collection.create_item(label, marks, key.as_bytes(), true, "text/plain").await?;
         Ok(())
     })
 }
 
-/// Whether there is a keyring at all.
-pub(crate) fn reach() -> Result<(), Trouble> {
-    within(LONG, async { Keyring::open().await.map(|_| ()) })
+/// Checks that there is a keyring. Fails if there is none.
+pub(crate) fn reach() -> Result<(), KeyringError> {
+    within(PROMPT_TIMEOUT, async { Keyring::open().await.map(|_| ()) })
 }
 
-/// Puts a key there, in place of what was there under this name.
-pub(crate) fn set(name: &str, key: &str) -> Result<(), Trouble> {
-    within(LONG, async { Keyring::open().await?.set(name, key).await })
+/// Stores a key, replacing the one of this name. Fails if the keyring cannot be written.
+pub(crate) fn set(name: &str, key: &str) -> Result<(), KeyringError> {
+    within(PROMPT_TIMEOUT, async { Keyring::open().await?.set(name, key).await })
 }
 
-/// Removes a key; says whether there was one.
-pub(crate) fn forget(name: &str) -> Result<bool, Trouble> {
-    within(LONG, async { Keyring::open().await?.forget(name).await })
+/// Removes a key; returns true if there was one. Fails if the keyring cannot be written.
+pub(crate) fn forget(name: &str) -> Result<bool, KeyringError> {
+    within(PROMPT_TIMEOUT, async { Keyring::open().await?.forget(name).await })
 }
 
-/// The names of all keys of ours, and whether each is locked.
-pub(crate) fn list(recorded: &[String]) -> Result<BTreeMap<String, bool>, Trouble> {
-    within(LONG, async { Keyring::open().await?.list(recorded).await })
+/// The names of all of Quintet's keys, and whether each is locked. Fails if the keyring cannot be read.
+pub(crate) fn list(recorded: &[String]) -> Result<BTreeMap<String, bool>, KeyringError> {
+    within(PROMPT_TIMEOUT, async { Keyring::open().await?.list(recorded).await })
 }
 
 /// Runs on a runtime of its own, which is left behind if it hangs.
 fn within<T>(
     patience: Duration,
-    work: impl Future<Output = Result<T, Trouble>>,
-) -> Result<T, Trouble> {
+    work: impl Future<Output = Result<T, KeyringError>>,
+) -> Result<T, KeyringError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Trouble::Other(error.to_string()))?;
+    let runtime = runtime.map_err(|error| KeyringError::Other(error.to_string()))?;
     let done = runtime.block_on(async { timeout(patience, work).await });
     runtime.shutdown_background();
-    done.unwrap_or(Err(Trouble::Silent))
+    done.unwrap_or(Err(KeyringError::Silent))
 }
 
 struct Keyring {
@@ -103,41 +103,45 @@ struct Keyring {
 
 impl Keyring {
     /// What goes over the bus is encrypted, so that whoever records it records no keys.
-    async fn open() -> Result<Self, Trouble> {
+    async fn open() -> Result<Self, KeyringError> {
         let service = SecretService::connect(EncryptionType::Dh).await;
-        Ok(Self { service: service.map_err(Trouble::absent)? })
+        Ok(Self { service: service.map_err(KeyringError::absent)? })
     }
 
-    async fn key(&self, mark: (&str, &str)) -> Result<String, Trouble> {
+    async fn key(&self, mark: (&str, &str)) -> Result<String, KeyringError> {
         let items = self.items(mark).await?;
         let Some(item) = items.unlocked.first() else {
-            return Err(if items.locked.is_empty() { Trouble::Missing } else { Trouble::Locked });
+            return Err(if items.locked.is_empty() {
+                KeyringError::Missing
+            } else {
+                KeyringError::Locked
+            });
         };
         let key = String::from_utf8(item.get_secret().await?);
-        let key = key.map_err(|_| Trouble::Other("what is there is not text".into()))?;
+        let key = key.map_err(|_| KeyringError::Other("what is there is not text".into()))?;
         Ok(key.trim_end().to_owned())
     }
 
-    async fn set(&self, name: &str, key: &str) -> Result<(), Trouble> {
+    async fn set(&self, name: &str, key: &str) -> Result<(), KeyringError> {
         let collection = self.collection().await?;
         if collection.is_locked().await? {
             collection.unlock().await?;
         }
         let label = format!("Quintet: key for {name}");
-        let marks = HashMap::from([OURS, (PROVIDER, name)]);
+        let marks = HashMap::from([APPLICATION_ATTRIBUTE, (PROVIDER, name)]);
         collection.create_item(&label, marks, key.as_bytes(), true, "text/plain").await?;
         Ok(())
     }
 
     /// The one that the user made the default; never the one that lasts as long as the session.
-    async fn collection(&self) -> Result<Collection<'_>, Trouble> {
+    async fn collection(&self) -> Result<Collection<'_>, KeyringError> {
         match self.service.get_default_collection().await {
             Err(Error::NoResult) => Ok(self.service.create_collection("Login", "default").await?),
             given => Ok(given?),
         }
     }
 
-    async fn forget(&self, name: &str) -> Result<bool, Trouble> {
+    async fn forget(&self, name: &str) -> Result<bool, KeyringError> {
         let items = self.items((PROVIDER, name)).await?;
         for item in &items.locked {
             item.unlock().await?;
@@ -149,9 +153,11 @@ impl Keyring {
     }
 
     /// A locked key may hide its name, so those that we know are asked for one by one.
-    async fn list(&self, recorded: &[String]) -> Result<BTreeMap<String, bool>, Trouble> {
+    async fn list(&self, recorded: &[String]) -> Result<BTreeMap<String, bool>, KeyringError> {
         let mut names = BTreeMap::new();
-        for item in &self.service.search_items(HashMap::from([OURS])).await?.unlocked {
+        for item in
+            &self.service.search_items(HashMap::from([APPLICATION_ATTRIBUTE])).await?.unlocked
+        {
             if let Some(name) = item.get_attributes().await?.remove(PROVIDER) {
                 names.insert(name, false);
             }
@@ -167,7 +173,7 @@ impl Keyring {
     async fn items(
         &self,
         mark: (&str, &str),
-    ) -> Result<SearchItemsResult<secret_service::Item<'_>>, Trouble> {
-        Ok(self.service.search_items(HashMap::from([OURS, mark])).await?)
+    ) -> Result<SearchItemsResult<secret_service::Item<'_>>, KeyringError> {
+        Ok(self.service.search_items(HashMap::from([APPLICATION_ATTRIBUTE, mark])).await?)
     }
 }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use anyhow::{Context, Result, bail};
 
 use crate::cli::{Flags, Keys};
-use crate::keyring::{self, Names, Trouble};
+use crate::keyring::{self, KeyringError, Names};
 use crate::options::{self, Options, SEARCH};
 
 pub(crate) fn main(verb: Keys) -> Result<()> {
@@ -29,16 +29,18 @@ fn set(flags: &Flags, name: &str, names: &Names) -> Result<()> {
     let options = options::read_closed(flags)?;
     check(name, &options)?;
     // Nobody should look for a key only to hear that there is no place for it.
-    keyring::reach().map_err(told)?;
+    keyring::reach().map_err(keyring_error)?;
     let key = typed::read(&format!("key for {name}: "))?;
-    keyring::set(name, &key).map_err(told)?;
+    keyring::set(name, &key).map_err(keyring_error)?;
     names.add(name)?;
-    say(&format!(
+    print_line(&format!(
         "the key for {name} is in the keyring; a daemon that runs finds it when it is started again"
     ))?;
     let search = options.search.source.as_ref().filter(|_| name == SEARCH);
     match options.keys.sources.get(name).or(search) {
-        Some(source) => say(&format!("{name} has another key from {source}, which is used first")),
+        Some(source) => {
+            print_line(&format!("{name} has another key from {source}, which is used first"))
+        }
         None => Ok(()),
     }
 }
@@ -60,18 +62,18 @@ fn check(name: &str, options: &Options) -> Result<()> {
 /// Names only. What is special about one stands behind it.
 fn list(names: &Names) -> Result<()> {
     let recorded = names.read()?;
-    let kept = keyring::list(&recorded).map_err(told)?;
+    let kept = keyring::list(&recorded).map_err(keyring_error)?;
     for (name, locked) in &kept {
         match (locked, recorded.contains(name)) {
-            (true, _) => say(&format!("{name}  (locked)"))?,
-            (false, true) => say(name)?,
+            (true, _) => print_line(&format!("{name}  (locked)"))?,
+            (false, true) => print_line(name)?,
             (false, false) => {
-                say(&format!("{name}  (not looked for: quintet keys set {name})"))?;
+                print_line(&format!("{name}  (not looked for: quintet keys set {name})"))?;
             }
         }
     }
     for name in recorded.iter().filter(|name| !kept.contains_key(*name)) {
-        say(&format!("{name}  (gone from the keyring: quintet keys set {name})"))?;
+        print_line(&format!("{name}  (gone from the keyring: quintet keys set {name})"))?;
     }
     Ok(())
 }
@@ -80,23 +82,23 @@ fn list(names: &Names) -> Result<()> {
 fn forget(name: &str, names: &Names) -> Result<()> {
     let recorded = names.remove(name)?;
     match keyring::forget(name) {
-        Ok(true) => say(&format!("the key for {name} is gone from the keyring")),
-        Ok(false) if recorded => say(&format!("the keyring had no key for {name} any more")),
+        Ok(true) => print_line(&format!("the key for {name} is gone from the keyring")),
+        Ok(false) if recorded => print_line(&format!("the keyring had no key for {name} any more")),
         Ok(false) => {
             bail!("there is no key for {name:?}; `quintet keys list` names those there are")
         }
         Err(trouble) if recorded => {
             let left = format!("{name} is not looked for any more, but its key was not removed");
-            Err(told(trouble)).context(left)
+            Err(keyring_error(trouble)).context(left)
         }
-        Err(trouble) => Err(told(trouble)),
+        Err(trouble) => Err(keyring_error(trouble)),
     }
 }
 
-fn told(trouble: Trouble) -> anyhow::Error {
-    anyhow::anyhow!("{trouble}; {}", trouble.mend())
+fn keyring_error(trouble: KeyringError) -> anyhow::Error {
+    anyhow::anyhow!("{trouble}; {}", trouble.remedy())
 }
 
-fn say(line: &str) -> Result<()> {
+fn print_line(line: &str) -> Result<()> {
     Ok(writeln!(std::io::stdout(), "{line}")?)
 }

@@ -29,21 +29,22 @@ const USER: &str = "listen";
 const QUESTION_SECONDS: u32 = 8;
 
 /// Listens until the audio ends.
-pub(crate) fn main(asked: &Listen) -> Result<()> {
-    let options = options::read(&asked.flags)?;
-    let address = Address { url: url(&options, asked)?, token: options.auth.token.clone() };
-    let source = Source::open(&asked.file).with_context(|| format!("{}", asked.file.display()))?;
+pub(crate) fn main(arguments: &Listen) -> Result<()> {
+    let options = options::read(&arguments.flags)?;
+    let address = Address { url: url(&options, arguments)?, token: options.auth.token.clone() };
+    let source =
+        Source::open(&arguments.file).with_context(|| format!("{}", arguments.file.display()))?;
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     threads.block_on(async {
         let conversation = Conversation::start(address, source, &options.senses.settings).await?;
         let spoken = Box::pin(conversation.run()).await?;
-        wav::write(&asked.out, &spoken).with_context(|| format!("{}", asked.out.display()))
+        wav::write(&arguments.out, &spoken).with_context(|| format!("{}", arguments.out.display()))
     })
 }
 
 /// Where the daemon of this configuration serves the computer-use protocol.
-fn url(options: &Options, asked: &Listen) -> Result<String> {
-    if let Some(url) = &asked.url {
+fn url(options: &Options, arguments: &Listen) -> Result<String> {
+    if let Some(url) = &arguments.url {
         return Ok(url.trim_end_matches('/').to_owned());
     }
     match options.address(COMPUTER_USE) {

@@ -1,4 +1,12 @@
-//! The `quintet` program: reads its options, builds the parts, joins them, runs and shuts down.
+//! The `quintet` program: the daemon (`quintet serve`) and its command-line tools.
+//!
+//! [`options`] reads flags, environment, keyring and configuration file into `Options`; [`assemble`] builds the
+//! store, the models, the tools and the runtime from them; [`serve`] binds the listeners of all protocols, serves
+//! until a signal and shuts down in order. Every other module is a subcommand of [`cli`].
+//!
+//! ```text
+//! flags + environment + file + keyring → Options → Assembly → Daemon: listeners, projections → shutdown
+//! ```
 
 mod accounts;
 mod assemble;
@@ -53,29 +61,29 @@ fn main() -> ExitCode {
         }
         Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
         Verb::Chat(asked) => chat::main(asked),
-        Verb::Console(flags) => console::main(&flags).map(well),
+        Verb::Console(flags) => console::main(&flags).map(success),
         Verb::Draw { source } => return diagram::main(source),
-        Verb::Serve { flags, dev, detached } => serve::main(&flags, dev, detached).map(well),
-        Verb::Acp(flags) => attach::main(&flags, EDITORS).map(well),
-        Verb::Import(asked) => import::main(&asked).map(well),
-        Verb::Config(flags) => options::print(&flags).map(well),
-        Verb::Export { flags, to } => export::main(&flags, &to).map(well),
-        Verb::Try { flags, trial } => trial::main(&flags, &trial).map(well),
-        Verb::Models { verb, flags, all } => models::main(verb, &flags, all).map(well),
-        Verb::Installs { verb, flags } => installs::main(verb, &flags).map(well),
-        Verb::Sessions { verb } => sessions::main(verb).map(well),
-        Verb::Keys { verb } => keys::main(verb).map(well),
-        Verb::Ocr { flags, file, json } => senses::ocr(&flags, &file, json).map(well),
-        Verb::Transcribe { flags, file } => voice::transcribe(&flags, &file).map(well),
-        Verb::Listen(asked) => listen::main(&asked).map(well),
-        Verb::Say { flags, text, out } => voice::say(&flags, &text, &out).map(well),
-        Verb::Embed { flags, texts } => senses::embed(&flags, texts).map(well),
-        Verb::Describe { flags, file, json } => vision::describe(&flags, &file, json).map(well),
+        Verb::Serve { flags, dev, detached } => serve::main(&flags, dev, detached).map(success),
+        Verb::Acp(flags) => attach::main(&flags, EDITORS).map(success),
+        Verb::Import(asked) => import::main(&asked).map(success),
+        Verb::Config(flags) => options::print(&flags).map(success),
+        Verb::Export { flags, to } => export::main(&flags, &to).map(success),
+        Verb::Try { flags, trial } => trial::main(&flags, &trial).map(success),
+        Verb::Models { verb, flags, all } => models::main(verb, &flags, all).map(success),
+        Verb::Installs { verb, flags } => installs::main(verb, &flags).map(success),
+        Verb::Sessions { verb } => sessions::main(verb).map(success),
+        Verb::Keys { verb } => keys::main(verb).map(success),
+        Verb::Ocr { flags, file, json } => senses::ocr(&flags, &file, json).map(success),
+        Verb::Transcribe { flags, file } => voice::transcribe(&flags, &file).map(success),
+        Verb::Listen(asked) => listen::main(&asked).map(success),
+        Verb::Say { flags, text, out } => voice::say(&flags, &text, &out).map(success),
+        Verb::Embed { flags, texts } => senses::embed(&flags, texts).map(success),
+        Verb::Describe { flags, file, json } => vision::describe(&flags, &file, json).map(success),
         Verb::Runs { verb } => runs::main(verb),
-        Verb::Mcp { verb: Some(verb), .. } => mcp::main(verb).map(well),
-        Verb::Mcp { verb: None, flags } => attach::main(&flags, mcp::LISTENER).map(well),
-        Verb::Worker(asked) => worker::main(*asked).map(well),
-        Verb::Tools { flags, schema } => tools::list(&flags, schema).map(well),
+        Verb::Mcp { verb: Some(verb), .. } => mcp::main(verb).map(success),
+        Verb::Mcp { verb: None, flags } => attach::main(&flags, mcp::LISTENER).map(success),
+        Verb::Worker(asked) => worker::main(*asked).map(success),
+        Verb::Tools { flags, schema } => tools::list(&flags, schema).map(success),
     };
     match done {
         Ok(code) => code,
@@ -93,6 +101,6 @@ fn is_closed_output(error: &anyhow::Error) -> bool {
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-fn well((): ()) -> ExitCode {
+fn success((): ()) -> ExitCode {
     ExitCode::SUCCESS
 }

@@ -8,7 +8,7 @@ pub(crate) fn raise_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the number of open files stays limited");
+        tracing::warn!(%error, "the limit of open files cannot be raised");
     }
 }
 

@@ -6,7 +6,7 @@
 mod keys;
 mod layers;
 mod listeners;
-mod understood;
+mod parsed;
 
 #[cfg(test)]
 mod tests;
@@ -19,37 +19,35 @@ use crate::cli::Flags;
 use crate::keyring::{self, Names};
 use layers::Layers;
 
-pub(crate) use listeners::{Listener, Place};
-pub(crate) use understood::{
-    Auth, EmbeddingSource, Memory, Options, Provider, SEARCH, VoiceSource,
-};
+pub(crate) use listeners::{ListenAddress, Listener};
+pub(crate) use parsed::{Auth, EmbeddingSource, Memory, Options, Provider, SEARCH, VoiceSource};
 
 /// Reads everything that says something.
 pub(crate) fn read(flags: &Flags) -> Result<Options> {
-    Options::understand(&gather(flags)?)
+    Options::parse(&load(flags)?)
 }
 
 /// Reads everything but the keyring.
 pub(crate) fn read_closed(flags: &Flags) -> Result<Options> {
-    Options::understand(&layers::gather(flags, &environment())?)
+    Options::parse(&layers::load(flags, &environment())?)
 }
 
-fn gather(flags: &Flags) -> Result<Layers> {
-    let mut layers = layers::gather(flags, &environment())?;
+fn load(flags: &Flags) -> Result<Layers> {
+    let mut layers = layers::load(flags, &environment())?;
     // A home that cannot be read has no names for us, which is no reason not to start.
     let names = Names::of(|name| layers.environment.get(name)).read().unwrap_or_default();
-    layers.keyring = keyring::look_up(&understood::wanted_keys(&layers, &names));
+    layers.keyring = keyring::look_up(&parsed::wanted_keys(&layers, &names));
     Ok(layers)
 }
 
 /// `quintet config`.
 pub(crate) fn print(flags: &Flags) -> Result<()> {
-    let layers = gather(flags)?;
-    let options = Options::understand(&layers)?;
+    let layers = load(flags)?;
+    let options = Options::parse(&layers)?;
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(layers.show(&options.key_sources()).as_bytes())?;
-    for (what, mend) in options.complaints() {
-        writeln!(stdout, "# {what}; {mend}")?;
+    for (what, remedy) in options.warnings() {
+        writeln!(stdout, "# {what}; {remedy}")?;
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::assemble::{Assembly, assemble, secrets};
 use crate::audit::Audit;
 use crate::cli::Flags;
-use crate::options::{self, Auth, Listener, Options, Place};
+use crate::options::{self, Auth, ListenAddress, Listener, Options};
 use crate::sessions::{self, Indexer};
 use crate::{open_files, telemetry};
 
@@ -68,10 +68,10 @@ async fn run(options: &Options, detached: bool) -> Result<()> {
     for advice in &options.advice {
         tracing::warn!("{advice}");
     }
-    for (what, mend) in options.complaints() {
-        tracing::warn!("{what}; {mend}");
+    for (what, remedy) in options.warnings() {
+        tracing::warn!("{what}; {remedy}");
     }
-    warn_of_gaps(options.sandbox.mode);
+    warn_sandbox_gaps(options.sandbox.mode);
     let assembly = assemble(options)?;
     let writer_ended = assembly.store.writer_ended();
     assembly.senses.log_missing();
@@ -83,7 +83,7 @@ async fn run(options: &Options, detached: bool) -> Result<()> {
     if woken > 0 {
         tracing::info!(sessions = woken, "going on with what was left open");
     }
-    match announce(&bound) {
+    match print_ready_line(&bound) {
         // The program that started the daemon may be gone by now.
         Err(error) if detached => tracing::warn!("nobody reads the ready line: {error:#}"),
         announced => announced?,
@@ -101,7 +101,7 @@ async fn run(options: &Options, detached: bool) -> Result<()> {
         tracing::error!("{failure:#}");
     }
     tracing::info!("shutting down");
-    if let Some(code) = hurried(daemon.stop(), signals.next(), SHUTDOWN_TIMEOUT).await {
+    if let Some(code) = wait_for_shutdown(daemon.stop(), signals.next(), SHUTDOWN_TIMEOUT).await {
         // Returning would wait for threads that hang. Everything that was acknowledged is durable, and
         // the next start goes on with the rest.
         process::exit(code);
@@ -127,7 +127,7 @@ async fn encrypt_old_keys(assembly: &Assembly) {
 /// Waits for the end of a shutdown. Gives the exit code if somebody sends another signal or it takes
 /// too long; the process is to end then. What the shutdown still owns is not dropped, because that may
 /// wait for a disk that hangs.
-async fn hurried(
+async fn wait_for_shutdown(
     shutdown: impl Future<Output = ()>,
     signal: impl Future<Output = Signal>,
     limit: Duration,
@@ -146,7 +146,7 @@ async fn hurried(
 }
 
 /// Says what the kernel cannot keep commands from.
-fn warn_of_gaps(mode: Mode) {
+fn warn_sandbox_gaps(mode: Mode) {
     if mode == Mode::Off {
         return tracing::warn!("sandbox.mode is off: commands can do all that you can");
     }
@@ -186,7 +186,7 @@ async fn bind_all(listeners: &[Listener]) -> Result<Vec<Bound>> {
 async fn bind(listener: &Listener) -> Result<BoundSocket> {
     let name = listener.spec.name;
     match &listener.place {
-        Place::Tcp(address) => {
+        ListenAddress::Tcp(address) => {
             let bound = TcpListener::bind(address).await.map(BoundSocket::Tcp);
             let taken = bound.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse);
             let bound = bound.with_context(|| format!("listen.{name} = {address}"));
@@ -196,7 +196,7 @@ async fn bind(listener: &Listener) -> Result<BoundSocket> {
                 bound
             }
         }
-        Place::Unix(path) => {
+        ListenAddress::Unix(path) => {
             let bound = Socket::bind(path).map(BoundSocket::Unix);
             bound.with_context(|| format!("listen.{name} = {}", path.display()))
         }
@@ -204,7 +204,7 @@ async fn bind(listener: &Listener) -> Result<BoundSocket> {
 }
 
 /// Prints the one line on standard output, once every listener is bound.
-fn announce(bound: &[Bound]) -> Result<()> {
+fn print_ready_line(bound: &[Bound]) -> Result<()> {
     let mut listeners = serde_json::Map::new();
     for Bound { spec, socket } in bound {
         let scheme = if spec.transport == Transport::WebSocket { "ws" } else { "http" };
@@ -275,13 +275,13 @@ impl Daemon {
         if drained.is_err() {
             tracing::warn!("some connections did not end and are dropped");
         }
-        drop_aside(self).await;
+        drop_on_blocking_thread(self).await;
     }
 }
 
 /// Drops something where it may block: the last owner of the store waits for the disk, and signals and
 /// the time limit must be noticed meanwhile.
-async fn drop_aside(value: impl Send + 'static) {
+async fn drop_on_blocking_thread(value: impl Send + 'static) {
     // Only a panic of a destructor is an error here, and it was logged.
     let _ = tokio::task::spawn_blocking(move || drop(value)).await;
 }
@@ -347,7 +347,7 @@ fn services(
         tool_servers: Arc::new(assembly.mcp.clone()),
         change_feed: assembly.changes.clone(),
         editors: assembly.editors.clone(),
-        unattended_tools: assembly.unasked.clone(),
+        unattended_tools: assembly.unattended_tools.clone(),
         web_search: assembly.searches.clone(),
         closing: closing.clone(),
         parked: parked.clone(),
@@ -425,9 +425,15 @@ mod tests {
     async fn a_disk_that_hangs_keeps_neither_the_limit_nor_a_signal_from_ending_it() {
         let (soon, late) = (Duration::from_millis(1), Duration::from_secs(3600));
         let (_answers, disk) = channel();
-        assert_eq!(hurried(drop_aside(Hangs(disk)), pending(), soon).await, Some(1));
+        assert_eq!(
+            wait_for_shutdown(drop_on_blocking_thread(Hangs(disk)), pending(), soon).await,
+            Some(1)
+        );
         let (_answers, disk) = channel();
-        assert_eq!(hurried(drop_aside(Hangs(disk)), ready(Signal::INT), late).await, Some(130));
+        assert_eq!(
+            wait_for_shutdown(drop_on_blocking_thread(Hangs(disk)), ready(Signal::INT), late).await,
+            Some(130)
+        );
         // One that was not begun, or is in the middle of something else, owns the disk as well.
         let (_answers, disk) = channel();
         let disk = Hangs(disk);
@@ -435,7 +441,7 @@ mod tests {
             pending::<()>().await;
             drop(disk);
         };
-        assert_eq!(hurried(closing, ready(Signal::INT), late).await, Some(130));
+        assert_eq!(wait_for_shutdown(closing, ready(Signal::INT), late).await, Some(130));
     }
 
     #[test]
@@ -448,9 +454,9 @@ mod tests {
     #[tokio::test]
     async fn a_shutdown_that_hangs_has_an_end() {
         let (soon, late) = (Duration::from_millis(1), Duration::from_secs(3600));
-        assert_eq!(hurried(ready(()), pending(), late).await, None);
-        assert_eq!(hurried(pending(), pending(), soon).await, Some(1));
-        assert_eq!(hurried(pending(), ready(Signal::INT), late).await, Some(130));
-        assert_eq!(hurried(pending(), ready(Signal::TERM), late).await, Some(143));
+        assert_eq!(wait_for_shutdown(ready(()), pending(), late).await, None);
+        assert_eq!(wait_for_shutdown(pending(), pending(), soon).await, Some(1));
+        assert_eq!(wait_for_shutdown(pending(), ready(Signal::INT), late).await, Some(130));
+        assert_eq!(wait_for_shutdown(pending(), ready(Signal::TERM), late).await, Some(143));
     }
 }

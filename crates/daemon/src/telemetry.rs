@@ -6,7 +6,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::LogFormat;
 
-/// What is logged if nobody says. The library for MCP warns of every request that it refuses.
+/// The default filter. The MCP library warns of every request that it refuses.
 const DEFAULT_FILTER: &str = "info,rmcp=error";
 
 /// Sets logging up; `filter` is the value of `QUINTET_LOG`, where set.
@@ -15,7 +15,7 @@ pub(crate) fn start(format: LogFormat, filter: Option<&str>) {
     let filter = filter.unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));
     let colours = io::stderr().is_terminal();
     let logs =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Forgiving(io::stderr()));
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LossyStderr(io::stderr()));
     let logs = logs.with_ansi(colours);
     match format {
         LogFormat::Text => logs.with_target(false).init(),
@@ -23,11 +23,11 @@ pub(crate) fn start(format: LogFormat, filter: Option<&str>) {
     }
 }
 
-/// Standard error may be a file on a full disk. A line that cannot be written is lost; nobody who
-/// has something to say may come to harm by it, least of all who writes the journal.
-struct Forgiving(io::Stderr);
+/// Standard error that drops lines it cannot write, for example on a full disk, so that logging never stops
+/// the daemon.
+struct LossyStderr(io::Stderr);
 
-impl Write for Forgiving {
+impl Write for LossyStderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let _ = self.0.write_all(line);
         Ok(line.len())

@@ -18,7 +18,7 @@ use crate::cli::{Flags, Trial};
 use crate::options;
 use crate::senses;
 
-/// Looks at the call or runs it, and prints what came of it.
+/// Assesses the call or runs it, and prints the result.
 pub(crate) fn main(flags: &Flags, trial: &Trial) -> Result<()> {
     let options = options::read(flags)?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -32,7 +32,7 @@ pub(crate) fn main(flags: &Flags, trial: &Trial) -> Result<()> {
             return print(&assessment(&tool.assess(&call).await));
         }
         for _ in 0..trial.times.max(1) {
-            let (began, voice) = (SystemStamps.now(), Arc::new(Voice));
+            let (began, voice) = (SystemStamps.now(), Arc::new(StderrProgress));
             let desk = Desk { progress: voice.clone(), cancel: voice };
             let output = tool.run(call.clone(), desk).await;
             print(&outcome(&output, SystemStamps.now().since(began)))?;
@@ -90,16 +90,16 @@ fn print(value: &Value) -> Result<()> {
     Ok(writeln!(stdout, "{value}")?)
 }
 
-/// What a tool says goes to standard error; only the signal that ends this process stops it.
-struct Voice;
+/// Prints a tool's progress on standard error; the call is never cancelled.
+struct StderrProgress;
 
-impl Progress for Voice {
+impl Progress for StderrProgress {
     fn say(&self, text: &str) {
         let _nobody_listens = std::io::stderr().write_all(text.as_bytes());
     }
 }
 
-impl Cancel for Voice {
+impl Cancel for StderrProgress {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }

@@ -19,7 +19,7 @@ use crate::cli::Flags;
 use crate::options::{self, Options, VoiceSource};
 
 /// Samples of a file that are handed over at once.
-const PIECE: usize = 16_000;
+const PIECE_SAMPLES: usize = 16_000;
 
 /// Transcription and speech, as the options set them up. Nothing is loaded before it is used.
 #[derive(Clone)]
@@ -73,7 +73,7 @@ pub(crate) fn transcribe(flags: &Flags, file: &Path) -> Result<()> {
 }
 
 async fn push(stream: &dyn TranscriptionStream, audio: &Audio) -> Result<()> {
-    for piece in audio.samples.chunks(PIECE) {
+    for piece in audio.samples.chunks(PIECE_SAMPLES) {
         stream.push(Audio { samples: piece.to_vec(), rate: audio.rate }).await?;
     }
     stream.finish().await;

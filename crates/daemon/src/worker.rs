@@ -25,8 +25,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::assemble::toolbox;
 use crate::cli::Worker;
-use crate::runs::api::{Api, ApiError};
 use crate::options::Options;
+use crate::runs::api::{Api, ApiError};
 use crate::{attach, options, runs, senses, telemetry};
 
 use assignment::Assignment;
@@ -42,44 +42,44 @@ const OWN_DAEMON: &str = "own";
 const APPLIED_LIMIT: usize = 4096;
 
 /// `quintet worker`.
-pub(crate) fn main(asked: Worker) -> Result<()> {
+pub(crate) fn main(arguments: Worker) -> Result<()> {
     let filter = options::environment().into_iter().find(|(name, _)| name == "QUINTET_LOG");
-    let flags = &asked.plane.flags;
+    let flags = &arguments.plane.flags;
     telemetry::start(flags.log_format, filter.as_ref().map(|(_, value)| value.as_str()));
     let mut options = options::read_closed(flags)?;
     // What is remembered beyond sessions belongs to a daemon's own workspaces.
     options.memory = None;
-    let api = runs::connect(&asked.plane)?;
-    let folder = asked.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let api = runs::connect(&arguments.plane)?;
+    let folder = arguments.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let folder = folder.canonicalize().with_context(|| format!("--dir {}", folder.display()))?;
     if !folder.is_dir() {
         bail!("--dir {}: not a folder", folder.display());
     }
-    let daemon = socket::address(&daemon_url(&asked, &options, &api)?)?;
-    let id = asked.id.clone().unwrap_or_else(default_id);
+    let daemon = socket::address(&daemon_url(&arguments, &options, &api)?)?;
+    let id = arguments.id.clone().unwrap_or_else(default_id);
     let identity = Identity {
-        user: asked.user.clone().unwrap_or_else(|| id.clone()),
-        workspace: asked.workspace.clone(),
+        user: arguments.user.clone().unwrap_or_else(|| id.clone()),
+        workspace: arguments.workspace.clone(),
         id,
     };
     let toolkit = Toolkit::new(toolbox(&options, &senses::build(&options), None), folder);
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let every = Duration::from_millis(asked.interval_ms.max(10));
+    let every = Duration::from_millis(arguments.interval_ms.max(10));
     let context = WorkerContext { api, daemon, identity, toolkit: Arc::new(toolkit) };
-    threads.block_on(run(Arc::new(context), asked.jobs, every))
+    threads.block_on(run(Arc::new(context), arguments.jobs, every))
 }
 
 /// The daemon that carries the runs out. That of the data directory is started where none serves it.
-fn daemon_url(asked: &Worker, options: &Options, api: &Api) -> Result<String> {
-    let is_own = match (&asked.daemon, &asked.plane.url) {
+fn daemon_url(arguments: &Worker, options: &Options, api: &Api) -> Result<String> {
+    let is_own = match (&arguments.daemon, &arguments.plane.url) {
         (Some(daemon), _) => daemon == OWN_DAEMON,
         (None, url) => url.is_none(),
     };
     if !is_own {
-        return Ok(asked.daemon.clone().unwrap_or_else(|| api.url().to_owned()));
+        return Ok(arguments.daemon.clone().unwrap_or_else(|| api.url().to_owned()));
     }
     let address = runs::own_address(options)?;
-    attach::ensure_listening(&asked.plane.flags, &options.data_dir, address)?;
+    attach::ensure_listening(&arguments.plane.flags, &options.data_dir, address)?;
     Ok(format!("http://{address}"))
 }
 
@@ -137,30 +137,30 @@ struct ActiveRuns {
     /// Commands that were carried out, so that none is carried out twice.
     applied: HashSet<String>,
     /// True if the control plane may have assigned runs in an answer that was lost.
-    unsure: bool,
+    may_have_unknown_runs: bool,
 }
 
 impl ActiveRuns {
     fn new(context: Arc<WorkerContext>, jobs: usize) -> Self {
         let (tasks, taken, applied) = Default::default();
-        Self { context, jobs, tasks, taken, applied, unsure: true }
+        Self { context, jobs, tasks, taken, applied, may_have_unknown_runs: true }
     }
 
     /// One heartbeat. Fails only if the control plane will not have this worker at all.
     async fn poll(&mut self) -> Result<()> {
-        match self.beat().await {
+        match self.heartbeat().await {
             Ok(()) => Ok(()),
-            Err(error) if error.is_passing() => {
-                tracing::warn!(%error, "the control plane does not answer");
-                self.unsure = true;
+            Err(error) if error.is_transient() => {
+                tracing::warn!(%error, "the control plane does not answer; the heartbeat is repeated");
+                self.may_have_unknown_runs = true;
                 Ok(())
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn beat(&mut self) -> Result<(), ApiError> {
-        if self.unsure {
+    async fn heartbeat(&mut self) -> Result<(), ApiError> {
+        if self.may_have_unknown_runs {
             self.catch_up().await?;
         }
         let Identity { id, user, workspace } = &self.context.identity;
@@ -196,7 +196,7 @@ impl ActiveRuns {
             Err(ApiError::Refused { status: 404 | 405, .. }) => json!({}),
             listed => listed?,
         };
-        self.unsure = false;
+        self.may_have_unknown_runs = false;
         for view in listed["runs"].as_array().into_iter().flatten() {
             if let Some(assignment) = Assignment::resumed(view) {
                 self.begin(assignment);
@@ -209,7 +209,7 @@ impl ActiveRuns {
         let run = assignment.run.clone();
         if let Some((number, _)) = self.taken.get(&run) {
             // The run was lost and came back: it begins anew once its old assignment is wound up.
-            self.unsure |= *number < assignment.number;
+            self.may_have_unknown_runs |= *number < assignment.number;
             return;
         }
         tracing::info!(run, assignment = assignment.number, resumed = assignment.resumed, "begins");
@@ -226,9 +226,9 @@ impl ActiveRuns {
                 self.taken.remove(&run);
             }
             Err(error) => {
-                // Which run it was is not known; the control plane is asked which are left.
-                tracing::error!(%error, "a run ended by accident");
-                self.unsure = true;
+                // Which run it was is not known; the control plane is arguments which are left.
+                tracing::error!(%error, "the task of a run panicked");
+                self.may_have_unknown_runs = true;
             }
         }
     }
@@ -236,7 +236,7 @@ impl ActiveRuns {
     /// Stops the turn of a run that this process does not have.
     async fn stop_left_behind(&self, run: &str) -> Result<(), ApiError> {
         let view = match self.context.api.view(run).await {
-            Err(error) if !error.is_passing() => return Ok(()),
+            Err(error) if !error.is_transient() => return Ok(()),
             view => view?,
         };
         if let Some(assignment) = Assignment::resumed(&view) {
@@ -270,7 +270,7 @@ impl ActiveRuns {
             "worker_id": self.context.identity.id,
         });
         match self.context.api.report(run, body).await {
-            Err(error) if error.is_passing() => Err(error),
+            Err(error) if error.is_transient() => Err(error),
             Err(error) => {
                 tracing::warn!(run, %error, "the effect of a command cannot be reported");
                 Ok(())

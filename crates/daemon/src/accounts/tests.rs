@@ -24,7 +24,7 @@ impl World {
 
     fn keys(&self) -> UserKeys {
         let vault = Arc::new(Vault::new(self.dir.path()));
-        let settings = SealedSettings::new(self.store.clone(), Arc::clone(&vault));
+        let settings = EncryptedSettings::new(self.store.clone(), Arc::clone(&vault));
         UserKeys { settings: Arc::new(settings), vault }
     }
 
@@ -112,7 +112,7 @@ async fn a_start_encrypts_all_old_keys_and_leaves_nothing_of_them() {
     assert_eq!(long_key(0, 0).len(), 164);
     assert_ne!(holding(home.path(), &long_key(0, 1)), [] as [PathBuf; 0]);
     let vault = Arc::new(Vault::new(home.path()));
-    let sealed = Arc::new(SealedSettings::new(store.clone(), Arc::clone(&vault)));
+    let sealed = Arc::new(EncryptedSettings::new(store.clone(), Arc::clone(&vault)));
     sealed.encrypt_old_keys(&store).await.unwrap();
     for (n, version) in (0..6).flat_map(|n| [(n, 0), (n, 1)]) {
         let found = holding(home.path(), &long_key(n, version));
@@ -131,7 +131,7 @@ async fn a_burst_of_settings_shares_a_commit() {
     const USERS: usize = 20;
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(OneCommit(Barrier::new(USERS)));
-    let sealed = SealedSettings::new(store, Arc::new(Vault::new(dir.path())));
+    let sealed = EncryptedSettings::new(store, Arc::new(Vault::new(dir.path())));
     let user = |n: usize| (format!("user{n}"), settings(KEY));
     let burst = (0..USERS).map(user).map(|(name, value)| {
         let sealed = &sealed;

@@ -1,7 +1,7 @@
 //! Encrypts and decrypts users' keys.
 //!
-//! They lie in the database; what they are encrypted with does not. It is in the keyring of the desktop
-//! if that is there and open when the first key comes, else in a file of its own. The file says which.
+//! The encrypted keys are in the database, the vault's key is not: it is in the keyring of the desktop if that
+//! is available and unlocked when the first key is stored, else in a file of its own. The file says which.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write as _};
@@ -15,7 +15,7 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::OnceCell;
 
-use crate::keyring::{self, Trouble};
+use crate::keyring::{self, KeyringError};
 
 const FILE: &str = "users.key";
 /// How the file begins where the key is in the keyring; the name that it has there follows.
@@ -31,7 +31,7 @@ pub(crate) struct Vault {
     key: OnceCell<LessSafeKey>,
 }
 
-/// Why something cannot be encrypted or decrypted.
+/// The reason why a key cannot be encrypted or decrypted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{0}, which it was encrypted with, is missing")]
@@ -41,7 +41,7 @@ pub(crate) enum Error {
     #[error("{0} holds no key")]
     NoKey(PathBuf),
     #[error("{1}")]
-    Keyring(PathBuf, keyring::Trouble),
+    Keyring(PathBuf, keyring::KeyringError),
     #[error("it was encrypted with another key than {0} has, or is damaged")]
     Damaged(PathBuf),
     #[error("there are no random numbers")]
@@ -49,8 +49,8 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// What to do about it.
-    pub(crate) fn mend(&self) -> String {
+    /// What the user can do about the error.
+    pub(crate) fn remedy(&self) -> String {
         let anew = |file: &Path| format!("delete {} and enter the keys again", file.display());
         match self {
             Self::Missing(file) => {
@@ -60,17 +60,17 @@ impl Error {
                 format!("make {} a file that the daemon can read and write", file.display())
             }
             Self::NoKey(file) => format!("restore it from a backup, or {}", anew(file)),
-            Self::Keyring(file, Trouble::Absent(_)) => {
+            Self::Keyring(file, KeyringError::Absent(_)) => {
                 format!("start the daemon where the keyring is, or {}", anew(file))
             }
-            Self::Keyring(file, Trouble::Missing) => {
+            Self::Keyring(file, KeyringError::Missing) => {
                 format!("restore the keyring, or {}", anew(file))
             }
-            Self::Keyring(_, Trouble::Locked | Trouble::Refused) => {
+            Self::Keyring(_, KeyringError::Locked | KeyringError::Refused) => {
                 "unlock the keyring and try again".into()
             }
-            Self::Keyring(_, trouble @ (Trouble::Silent | Trouble::Other(_))) => {
-                trouble.mend().into()
+            Self::Keyring(_, trouble @ (KeyringError::Silent | KeyringError::Other(_))) => {
+                trouble.remedy().into()
             }
             Self::Damaged(file) => {
                 format!("restore the {} of that time, or enter the key again", file.display())
@@ -167,7 +167,7 @@ fn make(file: &Path, why: Error) -> Result<[u8; KEY_BYTES], Error> {
     Ok(key)
 }
 
-/// Whole and durable, or not there at all.
+/// Writes a file atomically and durably.
 fn write(file: &Path, content: &str) -> io::Result<()> {
     let draft = file.with_extension("new");
     let mut options = OpenOptions::new();

@@ -1,17 +1,17 @@
-//! The keys that the keyring was to have.
+//! Checks the keys that should be in the keyring.
 
 use super::Finding;
 use crate::options::Options;
 
-/// Nothing to say if none was looked for.
-pub(super) fn look(options: &Options) -> Vec<Finding> {
+/// The findings; none if no key was looked for.
+pub(super) fn check(options: &Options) -> Vec<Finding> {
     let keys = &options.keys;
-    let complaints = keys.complaints.iter();
+    let warnings = keys.warnings.iter();
     let mut findings: Vec<Finding> =
-        complaints.map(|(what, mend)| Finding::poor("keyring", what, *mend)).collect();
+        warnings.map(|(message, remedy)| Finding::warning("keyring", message, *remedy)).collect();
     if !keys.in_keyring.is_empty() {
-        let what = format!("has the key for {}", keys.in_keyring.join(", "));
-        findings.push(Finding::well("keyring", what));
+        let message = format!("has the key for {}", keys.in_keyring.join(", "));
+        findings.push(Finding::ok("keyring", message));
     }
     findings
 }

@@ -9,8 +9,8 @@ use super::Finding;
 use crate::open_files;
 use crate::options::Options;
 
-/// With fewer open files than this some hundreds of sessions at once fail.
-const OPEN_FILES: u64 = 4096;
+/// Open files below which some hundreds of sessions at once fail.
+const OPEN_FILES_MINIMUM: u64 = 4096;
 
 /// A program, the package that has it, and what it is for.
 const PROGRAMS: [(&str, &str, &str); 4] = [
@@ -20,7 +20,7 @@ const PROGRAMS: [(&str, &str, &str); 4] = [
     ("dot", "graphviz", "draws Graphviz diagrams"),
 ];
 
-pub(super) fn look(options: &Options, environment: &[(String, String)]) -> Vec<Finding> {
+pub(super) fn check(options: &Options, environment: &[(String, String)]) -> Vec<Finding> {
     let path = environment.iter().find(|(name, _)| name == "PATH");
     let path = path.map(|(_, value)| value.as_str()).unwrap_or_default();
     let mut findings = vec![confinement(options.sandbox.mode)];
@@ -44,19 +44,19 @@ fn confinement(mode: Mode) -> Finding {
     let whole = report.missing().is_empty();
     match mode {
         Mode::Off => {
-            let mend = "set sandbox.mode to \"prefer\" or \"require\"";
-            Finding::poor("sandbox", "off: commands can do all that you can", mend)
+            let remedy = "set sandbox.mode to \"prefer\" or \"require\"";
+            Finding::warning("sandbox", "off: commands can do all that you can", remedy)
         }
-        Mode::Prefer | Mode::Require if whole => Finding::well("sandbox", has),
-        Mode::Prefer => Finding::poor(
+        Mode::Prefer | Mode::Require if whole => Finding::ok("sandbox", has),
+        Mode::Prefer => Finding::warning(
             "sandbox",
             has,
             "use Linux 6.12 or newer with Landlock switched on (lsm=)",
         ),
         Mode::Require if (report.landlock.is_some() || report.namespaces) && report.seccomp => {
-            Finding::poor("sandbox", has, "use Linux 6.12 or newer")
+            Finding::warning("sandbox", has, "use Linux 6.12 or newer")
         }
-        Mode::Require => Finding::ill(
+        Mode::Require => Finding::error(
             "sandbox",
             format!("{has}, and sandbox.mode is \"require\": no command will run"),
             "use Linux 5.13 or newer with Landlock switched on, or set sandbox.mode to \"prefer\"",
@@ -65,19 +65,19 @@ fn confinement(mode: Mode) -> Finding {
 }
 
 fn gaps(mode: Mode) -> Vec<Finding> {
-    let mend = "a newer kernel closes this; until then approve commands with care";
+    let remedy = "a newer kernel closes this; until then approve commands with care";
     let missing = if mode == Mode::Off {
         Vec::new()
     } else {
         sandbox::report(Path::new("/proc/self/exe")).missing()
     };
-    missing.into_iter().map(|gap| Finding::poor("sandbox", gap, mend)).collect()
+    missing.into_iter().map(|gap| Finding::warning("sandbox", gap, remedy)).collect()
 }
 
 fn files() -> Finding {
     match sandbox::opens_beneath() {
-        true => Finding::well("file tools", "files are opened beneath the workspace (openat2)"),
-        false => Finding::ill(
+        true => Finding::ok("file tools", "files are opened beneath the workspace (openat2)"),
+        false => Finding::error(
             "file tools",
             "this kernel cannot open files beneath a folder, so no file tool will work",
             "use Linux 5.6 or newer, and a container that allows openat2",
@@ -87,20 +87,24 @@ fn files() -> Finding {
 
 fn open_files(limit: Option<u64>) -> Finding {
     match limit {
-        None => Finding::well("open files", "as many as there is memory for"),
-        Some(limit) if limit < OPEN_FILES => Finding::poor(
+        None => Finding::ok("open files", "as many as there is memory for"),
+        Some(limit) if limit < OPEN_FILES_MINIMUM => Finding::warning(
             "open files",
             format!("{limit} at once, which many sessions and connections may exceed"),
-            format!("raise the hard limit to {OPEN_FILES} or more (ulimit -Hn, LimitNOFILE=)"),
+            format!(
+                "raise the hard limit to {OPEN_FILES_MINIMUM} or more (ulimit -Hn, LimitNOFILE=)"
+            ),
         ),
-        Some(limit) => Finding::well("open files", format!("{limit} at once")),
+        Some(limit) => Finding::ok("open files", format!("{limit} at once")),
     }
 }
 
 fn program(path: &str, (name, package, why): (&'static str, &str, &str)) -> Finding {
     match find(path, name) {
-        Some(found) => Finding::well(name, found.display().to_string()),
-        None => Finding::poor(name, format!("not found; it {why}"), format!("install {package}")),
+        Some(found) => Finding::ok(name, found.display().to_string()),
+        None => {
+            Finding::warning(name, format!("not found; it {why}"), format!("install {package}"))
+        }
     }
 }
 

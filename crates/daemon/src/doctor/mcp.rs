@@ -7,8 +7,8 @@ use quintet_kernel::port::{ToolServer, ToolTransport};
 use super::Finding;
 use crate::options::Options;
 
-/// Nothing to say if there are none.
-pub(super) fn look(options: &Options, environment: &[(String, String)]) -> Vec<Finding> {
+/// The findings; none if no server is configured.
+pub(super) fn check(options: &Options, environment: &[(String, String)]) -> Vec<Finding> {
     let path = environment.iter().find(|(name, _)| name == "PATH");
     let path = path.map(|(_, value)| value.as_str()).unwrap_or_default();
     options.mcp.servers.iter().map(|server| one(server, path)).collect()
@@ -20,13 +20,13 @@ fn one(server: &ToolServer, path: &str) -> Finding {
         ToolTransport::Stdio { command, .. } => {
             let program = command.first().map(String::as_str).unwrap_or_default();
             if is_there(program, path) {
-                Finding::well("mcp", format!("{name}: {program} is there"))
+                Finding::ok("mcp", format!("{name}: {program} is there"))
             } else {
-                let mend = format!("install {program}, or mend mcp.servers.{name}.command");
-                Finding::ill("mcp", format!("{name}: there is no program {program}"), mend)
+                let remedy = format!("install {program}, or mend mcp.servers.{name}.command");
+                Finding::error("mcp", format!("{name}: there is no program {program}"), remedy)
             }
         }
-        ToolTransport::Http { url, .. } => Finding::well("mcp", format!("{name}: {url}")),
+        ToolTransport::Http { url, .. } => Finding::ok("mcp", format!("{name}: {url}")),
     }
 }
 

@@ -1,25 +1,25 @@
-//! What is remembered in the folder that this is run in.
+//! Checks the memory of the current folder.
 
 use std::path::Path;
 
 use super::Finding;
 use crate::options::Options;
 
-/// The file that should stay short, because models are told of it.
+/// The file that should stay short, because models receive all of it.
 const LONG_TERM: &str = "memory/MEMORY.md";
 
-pub(super) fn look(options: &Options) -> Option<Finding> {
+pub(super) fn check(options: &Options) -> Option<Finding> {
     let Some(memory) = &options.memory else {
-        return Some(Finding::well("memory", "off"));
+        return Some(Finding::ok("memory", "off"));
     };
     let bytes = Path::new(LONG_TERM).metadata().ok()?.len();
     let most = memory.settings.soft_limit_bytes;
     Some(match most > 0 && bytes > most {
-        true => Finding::poor(
+        true => Finding::warning(
             "memory",
             format!("{LONG_TERM} has {bytes} bytes, more than the {most} it should have"),
             "take out of it what is out of date, or set memory.soft_limit_bytes",
         ),
-        false => Finding::well("memory", format!("{LONG_TERM} has {bytes} bytes")),
+        false => Finding::ok("memory", format!("{LONG_TERM} has {bytes} bytes")),
     })
 }

@@ -1,4 +1,4 @@
-//! What the user set up: where data goes, where we listen, which model answers.
+//! Checks the configuration: data directory, listeners and models.
 
 use std::fs;
 use std::io;
@@ -15,34 +15,34 @@ use crate::cli::Flags;
 use crate::options::{Options, Provider};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// A disk with less room than this is nearly full.
-const ROOM: u64 = 512 * 1024 * 1024;
+/// Free bytes below which a disk counts as nearly full.
+const FREE_SPACE_MINIMUM: u64 = 512 * 1024 * 1024;
 
-pub(super) fn look(options: &Options, flags: &Flags) -> Vec<Finding> {
+pub(super) fn check(options: &Options, flags: &Flags) -> Vec<Finding> {
     let (data, runs) = data(&options.data_dir);
     let mut findings = data;
     findings.extend(flags.config.as_deref().and_then(|file| config(file, options)));
-    findings.extend(listeners::look(&options.listeners, &options.auth, runs));
+    findings.extend(listeners::check(&options.listeners, &options.auth, runs));
     findings.push(model(options));
-    findings.extend(weights::look(options));
+    findings.extend(weights::check_chat_models(options));
     findings.extend(weights::senses(options));
     findings.extend(search(options));
     findings
 }
 
-/// How the data directory is, and whether a daemon has it.
+/// Checks the data directory; true if a daemon uses it.
 fn data(dir: &Path) -> (Vec<Finding>, bool) {
     let shown = dir.display();
     match DataDir::open(dir) {
-        Ok(_) => (vec![private(dir), room(dir)], false),
+        Ok(_) => (vec![private(dir), free_space(dir)], false),
         Err(quintet_stores::Error::InUse(_)) => {
-            let mut findings = vec![private(dir), room(dir)];
-            findings.insert(0, Finding::well("data", format!("{shown} is in use by a daemon")));
+            let mut findings = vec![private(dir), free_space(dir)];
+            findings.insert(0, Finding::ok("data", format!("{shown} is in use by a daemon")));
             (findings, true)
         }
         Err(error) => {
-            let mend = format!("make {shown} a folder that you may write to, or set data_dir");
-            (vec![Finding::ill("data", error.to_string(), mend)], false)
+            let remedy = format!("make {shown} a folder that you may write to, or set data_dir");
+            (vec![Finding::error("data", error.to_string(), remedy)], false)
         }
     }
 }
@@ -50,40 +50,44 @@ fn data(dir: &Path) -> (Vec<Finding>, bool) {
 fn private(dir: &Path) -> Finding {
     let shown = dir.display();
     match mode(dir) {
-        Some(mode) if mode & 0o077 != 0 => Finding::poor(
+        Some(mode) if mode & 0o077 != 0 => Finding::warning(
             "data",
             format!("others may look into {shown}"),
             format!("chmod 700 {shown}"),
         ),
-        _ => Finding::well("data", format!("{shown} is yours alone")),
+        _ => Finding::ok("data", format!("{shown} is yours alone")),
     }
 }
 
-fn room(dir: &Path) -> Finding {
+fn free_space(dir: &Path) -> Finding {
     let Ok(disk) = statvfs(dir) else {
-        return Finding::poor("data", "how much room there is cannot be told", "look at the disk");
+        return Finding::warning(
+            "data",
+            "how much room there is cannot be told",
+            "look at the disk",
+        );
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let shown = format!("{} MiB free", free / (1024 * 1024));
-    match free < ROOM {
-        true => Finding::poor("data", shown, "make room: sessions cannot go on without"),
-        false => Finding::well("data", shown),
+    match free < FREE_SPACE_MINIMUM {
+        true => Finding::warning("data", shown, "make room: sessions cannot go on without"),
+        false => Finding::ok("data", shown),
     }
 }
 
-/// A file with keys in it is nobody else's business.
+/// Checks that a configuration file with keys is private.
 fn config(file: &Path, options: &Options) -> Option<Finding> {
     let keys = options.providers.iter().any(|provider| provider.api_key.is_some())
         || options.search.key.is_some();
     let shown = file.display();
     let open = mode(file).is_some_and(|mode| mode & 0o077 != 0);
     Some(match keys && open {
-        true => Finding::poor(
+        true => Finding::warning(
             "configuration",
             format!("others may read {shown}, and there are keys in use"),
             format!("chmod 600 {shown}, or name the key's variable with api_key_env"),
         ),
-        false => Finding::well("configuration", shown.to_string()),
+        false => Finding::ok("configuration", shown.to_string()),
     })
 }
 
@@ -92,26 +96,26 @@ fn model(options: &Options) -> Finding {
     let provider = options.providers.iter().find(|provider| provider.name == model.provider);
     match provider {
         Some(provider) if !provider.base_url.is_empty() => reach(&model.to_string(), provider),
-        _ if model.provider == "demo" => Finding::poor(
+        _ if model.provider == "demo" => Finding::warning(
             "model",
             "sessions use the demo model, which only follows a few rules",
             "`quintet models pull`, or set OPENAI_API_KEY, or [providers.NAME] and default_model",
         ),
-        _ => Finding::well("model", model.to_string()),
+        _ => Finding::ok("model", model.to_string()),
     }
 }
 
-/// Nothing to say if nobody wants to search.
+/// Checks the web search; `None` if it is not configured.
 fn search(options: &Options) -> Option<Finding> {
     let search = &options.search;
-    if let Some((what, mend)) = &search.complaint {
-        return Some(Finding::poor("search", what, *mend));
+    if let Some((message, remedy)) = &search.warning {
+        return Some(Finding::warning("search", message, *remedy));
     }
     let engine = search.engine.as_ref()?;
-    Some(Finding::well("search", format!("web_search asks {}", engine.host())))
+    Some(Finding::ok("search", format!("web_search asks {}", engine.host())))
 }
 
-/// Whether somebody answers at the provider's address. No key is sent.
+/// Checks whether the provider's address answers. No key is sent.
 fn reach(model: &str, provider: &Provider) -> Finding {
     let url = provider.base_url.as_str();
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -133,8 +137,8 @@ fn reach(model: &str, provider: &Provider) -> Finding {
         Err(last)
     });
     match connected {
-        Ok(()) => Finding::well("model", format!("{model}: {target} answers")),
-        Err(error) => Finding::ill(
+        Ok(()) => Finding::ok("model", format!("{model}: {target} answers")),
+        Err(error) => Finding::error(
             "model",
             format!("{model}: {target} does not answer: {error}"),
             format!("start the server, or mend providers.{}.base_url", provider.name),

@@ -13,7 +13,7 @@ use crate::options::{EmbeddingSource, Options, VoiceSource};
 const ABOUT: &str = "model files";
 
 /// A line for each chat model that is here or wanted; one for all if there is none.
-pub(super) fn look(options: &Options) -> Vec<Finding> {
+pub(super) fn check_chat_models(options: &Options) -> Vec<Finding> {
     let Some(settings) = &options.local else { return Vec::new() };
     let wanted = chat::find(&options.default_model.model)
         .filter(|_| options.default_model.provider == PROVIDER);
@@ -23,7 +23,7 @@ pub(super) fn look(options: &Options) -> Vec<Finding> {
     };
     let found: Vec<Finding> = chat::all().iter().filter_map(of).collect();
     match found.is_empty() {
-        true => vec![Finding::well(ABOUT, "none fetched, none needed")],
+        true => vec![Finding::ok(ABOUT, "none fetched, none needed")],
         false => found,
     }
 }
@@ -35,17 +35,17 @@ pub(super) fn senses(options: &Options) -> Vec<Finding> {
     let mut found: Vec<Finding> = local.map(|row| sense(&row.name, row.model(), dir)).collect();
     match &options.senses.embeddings {
         EmbeddingSource::Local => {}
-        EmbeddingSource::Off => found.push(Finding::well("embeddings", "off (senses.embeddings)")),
-        EmbeddingSource::Provider { config, model, dimensions, .. } => found.push(Finding::well(
+        EmbeddingSource::Off => found.push(Finding::ok("embeddings", "off (senses.embeddings)")),
+        EmbeddingSource::Provider { config, model, dimensions, .. } => found.push(Finding::ok(
             "embeddings",
             format!("{}/{model}, {dimensions} dimensions", config.name),
         )),
         EmbeddingSource::Service { url, .. } => {
-            found.push(Finding::well("embeddings", format!("the service at {url}")));
+            found.push(Finding::ok("embeddings", format!("the service at {url}")));
         }
     }
     if !options.senses.ocr {
-        found.push(Finding::well("ocr", "off (senses.ocr)"));
+        found.push(Finding::ok("ocr", "off (senses.ocr)"));
     }
     let voice =
         [("transcription", &options.senses.transcription), ("speech", &options.senses.speech)];
@@ -53,19 +53,19 @@ pub(super) fn senses(options: &Options) -> Vec<Finding> {
         match source {
             VoiceSource::Local => {}
             VoiceSource::Off | VoiceSource::Provider { .. } => {
-                found.push(Finding::well(about, format!("{} (senses.{about})", source.name())));
+                found.push(Finding::ok(about, format!("{} (senses.{about})", source.name())));
             }
         }
     }
     found.push(match &options.senses.vision {
-        Some(model) => Finding::well("vision", model.to_string()),
-        None => Finding::well("vision", "off (senses.vision)"),
+        Some(model) => Finding::ok("vision", model.to_string()),
+        None => Finding::ok("vision", "off (senses.vision)"),
     });
     found
 }
 
 fn sense(about: &'static str, model: Model<'_>, dir: &Path) -> Finding {
-    let missing = Finding::poor(
+    let missing = Finding::warning(
         about,
         format!("the weights of {} are not here", model.title),
         format!("quintet models pull {}", model.name),
@@ -77,18 +77,18 @@ fn finding(about: &'static str, model: Model<'_>, dir: &Path, wanted: bool) -> O
     let (name, pull) = (model.name, format!("quintet models pull {}", model.name));
     let begun = |bytes: u64| format!("{name}: {bytes} of {} bytes", model.size());
     Some(match check(model, dir) {
-        State::Complete => Finding::well(about, format!("{name} is whole")),
+        State::Complete => Finding::ok(about, format!("{name} is whole")),
         State::Wrong(file) => {
             let path = dir.join(file);
-            Finding::ill(
+            Finding::error(
                 about,
                 format!("{} is not what was published", path.display()),
                 format!("rm {} && {pull}", path.display()),
             )
         }
-        State::Begun(bytes) if wanted => Finding::ill(about, begun(bytes), pull),
-        State::Begun(bytes) => Finding::poor(about, begun(bytes), pull),
-        State::Absent if wanted => Finding::ill(about, format!("{name} is not here"), pull),
+        State::Begun(bytes) if wanted => Finding::error(about, begun(bytes), pull),
+        State::Begun(bytes) => Finding::warning(about, begun(bytes), pull),
+        State::Absent if wanted => Finding::error(about, format!("{name} is not here"), pull),
         State::Absent => return None,
     })
 }

@@ -1,12 +1,12 @@
-//! Why the keyring did not do what it was asked, and what to do about it.
+//! The errors of the keyring, and what to do about them.
 
 use std::fmt;
 
 use secret_service::Error;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// There is none, for this reason if one is known.
+pub(crate) enum KeyringError {
+    /// There is no keyring, for this reason if it is known.
     Absent(Option<String>),
     /// The keyring does not answer.
     Silent,
@@ -18,8 +18,8 @@ pub(crate) enum Trouble {
     Other(String),
 }
 
-impl Trouble {
-    /// Whatever keeps us from talking to it at all.
+impl KeyringError {
+    /// An error that means that the keyring cannot be used at all.
     pub(super) fn absent(error: Error) -> Self {
         match error {
             Error::Unavailable => Self::Absent(None),
@@ -30,8 +30,8 @@ impl Trouble {
         }
     }
 
-    /// What to do about it.
-    pub(crate) fn mend(&self) -> &'static str {
+    /// What the user can do about the error.
+    pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::Absent(_) => {
                 "log in to a desktop with GNOME Keyring, KWallet or KeePassXC; elsewhere, such as on a server, \
@@ -46,7 +46,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for KeyringError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent(None) => f.write_str("there is no keyring service in this session"),
@@ -62,9 +62,9 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for KeyringError {}
 
-impl From<Error> for Trouble {
+impl From<Error> for KeyringError {
     fn from(error: Error) -> Self {
         match error {
             Error::Locked => Self::Locked,

@@ -1,24 +1,24 @@
-//! What was found in the keyring, and what was not.
+//! The keys that were found in the keyring, and those that were not.
 
 use std::collections::BTreeMap;
 
 use quintet_providers::Secret;
 
-use super::Trouble;
+use super::KeyringError;
 
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct KeyringKeys {
     keys: BTreeMap<String, Secret>,
-    gaps: Vec<(String, Trouble)>,
+    gaps: Vec<(String, KeyringError)>,
 }
 
-impl Found {
-    pub(super) fn nothing(names: &[String], trouble: &Trouble) -> Self {
+impl KeyringKeys {
+    pub(super) fn nothing(names: &[String], trouble: &KeyringError) -> Self {
         let gaps = names.iter().map(|name| (name.clone(), trouble.clone())).collect();
         Self { gaps, ..Self::default() }
     }
 
-    pub(crate) fn add(&mut self, name: &str, key: Result<String, Trouble>) {
+    pub(crate) fn add(&mut self, name: &str, key: Result<String, KeyringError>) {
         match key {
             Ok(key) => {
                 self.keys.insert(name.into(), Secret::new(key));
@@ -36,17 +36,17 @@ impl Found {
         self.keys.keys().cloned().collect()
     }
 
-    /// What was looked for in vain and why, a line for each reason with what to do about it.
-    pub(crate) fn complaints(&self) -> Vec<(String, &'static str)> {
-        let mut reasons: Vec<(&Trouble, Vec<&str>)> = Vec::new();
+    /// The keys that were not found, a line for each reason with what to do about it.
+    pub(crate) fn warnings(&self) -> Vec<(String, &'static str)> {
+        let mut reasons: Vec<(&KeyringError, Vec<&str>)> = Vec::new();
         for (name, trouble) in &self.gaps {
             match reasons.iter_mut().find(|(known, _)| *known == trouble) {
                 Some((_, names)) => names.push(name),
                 None => reasons.push((trouble, vec![name])),
             }
         }
-        let line = |(trouble, names): (&Trouble, Vec<&str>)| {
-            (format!("no key for {}: {trouble}", names.join(", ")), trouble.mend())
+        let line = |(trouble, names): (&KeyringError, Vec<&str>)| {
+            (format!("no key for {}: {trouble}", names.join(", ")), trouble.remedy())
         };
         reasons.into_iter().map(line).collect()
     }

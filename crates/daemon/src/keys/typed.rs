@@ -1,4 +1,4 @@
-//! Reads a key from whoever types it, without showing it, or from a pipe.
+//! Reads a key from the terminal without showing it, or from a pipe.
 
 use std::io::{IsTerminal as _, Read as _, Stdin, Write as _};
 
@@ -7,8 +7,8 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 
-/// No key is longer.
-const LONGEST: u64 = 16 << 10;
+/// Bytes of a key.
+const KEY_BYTES_LIMIT: u64 = 16 << 10;
 
 /// What Ctrl-C, Ctrl-D, Ctrl-H, Ctrl-U and Backspace send.
 const INTERRUPT: u8 = 3;
@@ -32,13 +32,17 @@ pub(super) fn read(prompt: &str) -> Result<String> {
 
 fn piped(stdin: &Stdin) -> Result<String> {
     let mut text = String::new();
-    stdin.lock().take(LONGEST).read_to_string(&mut text).context("the key cannot be read")?;
+    stdin
+        .lock()
+        .take(KEY_BYTES_LIMIT)
+        .read_to_string(&mut text)
+        .context("the key cannot be read")?;
     Ok(text)
 }
 
 /// The prompt comes last: whoever sees it may type.
 fn typed(stdin: &Stdin, prompt: &str) -> Result<String> {
-    let _hidden = Hidden::begin(stdin)?;
+    let _hidden = HiddenInput::begin(stdin)?;
     let mut stderr = std::io::stderr();
     write!(stderr, "{prompt}")?;
     let line = line(stdin);
@@ -49,10 +53,10 @@ fn typed(stdin: &Stdin, prompt: &str) -> Result<String> {
 /// Edits by hand what the terminal no longer does.
 fn line(stdin: &Stdin) -> Result<String> {
     let mut line = Vec::new();
-    for byte in stdin.lock().take(LONGEST).bytes() {
+    for byte in stdin.lock().take(KEY_BYTES_LIMIT).bytes() {
         match byte.context("the key cannot be read")? {
             b'\r' | b'\n' | END => break,
-            INTERRUPT => bail!("given up"),
+            INTERRUPT => bail!("interrupted: no key was stored"),
             BACKSPACE | DELETE => drop(line.pop()),
             ERASE => line.clear(),
             letter => line.push(letter),
@@ -62,12 +66,12 @@ fn line(stdin: &Stdin) -> Result<String> {
 }
 
 /// A terminal that shows nothing of what is typed, until this is dropped.
-struct Hidden<'a> {
+struct HiddenInput<'a> {
     stdin: &'a Stdin,
     before: Termios,
 }
 
-impl<'a> Hidden<'a> {
+impl<'a> HiddenInput<'a> {
     /// Signals are off too, because one that ended us would leave the terminal dumb; `line` sees
     /// the keys that would send them.
     fn begin(stdin: &'a Stdin) -> Result<Self> {
@@ -81,7 +85,7 @@ impl<'a> Hidden<'a> {
     }
 }
 
-impl Drop for Hidden<'_> {
+impl Drop for HiddenInput<'_> {
     fn drop(&mut self) {
         // A terminal that is gone needs nothing restored.
         let _ = tcsetattr(self.stdin, OptionalActions::Now, &self.before);

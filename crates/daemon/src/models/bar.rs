@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use quintet_weights::Progress;
 
-const WIDTH: usize = 40;
+const BAR_WIDTH: usize = 40;
 
 pub(super) struct Bar {
     terminal: bool,
@@ -53,7 +53,7 @@ fn line(terminal: bool, percent: u64, bytes: u64, of: u64) -> String {
     if !terminal {
         return format!("{percent:>3} %  {have} of {all} MB\n");
     }
-    let full = usize::try_from(percent).unwrap_or(0).min(100) * WIDTH / 100;
-    let (full, rest) = ("#".repeat(full), "-".repeat(WIDTH - full));
+    let full = usize::try_from(percent).unwrap_or(0).min(100) * BAR_WIDTH / 100;
+    let (full, rest) = ("#".repeat(full), "-".repeat(BAR_WIDTH - full));
     format!("\r[{full}{rest}] {percent:>3} %  {have} of {all} MB ")
 }

@@ -1,4 +1,4 @@
-//! Everything that can be set.
+//! The table of configuration keys.
 
 use std::borrow::Cow;
 

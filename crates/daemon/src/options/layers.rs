@@ -1,4 +1,4 @@
-//! Puts the sources on top of each other and remembers where each value comes from.
+//! Merges the sources of options and remembers where each value comes from.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,26 +10,26 @@ use toml::{Table, Value};
 
 use super::keys;
 use crate::cli::Flags;
-use crate::keyring::Found;
+use crate::keyring::KeyringKeys;
 
 /// Every value that is set, by path.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
-    values: BTreeMap<String, Set>,
+    values: BTreeMap<String, SetValue>,
     /// The environment, for keys that name a variable.
     pub(super) environment: BTreeMap<String, String>,
     /// The keys that the keyring had.
-    pub(super) keyring: Found,
+    pub(super) keyring: KeyringKeys,
 }
 
 #[derive(Debug)]
-struct Set {
+struct SetValue {
     value: Value,
     source: String,
 }
 
 /// Reads defaults, file, environment and flags, in this order; what comes later wins.
-pub(super) fn gather(flags: &Flags, environment: &[(String, String)]) -> Result<Layers> {
+pub(super) fn load(flags: &Flags, environment: &[(String, String)]) -> Result<Layers> {
     let mut layers =
         Layers { environment: environment.iter().cloned().collect(), ..Layers::default() };
     for (path, _, default) in keys::all() {
@@ -122,7 +122,7 @@ impl Layers {
             bail!("{path} must be {} ({source})", keys::shape_name(shape));
         }
         let value = if shape == Shape::Path { absolute(value)? } else { value };
-        self.values.insert(path.into(), Set { value, source: source.into() });
+        self.values.insert(path.into(), SetValue { value, source: source.into() });
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl Layers {
 
     /// The values of all keys that are secrets.
     pub(super) fn secrets(&self) -> Vec<String> {
-        let secret = |(path, set): (&String, &Set)| {
+        let secret = |(path, set): (&String, &SetValue)| {
             let is_secret = keys::shape_of(path) == Some(Shape::Secret);
             set.value.as_str().filter(|text| is_secret && !text.is_empty()).map(String::from)
         };
@@ -184,7 +184,7 @@ impl Layers {
             let path = format!("{section}.api_key");
             (path.clone(), format!("{path} = \"***\"  # {source}\n"))
         };
-        let line = |(path, set): (&String, &Set)| {
+        let line = |(path, set): (&String, &SetValue)| {
             let secret = keys::shape_of(path) == Some(Shape::Secret);
             let value = if secret { "\"***\"".into() } else { set.value.to_string() };
             (path.clone(), format!("{path} = {value}  # {}\n", set.source))

@@ -13,14 +13,14 @@ use super::layers::Layers;
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) spec: &'static ListenerSpec,
-    pub(crate) place: Place,
+    pub(crate) place: ListenAddress,
     /// True if the user named the place; false if it is the default.
     pub(crate) chosen: bool,
 }
 
 /// A place to listen at.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ListenAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
@@ -33,7 +33,7 @@ impl Listener {
 
     /// Moves a default port to the one for development, where the protocol has one.
     pub(crate) fn use_dev_port(&mut self) {
-        if let Place::Tcp(address) = &mut self.place
+        if let ListenAddress::Tcp(address) = &mut self.place
             && !self.chosen
         {
             address.set_port(address.port() + self.spec.dev_port_offset);
@@ -49,12 +49,14 @@ pub(super) fn parse(layers: &Layers, data_dir: &Path) -> Result<Vec<Listener>> {
         let key = format!("listen.{}", spec.name);
         let Some(text) = layers.str(&key).filter(|text| *text != "off") else { continue };
         let place = match spec.transport {
-            Transport::Http | Transport::WebSocket => Place::Tcp(address(layers, &key, text)?),
+            Transport::Http | Transport::WebSocket => {
+                ListenAddress::Tcp(address(layers, &key, text)?)
+            }
             Transport::Unix(file) => {
-                Place::Unix(socket(layers, &key, text, &runtime_dir(layers).join(file))?)
+                ListenAddress::Unix(socket(layers, &key, text, &runtime_dir(layers).join(file))?)
             }
             Transport::Attached(file) => {
-                Place::Unix(socket(layers, &key, text, &data_dir.join(file))?)
+                ListenAddress::Unix(socket(layers, &key, text, &data_dir.join(file))?)
             }
         };
         listeners.push(Listener { spec, place, chosen: layers.source(&key) != "default" });

@@ -1,4 +1,4 @@
-//! The options with their words understood.
+//! The options, parsed and checked.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use quintet_tools::Reach;
 use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
-use super::listeners::{self, Listener, Place};
+use super::listeners::{self, ListenAddress, Listener};
 
 mod auth;
 mod credentials;
@@ -95,16 +95,16 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(super) fn understand(layers: &Layers) -> Result<Self> {
-        let providers = providers::understand(layers)?;
-        let local = local::understand(layers, &providers)?;
+    pub(super) fn parse(layers: &Layers) -> Result<Self> {
+        let providers = providers::parse(layers)?;
+        let local = local::parse(layers, &providers)?;
         let (default_model, advice) = providers::default_model(layers, &providers, local.as_ref())?;
-        let senses = senses::understand(layers, &providers)?;
+        let senses = senses::parse(layers, &providers)?;
         let data_dir = data_dir(layers)?;
-        let memory = memory::understand(layers, &data_dir)?;
-        let sandbox = sandbox::understand(layers, &data_dir)?;
+        let memory = memory::parse(layers, &data_dir)?;
+        let sandbox = sandbox::parse(layers, &data_dir)?;
         let listeners = listeners::parse(layers, &data_dir)?;
-        let auth = auth::understand(layers, &listeners)?;
+        let auth = auth::parse(layers, &listeners)?;
         let names: Vec<_> = providers.iter().map(|provider| provider.name.clone()).collect();
         let config = Config {
             values: layers,
@@ -119,7 +119,7 @@ impl Options {
             protocols,
             runs,
             secrets: layers.secrets(),
-            subagents: subagents::understand(layers),
+            subagents: subagents::parse(layers),
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
             runtime_dir: providers::variable(layers, "XDG_RUNTIME_DIR")
@@ -147,8 +147,8 @@ impl Options {
             sandbox,
             undo: layers.number("undo.limit_bytes").unwrap_or_default(),
             fetch: fetch(layers)?,
-            search: search::understand(layers)?,
-            mcp: mcp::understand(layers)?,
+            search: search::parse(layers)?,
+            mcp: mcp::parse(layers)?,
             limits: limits(layers),
             client_grace: Duration::from_secs(
                 layers.number("clients.grace_seconds").unwrap_or_default(),
@@ -175,8 +175,8 @@ impl Options {
     }
 
     /// What is set up in part, and what to do about it.
-    pub(crate) fn complaints(&self) -> impl Iterator<Item = &(String, &'static str)> {
-        self.keys.complaints.iter().chain(&self.search.complaint)
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = &(String, &'static str)> {
+        self.keys.warnings.iter().chain(&self.search.warning)
     }
 
     /// The TCP address of a listener, if it is on.
@@ -220,8 +220,8 @@ fn protocols(config: &Config<'_>) -> Result<Vec<(&'static Dialect, Box<dyn Proto
 /// The listeners that are TCP sockets, by name.
 fn addresses(listeners: &[Listener]) -> Vec<(&'static str, SocketAddr)> {
     let address = |listener: &Listener| match &listener.place {
-        Place::Tcp(address) => Some((listener.spec.name, *address)),
-        Place::Unix(_) => None,
+        ListenAddress::Tcp(address) => Some((listener.spec.name, *address)),
+        ListenAddress::Unix(_) => None,
     };
     listeners.iter().filter_map(address).collect()
 }

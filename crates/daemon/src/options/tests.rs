@@ -10,8 +10,8 @@ use quintet_providers::Api;
 use quintet_tools::sandbox::Mode;
 use tempfile::NamedTempFile;
 
-use super::layers::gather;
-use super::{Options, Place, keys};
+use super::layers::load;
+use super::{ListenAddress, Options, keys};
 use crate::cli::Flags;
 
 fn read(file: &str, environment: &[(&str, &str)], flags: Flags) -> Result<Options, String> {
@@ -21,15 +21,15 @@ fn read(file: &str, environment: &[(&str, &str)], flags: Flags) -> Result<Option
     let mut environment: Vec<_> = environment.iter().map(owned).collect();
     environment.push(("HOME".into(), "/home/me".into()));
     let flags = Flags { config: Some(config.path().into()), ..flags };
-    let layers = gather(&flags, &environment).map_err(|error| format!("{error:#}"))?;
-    Options::understand(&layers).map_err(|error| format!("{error:#}"))
+    let layers = load(&flags, &environment).map_err(|error| format!("{error:#}"))?;
+    Options::parse(&layers).map_err(|error| format!("{error:#}"))
 }
 
 fn address(options: &Options, listener: &str) -> Option<SocketAddr> {
     let found = options.listeners.iter().find(|found| found.spec.name == listener)?;
     match found.place {
-        Place::Tcp(address) => Some(address),
-        Place::Unix(_) => None,
+        ListenAddress::Tcp(address) => Some(address),
+        ListenAddress::Unix(_) => None,
     }
 }
 
@@ -312,7 +312,7 @@ fn commands_attach_in_the_data_directory() {
 fn socket_of(options: Options, protocol: &str) -> Option<PathBuf> {
     let found = options.listeners.into_iter().find(|listener| listener.spec.name == protocol);
     match found?.place {
-        Place::Unix(path) => Some(path),
-        Place::Tcp(_) => None,
+        ListenAddress::Unix(path) => Some(path),
+        ListenAddress::Tcp(_) => None,
     }
 }

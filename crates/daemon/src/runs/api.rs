@@ -13,10 +13,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most bytes of an answer that are read.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
-    /// The control plane says no, and why.
+    /// The control plane refused the request, with its reason.
     #[error("{detail} (HTTP {status})")]
     Refused { status: u16, detail: String },
     /// No answer, or none that can be read; the request may be repeated.
@@ -31,7 +31,7 @@ impl ApiError {
     }
 
     /// True if the same request may be answered later.
-    pub(crate) fn is_passing(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
             Self::Refused { status, .. } => *status >= 500 || *status == 429,
@@ -39,7 +39,7 @@ impl ApiError {
     }
 }
 
-/// What opens the control plane.
+/// The credentials for the control plane.
 #[derive(Clone)]
 pub(crate) struct Keys {
     pub(crate) runs: String,
@@ -192,7 +192,7 @@ fn refusal(status: StatusCode, bytes: &[u8]) -> ApiError {
     ApiError::Refused { status: status.as_u16(), detail }
 }
 
-/// The innermost reason says most.
+/// The innermost cause of an error, which is the most precise.
 fn unreachable(error: reqwest::Error) -> ApiError {
     let mut why = error.to_string();
     let mut source = std::error::Error::source(&error);

@@ -1,20 +1,20 @@
-//! Calls that the daemon hands to the worker, alone or several at once, and what is sent back.
+//! Calls that the daemon delegates to the worker, and their results.
 
 use serde_json::{Value, json};
 
 use super::toolkit::{ToolCall, ToolOutput};
 
-/// What the daemon hands over with one message.
+/// The calls of one message of the daemon.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Handed {
+pub(super) struct DelegatedCalls {
     /// The name under which results are sent back.
     pub(super) request: String,
     pub(super) calls: Vec<ToolCall>,
     bundle: bool,
 }
 
-impl Handed {
-    /// What a frame hands over; nothing if it only shows something.
+impl DelegatedCalls {
+    /// The calls in a frame; `None` if it delegates none.
     pub(super) fn of(frame: &Value, turn: &str) -> Option<Self> {
         let payload = &frame["payload"];
         let text = |value: &Value| value.as_str().map(String::from);
@@ -89,25 +89,25 @@ mod tests {
             let payload = json!({
                 "tool_name": "list_dir", "parameters": {}, "request_id": "r1", "metadata": metadata,
             });
-            Handed::of(&json!({ "type": "tool-call", "payload": payload }), "t1")
+            DelegatedCalls::of(&json!({ "type": "tool-call", "payload": payload }), "t1")
         };
-        let handed = call(json!({ "tool_call_id": "c1" })).unwrap();
-        assert_eq!((handed.request.as_str(), handed.calls[0].id.as_str()), ("r1", "c1"));
+        let delegated = call(json!({ "tool_call_id": "c1" })).unwrap();
+        assert_eq!((delegated.request.as_str(), delegated.calls[0].id.as_str()), ("r1", "c1"));
         assert_eq!(call(json!({ "skip_local_execution": true })), None);
         let empty = json!({ "type": "tool-bundle", "payload": { "bundle_id": "b", "tools": [] } });
-        assert_eq!(Handed::of(&empty, "t1"), None);
+        assert_eq!(DelegatedCalls::of(&empty, "t1"), None);
     }
 
     #[test]
     fn a_bundle_says_what_came_of_each_step() {
         let step = |id: &str| json!({ "name": "x", "args": {}, "tool_call_id": id });
         let payload = json!({ "bundle_id": "b", "tools": [step("c1"), step("c2")] });
-        let handed =
-            Handed::of(&json!({ "type": "tool-bundle", "payload": payload }), "t").unwrap();
+        let delegated =
+            DelegatedCalls::of(&json!({ "type": "tool-bundle", "payload": payload }), "t").unwrap();
         let ok = ToolOutput { ok: true, text: "a".into() };
-        let (kind, result) = handed.result(&[ok.clone(), ToolOutput::failure("b")]);
+        let (kind, result) = delegated.result(&[ok.clone(), ToolOutput::failure("b")]);
         assert_eq!((kind, &result["status"]), ("tool-bundle-result", &json!("partial_failure")));
         assert_eq!(result["step_results"][1]["error"], "b");
-        assert_eq!(handed.result(&[ok.clone(), ok]).1["status"], "success");
+        assert_eq!(delegated.result(&[ok.clone(), ok]).1["status"], "success");
     }
 }

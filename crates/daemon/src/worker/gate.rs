@@ -1,14 +1,14 @@
-//! Whether a run's tools may act: pause, stop and who is in control.
+//! Decides whether a run's tools may act: pause, stop and control mode.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a call may be held back before the model is told to ask again; the daemon waits 120 seconds.
+/// Time for which a call is held before the model has to make it again; the daemon waits 120 seconds.
 const HOLD_LIMIT: Duration = Duration::from_secs(100);
 /// A call that was held back for longer than this is not run: the daemon may have given it up.
-const FRESH: Duration = Duration::from_secs(5);
+const HELD_CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The party that may act in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,14 +112,14 @@ impl Gate {
 
     /// Waits until a call may run, as long as the model can wait.
     pub(super) async fn admit(&self, only_reads: bool) -> Admission {
-        let (began, asked) = (Instant::now(), self.state.borrow().resumed);
-        let decided = self.until(|state| state.stopped || state.admits(only_reads, asked));
+        let (began, arguments) = (Instant::now(), self.state.borrow().resumed);
+        let decided = self.until(|state| state.stopped || state.admits(only_reads, arguments));
         if timeout_at(began + HOLD_LIMIT, decided).await.is_err() {
             return Admission::Held;
         }
         if self.state.borrow().stopped {
             Admission::Stopped
-        } else if began.elapsed() < FRESH {
+        } else if began.elapsed() < HELD_CALL_TIMEOUT {
             Admission::Run
         } else {
             Admission::Held
@@ -133,10 +133,10 @@ impl Gate {
 }
 
 impl State {
-    fn admits(&self, only_reads: bool, asked: u64) -> bool {
+    fn admits(&self, only_reads: bool, arguments: u64) -> bool {
         let allowed = match self.mode {
             Mode::Agent => true,
-            Mode::Shared => only_reads || self.resumed > asked,
+            Mode::Shared => only_reads || self.resumed > arguments,
             Mode::Human => false,
         };
         !self.paused && allowed
@@ -173,7 +173,7 @@ mod tests {
     async fn a_call_that_waited_long_is_asked_for_again() {
         let gate = Gate::new(true, Mode::Agent);
         let (admitted, ()) = tokio::join!(gate.admit(false), async {
-            tokio::time::sleep(FRESH * 2).await;
+            tokio::time::sleep(HELD_CALL_TIMEOUT * 2).await;
             gate.apply(Change::Resume);
         });
         assert_eq!(admitted, Admission::Held);

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::WorkerContext;
 use super::assignment::{Assignment, InputFile};
-use super::call::Handed;
+use super::call::DelegatedCalls;
 use super::gate::{Admission, Gate};
 use super::relay::{Relay, RelayTask, Target, is_end};
 use super::socket::Socket;
@@ -49,9 +49,9 @@ const PROMPT: &str = "You are an agent that carries out one task on a machine of
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The end was relayed.
-    Over,
+    Finished,
     /// The run is somebody else's now, or was over already.
-    Gone,
+    Lost,
 }
 
 /// A call that was handed over.
@@ -73,7 +73,7 @@ pub(super) struct Job {
     /// The last frame that an earlier process relayed.
     relayed_before: u64,
     calls: HashMap<String, CallState>,
-    running: JoinSet<(Handed, Vec<ToolOutput>)>,
+    running: JoinSet<(DelegatedCalls, Vec<ToolOutput>)>,
     cancel: CancellationToken,
 }
 
@@ -116,14 +116,14 @@ impl Job {
         }
         let relay = self.relay.clone();
         let ended = tokio::select! {
-            () = self.work() => Ended::Over,
-            () = relay.gone() => Ended::Gone,
+            () = self.work() => Ended::Finished,
+            () = relay.gone() => Ended::Lost,
         };
         self.cancel.cancel();
         // Tools end their processes when they are told to; one that does not is dropped.
         let _ =
             timeout(END_TIMEOUT, async { while self.running.join_next().await.is_some() {} }).await;
-        if ended == Ended::Gone {
+        if ended == Ended::Lost {
             self.abandon().await;
         }
         self.context.toolkit.over(&self.turn);
@@ -134,7 +134,7 @@ impl Job {
     pub(super) async fn abandon(&self) {
         let stop = async {
             let mut socket = self.connect().await?;
-            socket.send_anew("stop-query", self.names()).await?;
+            socket.send_new("stop-query", self.names()).await?;
             while socket.next().await?["type"] != "stop-query-ack" {}
             socket.close().await;
             Ok::<(), anyhow::Error>(())
@@ -149,7 +149,7 @@ impl Job {
         let mut delay = RETRY_DELAY;
         loop {
             let began = Instant::now();
-            match self.converse(&text).await {
+            match self.run_turn(&text).await {
                 Ok(()) => return,
                 Err(error) => {
                     tracing::warn!(run = self.assignment.run, "the daemon is gone: {error:#}");
@@ -166,7 +166,7 @@ impl Job {
     /// What the agent is asked, once it is known how far an earlier process came.
     async fn prepare(&mut self) -> String {
         while self.assignment.resumed
-            && let Err(error) = self.learn().await
+            && let Err(error) = self.read_timeline().await
         {
             tracing::warn!(run = self.assignment.run, "the timeline cannot be read: {error:#}");
             sleep(RETRY_DELAY).await;
@@ -186,7 +186,7 @@ impl Job {
     }
 
     /// Finds out what an earlier process relayed of this turn.
-    async fn learn(&mut self) -> Result<()> {
+    async fn read_timeline(&mut self) -> Result<()> {
         let mut after = 0;
         loop {
             let page = self.context.api.events(&self.assignment.run, after).await?;
@@ -244,7 +244,7 @@ impl Job {
     }
 
     /// Talks to the daemon until the turn is over. Fails if the connection does.
-    async fn converse(&mut self, text: &str) -> Result<()> {
+    async fn run_turn(&mut self, text: &str) -> Result<()> {
         let mut socket = self.connect().await?;
         self.dispatch().await?;
         let query = json!({ "text": text, "conversation_ref": self.assignment.conversation });
@@ -273,7 +273,7 @@ impl Job {
                 () = self.gate.stopped(), if !stopping => {
                     stopping = true;
                     self.cancel.cancel();
-                    socket.send_anew("stop-query", self.names()).await?;
+                    socket.send_new("stop-query", self.names()).await?;
                 }
                 () = sleep_until(deadline), if !received => {
                     let why = json!({ "message": "the daemon knows nothing of the turn any more" });
@@ -319,23 +319,23 @@ impl Job {
     /// Relays a frame and begins what it hands over; says whether the turn is over.
     async fn take(&mut self, socket: &mut Socket, frame: &Value) -> Result<bool> {
         let sequence = frame["sequence"].as_u64();
-        let handed = Handed::of(frame, &self.turn);
+        let delegated = DelegatedCalls::of(frame, &self.turn);
         if sequence.is_some_and(|number| number <= self.relayed) {
-            if let Some(handed) = handed {
-                self.hand_over_again(socket, handed, sequence.unwrap_or(0)).await?;
+            if let Some(delegated) = delegated {
+                self.hand_over_again(socket, delegated, sequence.unwrap_or(0)).await?;
             }
             return Ok(false);
         }
         let durable = self.relay.frame(frame).await;
         self.relayed = sequence.unwrap_or(self.relayed);
         let over = is_end(frame["type"].as_str().unwrap_or_default());
-        if over || handed.is_some() {
+        if over || delegated.is_some() {
             // Until the end is durable nothing more is read, so that the daemon, which asks by a ping
             // whether the client has seen the end, tells a worker that dies now again.
             durable.await?;
         }
-        if let Some(handed) = handed {
-            self.begin(handed);
+        if let Some(delegated) = delegated {
+            self.begin(delegated);
         }
         Ok(over)
     }
@@ -344,36 +344,38 @@ impl Job {
     async fn hand_over_again(
         &mut self,
         socket: &mut Socket,
-        handed: Handed,
+        delegated: DelegatedCalls,
         sequence: u64,
     ) -> Result<()> {
-        let harmless = handed.calls.iter().all(|call| self.context.toolkit.only_reads(&call.tool));
-        match self.calls.get(&handed.request) {
+        let harmless =
+            delegated.calls.iter().all(|call| self.context.toolkit.only_reads(&call.tool));
+        match self.calls.get(&delegated.request) {
             Some(CallState::Running) => {}
             Some(CallState::Done(outputs)) => {
-                let (kind, payload) = handed.result(outputs);
-                socket.send_anew(kind, payload).await?;
+                let (kind, payload) = delegated.result(outputs);
+                socket.send_new(kind, payload).await?;
             }
-            None if sequence > self.relayed_before || harmless => self.begin(handed),
+            None if sequence > self.relayed_before || harmless => self.begin(delegated),
             None => {
-                let outputs = handed.calls.iter().map(|_| ToolOutput::failure(UNKNOWN)).collect();
-                self.answer(socket, (handed, outputs)).await?;
+                let outputs =
+                    delegated.calls.iter().map(|_| ToolOutput::failure(UNKNOWN)).collect();
+                self.answer(socket, (delegated, outputs)).await?;
             }
         }
         Ok(())
     }
 
-    fn begin(&mut self, handed: Handed) {
+    fn begin(&mut self, delegated: DelegatedCalls) {
         if self.calls.len() >= RESULTS_LIMIT {
             self.calls.retain(|_, state| matches!(state, CallState::Running));
         }
-        self.calls.insert(handed.request.clone(), CallState::Running);
+        self.calls.insert(delegated.request.clone(), CallState::Running);
         let (context, gate, relay) =
             (Arc::clone(&self.context), Arc::clone(&self.gate), self.relay.clone());
         let cancel = self.cancel.clone();
         self.running.spawn(async move {
             let mut outputs = Vec::new();
-            for call in &handed.calls {
+            for call in &delegated.calls {
                 let only_reads = context.toolkit.only_reads(&call.tool);
                 if gate.holds(only_reads) {
                     let held = json!({ "tool_name": call.tool, "parameters": call.input });
@@ -386,17 +388,17 @@ impl Job {
                     Admission::Stopped => ToolOutput::failure("not run: the run is stopped"),
                 });
             }
-            (handed, outputs)
+            (delegated, outputs)
         });
     }
 
     async fn answer(
         &mut self,
         socket: &mut Socket,
-        (handed, outputs): (Handed, Vec<ToolOutput>),
+        (delegated, outputs): (DelegatedCalls, Vec<ToolOutput>),
     ) -> Result<()> {
-        let (kind, payload) = handed.result(&outputs);
-        self.calls.insert(handed.request, CallState::Done(outputs));
-        socket.send_anew(kind, payload).await
+        let (kind, payload) = delegated.result(&outputs);
+        self.calls.insert(delegated.request, CallState::Done(outputs));
+        socket.send_new(kind, payload).await
     }
 }

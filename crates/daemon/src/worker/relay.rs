@@ -156,7 +156,7 @@ impl RelayTask {
                     tracing::warn!(run, %error, "the run is not this worker's any more");
                     return false;
                 }
-                Err(error) if error.is_passing() => {
+                Err(error) if error.is_transient() => {
                     tracing::warn!(run, %error, "an event waits for the control plane");
                     tokio::time::sleep(delay).await;
                     delay = (delay * 2).min(RETRY_DELAY_LIMIT);

@@ -55,8 +55,8 @@ impl Socket {
         Ok(self.stream.send(Message::text(frame.to_string())).await?)
     }
 
-    /// Sends a message that nobody refers to.
-    pub(super) async fn send_anew(&mut self, kind: &str, payload: Value) -> Result<()> {
+    /// Sends a message under a new id.
+    pub(super) async fn send_new(&mut self, kind: &str, payload: Value) -> Result<()> {
         self.sent += 1;
         let id = format!("w-{}", self.sent);
         self.send(&id, kind, payload).await
@@ -68,13 +68,13 @@ impl Socket {
             let next = timeout(SILENCE_LIMIT, self.stream.next()).await.context("silence")?;
             match next.context("the connection ended")?? {
                 Message::Text(text) => return Ok(serde_json::from_str(&text)?),
-                Message::Close(frame) => bail!("the daemon hung up: {frame:?}"),
+                Message::Close(frame) => bail!("the daemon closed the connection: {frame:?}"),
                 Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
             }
         }
     }
 
-    /// Takes leave.
+    /// Closes the connection.
     pub(super) async fn close(mut self) {
         // A connection that is gone already is closed as well.
         let _ = timeout(CONNECT_TIMEOUT, self.stream.close(None)).await;

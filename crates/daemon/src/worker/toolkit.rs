@@ -74,7 +74,7 @@ impl Toolkit {
         let Some(invocation) = self.invocation(&call) else {
             return ToolOutput::failure("the call has no proper id");
         };
-        if call.input.get(PERMISSIONS).is_some_and(|asked| !asked.is_null()) {
+        if call.input.get(PERMISSIONS).is_some_and(|arguments| !arguments.is_null()) {
             return ToolOutput::failure(
                 "nobody here can agree to `permissions`; what commands may do is set by `sandbox.*` \
                  of the worker's configuration",

@@ -34,7 +34,7 @@ fn a_good_set_up_is_well() {
     for line in ["sandbox", "file tools", "git", "data", "configuration", "harness", "model"] {
         assert!(told.contains(&format!(" {line}")), "no line about {line}: {told}");
     }
-    assert!(told.contains("poor  model          sessions use the demo model"), "{told}");
+    assert!(told.contains("warn  model          sessions use the demo model"), "{told}");
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn what_is_ill_is_named_with_its_cure() {
     let address = taken.local_addr().unwrap();
     let (told, well) = examine(&format!("[listen]\nharness = \"{address}\"\n"));
     assert!(!well);
-    assert!(told.contains(&format!("ILL   harness        {address}")), "{told}");
+    assert!(told.contains(&format!("FAIL  harness        {address}")), "{told}");
     assert!(told.contains("-> set listen.harness to another address, or \"off\""), "{told}");
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (told, well) = examine(&format!(
@@ -53,7 +53,7 @@ fn what_is_ill_is_named_with_its_cure() {
     assert!(!well && told.contains("does not answer"), "{told}");
     assert!(!told.contains("sk-hidden"));
     let (told, well) = examine("[listen]\nharness = \"nowhere\"\n");
-    assert!(!well && told.contains("ILL   configuration"), "{told}");
+    assert!(!well && told.contains("FAIL  configuration"), "{told}");
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn who_may_connect_is_said_of_every_listener() {
     let auth = "[auth]\ntoken = \"hush\"\norigins = [\"http://localhost:3000\"]\n";
     let (told, _) = examine(&format!("{open}{auth}"));
     let line = told.lines().find(|line| line.contains(" harness ")).unwrap();
-    let who = "; for whoever brings auth.token, pages of http://localhost:3000";
-    assert!(line.starts_with("poor") && line.ends_with(who), "{line}");
+    let who = "; for clients with auth.token, pages of http://localhost:3000";
+    assert!(line.starts_with("warn") && line.ends_with(who), "{line}");
     assert!(!told.contains("hush"), "{told}");
 }
 
@@ -85,12 +85,12 @@ fn weights_are_checked() {
     let (told, well) = look(&[]);
     assert!(well && told.contains("none fetched, none needed"), "{told}");
     let (told, well) = look(&["--set=default_model=local/smollm2-135m"]);
-    assert!(!well && told.contains("ILL   model files    smollm2-135m is not here"), "{told}");
+    assert!(!well && told.contains("FAIL  model files    smollm2-135m is not here"), "{told}");
     assert!(told.contains("-> quintet models pull smollm2-135m"), "{told}");
     std::fs::write(models.path().join("smollm2-135m.gguf.part"), "GGUF").unwrap();
     let (told, well) = look(&[]);
     assert!(
-        well && told.contains("poor  model files    smollm2-135m: 4 of 98362432 bytes"),
+        well && told.contains("warn  model files    smollm2-135m: 4 of 98362432 bytes"),
         "{told}"
     );
     let file = std::fs::File::create(models.path().join("smollm2-135m.gguf")).unwrap();

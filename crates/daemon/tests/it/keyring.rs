@@ -208,7 +208,7 @@ async fn a_locked_keyring_is_said_once_and_asked_for_nothing() {
     let line = "no key for anthropic, openai: the keyring is locked";
     assert_eq!(log.matches(line).count(), 1, "{log}");
     let told = said(&login.run(&["doctor", "--listen=harness=off"], ""));
-    assert!(told.contains(&format!("poor  keyring        {line}")), "{told}");
+    assert!(told.contains(&format!("warn  keyring        {line}")), "{told}");
     fails(&login.run(&["keys", "set", "groq"], KEY), "unlock it");
 }
 
@@ -229,7 +229,7 @@ async fn without_a_keyring_there_is_a_clear_error_and_a_daemon() {
         fails(&output, "api_key_env");
     }
     let told = said(&alone(&["doctor", "--listen=harness=off"]));
-    assert!(told.contains(&format!("poor  keyring        no key for anthropic: {none}")), "{told}");
+    assert!(told.contains(&format!("warn  keyring        no key for anthropic: {none}")), "{told}");
 
     let login = Login::bare();
     fails(&login.run(&["keys", "list"], ""), none);

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::super::listeners::{Listener, Place};
+use super::super::listeners::{ListenAddress, Listener};
 use crate::options::layers::Layers;
 
 /// The settings that decide which peers may connect.
@@ -14,10 +14,10 @@ pub(crate) struct Auth {
     pub(crate) origins: Vec<String>,
 }
 
-pub(super) fn understand(layers: &Layers, listeners: &[Listener]) -> Result<Auth> {
+pub(super) fn parse(layers: &Layers, listeners: &[Listener]) -> Result<Auth> {
     let token = layers.str("auth.token").filter(|token| !token.is_empty()).map(String::from);
     for Listener { spec, place, .. } in listeners {
-        if let Place::Tcp(address) = place
+        if let ListenAddress::Tcp(address) = place
             && !address.ip().is_loopback()
             && token.is_none()
         {

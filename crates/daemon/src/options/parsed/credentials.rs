@@ -16,7 +16,7 @@ pub(crate) struct Keys {
     /// The names whose keys are in the keyring.
     pub(crate) in_keyring: Vec<String>,
     /// What the keyring did not give, and what to do about it.
-    pub(crate) complaints: Vec<(String, &'static str)>,
+    pub(crate) warnings: Vec<(String, &'static str)>,
 }
 
 /// A key and the place it was found in.
@@ -27,13 +27,13 @@ pub(super) struct Credential {
 
 pub(super) fn keys(layers: &Layers) -> Result<Keys> {
     let mut sources = BTreeMap::new();
-    for (name, vendor) in everybody(layers) {
+    for (name, vendor) in all_providers(layers) {
         if let Some(key) = find(layers, &name, vendor)? {
             sources.insert(name, key.source);
         }
     }
-    let (in_keyring, complaints) = (layers.keyring.names(), layers.keyring.complaints());
-    Ok(Keys { sources, in_keyring, complaints })
+    let (in_keyring, warnings) = (layers.keyring.names(), layers.keyring.warnings());
+    Ok(Keys { sources, in_keyring, warnings })
 }
 
 /// The key of a provider. What its section says comes first and is all there is to it; then the
@@ -43,7 +43,7 @@ pub(super) fn find(
     name: &str,
     vendor: Option<&Vendor>,
 ) -> Result<Option<Credential>> {
-    if let Some(key) = stated(layers, &section(name))? {
+    if let Some(key) = configured_key(layers, &section(name))? {
         return Ok(Some(key));
     }
     let kept = |name: &str| in_keyring(layers, name);
@@ -59,10 +59,10 @@ pub(super) fn find(
 /// The names to look for in the keyring, given those that were put there: of providers that have no
 /// other key, or whose section says that it is there.
 pub(in crate::options) fn wanted(layers: &Layers, recorded: &[String]) -> Vec<String> {
-    let mut names: Vec<String> = everybody(layers)
+    let mut names: Vec<String> = all_providers(layers)
         .filter_map(|(name, vendor)| match layers.flag(&keyring_path(&section(&name))) {
             // A section that cannot be understood is complained about soon enough.
-            _ if stated(layers, &section(&name)).is_ok_and(|key| key.is_some()) => None,
+            _ if configured_key(layers, &section(&name)).is_ok_and(|key| key.is_some()) => None,
             Some(true) => Some(name),
             Some(false) => None,
             None if in_environment(layers, vendor).is_some() => None,
@@ -79,7 +79,7 @@ pub(in crate::options) fn wanted(layers: &Layers, recorded: &[String]) -> Vec<St
 }
 
 /// All providers that could have a key.
-fn everybody(layers: &Layers) -> impl Iterator<Item = (String, Option<&'static Vendor>)> {
+fn all_providers(layers: &Layers) -> impl Iterator<Item = (String, Option<&'static Vendor>)> {
     let mut names = layers.names("providers");
     names.retain(|name| !local::is_meant(layers, name));
     for vendor in vendors() {
@@ -102,7 +102,7 @@ pub(super) fn keyring_path(section: &str) -> String {
 }
 
 /// The key that a section names.
-pub(super) fn stated(layers: &Layers, section: &str) -> Result<Option<Credential>> {
+pub(super) fn configured_key(layers: &Layers, section: &str) -> Result<Option<Credential>> {
     let path = format!("{section}.api_key");
     if let Some(key) = layers.str(&path) {
         let source = layers.source(&path).into();

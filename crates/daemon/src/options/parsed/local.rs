@@ -10,7 +10,7 @@ use quintet_local::{PROVIDER, Settings, weights};
 use super::{Layers, Provider};
 
 /// Nothing if a provider of the configuration took the name.
-pub(super) fn understand(layers: &Layers, providers: &[Provider]) -> Result<Option<Settings>> {
+pub(super) fn parse(layers: &Layers, providers: &[Provider]) -> Result<Option<Settings>> {
     if providers.iter().any(|provider| provider.name == PROVIDER) {
         return Ok(None);
     }

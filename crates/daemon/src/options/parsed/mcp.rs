@@ -20,7 +20,7 @@ pub(crate) struct Mcp {
     pub(crate) folder: PathBuf,
 }
 
-pub(super) fn understand(layers: &Layers) -> Result<Mcp> {
+pub(super) fn parse(layers: &Layers) -> Result<Mcp> {
     let home = layers.environment.get("HOME").map(PathBuf::from).filter(|home| home.is_dir());
     let mut servers = Vec::new();
     for name in layers.names("mcp.servers") {

@@ -1,4 +1,4 @@
-//! What is remembered beyond sessions.
+//! The options of memory.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub(crate) struct Memory {
     pub(crate) save: bool,
 }
 
-pub(super) fn understand(layers: &Layers, data_dir: &Path) -> Result<Option<Memory>> {
+pub(super) fn parse(layers: &Layers, data_dir: &Path) -> Result<Option<Memory>> {
     let number = |key: &str| layers.number(key).unwrap_or_default();
     let index = layers.str("memory.index").filter(|folder| !folder.is_empty());
     let settings = Settings {

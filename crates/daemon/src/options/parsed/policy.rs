@@ -1,4 +1,4 @@
-//! What may run, what is asked about, and who looks at changes.
+//! The approval policy and the review of changes.
 
 use std::time::Duration;
 

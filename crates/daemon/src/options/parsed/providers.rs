@@ -12,7 +12,7 @@ use super::{Provider, credentials, local};
 use crate::options::layers::Layers;
 
 /// The configured providers, then every vendor that is not among them, then the demo.
-pub(super) fn understand(layers: &Layers) -> Result<Vec<Provider>> {
+pub(super) fn parse(layers: &Layers) -> Result<Vec<Provider>> {
     let names = layers.names("providers");
     let mut providers = names
         .iter()
@@ -35,11 +35,11 @@ pub(super) fn understand(layers: &Layers) -> Result<Vec<Provider>> {
 /// A key in the environment or the keyring is as good as a section in the file.
 fn found(layers: &Layers, vendor: &Vendor) -> Result<Provider> {
     let api_key = credentials::find(layers, &vendor.name, Some(vendor))?;
-    Ok(Provider { api_key: api_key.map(|key| key.secret), ..placed(layers, vendor) })
+    Ok(Provider { api_key: api_key.map(|key| key.secret), ..at_configured_address(layers, vendor) })
 }
 
 /// A vendor where the environment says that it is.
-fn placed(layers: &Layers, vendor: &Vendor) -> Provider {
+fn at_configured_address(layers: &Layers, vendor: &Vendor) -> Provider {
     let moved = vendor.url_variable.as_ref().and_then(|name| variable(layers, name));
     match moved {
         Some(url) => vendor.provider_at(url),
@@ -57,7 +57,7 @@ fn configured(layers: &Layers, name: &str) -> Result<Provider> {
     let vendor = row(layers, name)?;
     let mut provider = match (vendor, &base_url) {
         (Some(vendor), Some(url)) => vendor.provider_at(url),
-        (Some(vendor), None) => placed(layers, vendor),
+        (Some(vendor), None) => at_configured_address(layers, vendor),
         (None, _) => unknown(layers, name, base_url.as_deref())?,
     };
     provider.name = name.into();
@@ -65,7 +65,7 @@ fn configured(layers: &Layers, name: &str) -> Result<Provider> {
         provider.api = api;
     }
     provider.api_key = credentials::find(layers, name, vendor)?.map(|key| key.secret);
-    change(layers, name, &mut provider)?;
+    apply_section(layers, name, &mut provider)?;
     Ok(provider)
 }
 
@@ -104,7 +104,7 @@ fn api(layers: &Layers, path: &str) -> Result<Option<Api>> {
 }
 
 /// Everything else that a section may say.
-fn change(layers: &Layers, name: &str, provider: &mut Provider) -> Result<()> {
+fn apply_section(layers: &Layers, name: &str, provider: &mut Provider) -> Result<()> {
     let path = |field: &str| format!("providers.{name}.{field}");
     provider.models = layers.list(&path("models")).unwrap_or_default();
     provider.overrides.inputs = inputs(layers, &path("inputs"))?;

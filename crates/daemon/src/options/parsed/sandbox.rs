@@ -1,4 +1,4 @@
-//! What commands may touch.
+//! The sandbox of commands.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use quintet_tools::sandbox::{Limits, Mode, Sandbox};
 
 use super::{Layers, choice};
 
-pub(super) fn understand(layers: &Layers, data_dir: &Path) -> Result<Sandbox> {
+pub(super) fn parse(layers: &Layers, data_dir: &Path) -> Result<Sandbox> {
     let modes = [("prefer", Mode::Prefer), ("require", Mode::Require), ("off", Mode::Off)];
     Ok(Sandbox {
         mode: choice(layers, "sandbox.mode", &modes)?,

@@ -22,10 +22,10 @@ pub(crate) struct Search {
     /// Where the key comes from.
     pub(crate) source: Option<String>,
     /// What is missing, and what to do about it.
-    pub(crate) complaint: Option<(String, &'static str)>,
+    pub(crate) warning: Option<(String, &'static str)>,
 }
 
-pub(super) fn understand(layers: &Layers) -> Result<Search> {
+pub(super) fn parse(layers: &Layers) -> Result<Search> {
     let Some(api) = api(layers)? else { return Ok(Search::default()) };
     let (key, source) = match key(layers, api)? {
         Some(Credential { secret, source }) => (Some(secret), Some(source)),
@@ -34,17 +34,17 @@ pub(super) fn understand(layers: &Layers) -> Result<Search> {
     // The key may be in a keyring that is locked, so the daemon starts without.
     if api.needs_key() && key.is_none() {
         let what = format!("web_search is off: there is no key for {}", name(api));
-        let mend = "set search.api_key or search.api_key_env, or `quintet keys set search`";
-        return Ok(Search { complaint: Some((what, mend)), ..Search::default() });
+        let remedy = "set search.api_key or search.api_key_env, or `quintet keys set search`";
+        return Ok(Search { warning: Some((what, remedy)), ..Search::default() });
     }
     let engine = Some(engine(layers, api, key.as_ref())?);
-    Ok(Search { engine, key, source, complaint: None })
+    Ok(Search { engine, key, source, warning: None })
 }
 
 fn engine(layers: &Layers, api: SearchApi, key: Option<&Secret>) -> Result<Engine> {
     let path = "search.base_url";
-    let stated = layers.str(path).filter(|url| !url.is_empty());
-    let Some(url) = stated.or(api.usual_url()) else {
+    let configured_key = layers.str(path).filter(|url| !url.is_empty());
+    let Some(url) = configured_key.or(api.usual_url()) else {
         bail!("{path} is not set, and {} has no usual one", name(api));
     };
     let engine = Engine::new(api, url, key.map(Secret::reveal));
@@ -69,7 +69,7 @@ fn name(api: SearchApi) -> &'static str {
 
 /// As with providers: the section, else the variable, else the keyring.
 fn key(layers: &Layers, api: SearchApi) -> Result<Option<Credential>> {
-    if let Some(key) = credentials::stated(layers, SEARCH)? {
+    if let Some(key) = credentials::configured_key(layers, SEARCH)? {
         return Ok(Some(key));
     }
     let kept = || credentials::in_keyring(layers, SEARCH).filter(|_| !taken(layers));
@@ -92,12 +92,12 @@ fn taken(layers: &Layers) -> bool {
 /// The name to look for in the keyring, if the key may be there.
 pub(super) fn wanted(layers: &Layers, recorded: &[String]) -> Option<String> {
     let api = api(layers).ok().flatten().filter(|_| !taken(layers))?;
-    let stated = credentials::stated(layers, SEARCH).is_ok_and(|key| key.is_some());
+    let configured_key = credentials::configured_key(layers, SEARCH).is_ok_and(|key| key.is_some());
     let looked = match layers.flag(&credentials::keyring_path(SEARCH)) {
         Some(flag) => flag,
         None => variable(layers, api).is_none() && recorded.iter().any(|name| name == SEARCH),
     };
-    (looked && !stated).then(|| SEARCH.into())
+    (looked && !configured_key).then(|| SEARCH.into())
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ impl Senses {
     }
 }
 
-pub(super) fn understand(layers: &Layers, providers: &[Provider]) -> Result<Senses> {
+pub(super) fn parse(layers: &Layers, providers: &[Provider]) -> Result<Senses> {
     let threads = layers.number("senses.threads").and_then(|number| usize::try_from(number).ok());
     let cores = available_parallelism().map_or(1, usize::from);
     Ok(Senses {

@@ -6,7 +6,7 @@ pub(crate) use quintet_kernel::policy::Subagents as Limits;
 use crate::options::layers::Layers;
 
 /// How many there may be and what each may take; nothing if there are none.
-pub(super) fn understand(layers: &Layers) -> Option<Limits> {
+pub(super) fn parse(layers: &Layers) -> Option<Limits> {
     let number = |name: &str| layers.number(&format!("subagents.{name}"));
     let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let usual = Limits::default();

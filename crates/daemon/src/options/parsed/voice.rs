@@ -1,4 +1,4 @@
-//! Who transcribes and who speaks.
+//! The sources of transcription and speech.
 
 use anyhow::{Result, bail};
 use quintet_kernel::model::ModelRef;

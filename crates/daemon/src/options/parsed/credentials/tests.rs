@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use super::{keys, wanted};
 use crate::cli::Flags;
-use crate::keyring::{Found, Trouble};
-use crate::options::layers::{Layers, gather};
+use crate::keyring::{KeyringError, KeyringKeys};
+use crate::options::layers::{Layers, load};
 
 const WORK: [&str; 1] = ["providers.work.vendor=openai"];
 
 fn layers(set: &[&str], environment: &[(&str, &str)]) -> Layers {
     let flags = Flags { set: set.iter().map(|pair| (*pair).into()).collect(), ..Flags::default() };
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    gather(&flags, &environment.iter().map(owned).collect::<Vec<_>>()).unwrap()
+    load(&flags, &environment.iter().map(owned).collect::<Vec<_>>()).unwrap()
 }
 
 /// What is looked for if all of these were put into the keyring.
@@ -62,12 +62,12 @@ fn the_section_wins_over_the_environment_over_the_keyring() {
 
 #[test]
 fn what_is_not_there_is_said_once_for_each_reason() {
-    let mut found = Found::default();
-    found.add("a", Err(Trouble::Locked));
-    found.add("b", Err(Trouble::Missing));
-    found.add("c", Err(Trouble::Locked));
+    let mut found = KeyringKeys::default();
+    found.add("a", Err(KeyringError::Locked));
+    found.add("b", Err(KeyringError::Missing));
+    found.add("c", Err(KeyringError::Locked));
     found.add("d", Ok("sk-kept".into()));
-    let lines: Vec<String> = found.complaints().into_iter().map(|(what, _)| what).collect();
+    let lines: Vec<String> = found.warnings().into_iter().map(|(what, _)| what).collect();
     assert_eq!(
         lines,
         ["no key for a, c: the keyring is locked", "no key for b: the keyring has no such key"]

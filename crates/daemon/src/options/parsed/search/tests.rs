@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::cli::Flags;
-use crate::options::layers::gather;
+use crate::options::layers::load;
 
 fn layers(set: &[&str], environment: &[(&str, &str)]) -> Layers {
     let flags = Flags { set: set.iter().map(|pair| (*pair).into()).collect(), ..Flags::default() };
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    gather(&flags, &environment.iter().map(owned).collect::<Vec<_>>()).unwrap()
+    load(&flags, &environment.iter().map(owned).collect::<Vec<_>>()).unwrap()
 }
 
 /// Where the key comes from, `-` if there is none, or why nobody is asked.
@@ -16,9 +16,9 @@ fn source(set: &[&str], environment: &[(&str, &str)], kept: bool) -> String {
     if kept {
         layers.keyring.add(SEARCH, Ok("BSA-kept".into()));
     }
-    match understand(&layers) {
+    match parse(&layers) {
         Err(error) => error.to_string(),
-        Ok(Search { complaint: Some((what, _)), engine: None, .. }) => what,
+        Ok(Search { warning: Some((what, _)), engine: None, .. }) => what,
         Ok(Search { engine: None, .. }) => "off".into(),
         Ok(search) => {
             assert!(!format!("{search:?}").contains("BSA-"), "{search:?}");
