@@ -16,12 +16,12 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{ChildStdout, Command};
 use tokio::time::{sleep, timeout};
 
-const START: Duration = Duration::from_secs(60);
-const STOP: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Linux counts CPU time in hundredths of a second, whatever its own clock ticks.
 const TICK_MS: f64 = 10.0;
-/// A process that used no tick of the CPU for so long has settled.
-const REST: Duration = Duration::from_millis(500);
+/// Time without CPU use after which a process counts as idle.
+const IDLE_INTERVAL: Duration = Duration::from_millis(500);
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A process. Dropped, it is killed.
@@ -56,7 +56,8 @@ impl Child {
             .with_context(|| format!("{} (is it built?)", program.display()))?;
         let mut stdout = BufReader::new(process.stdout.take().context("no stdout")?);
         let mut line = String::new();
-        let read = timeout(START, stdout.read_line(&mut line)).await.context("never ready")??;
+        let read =
+            timeout(START_TIMEOUT, stdout.read_line(&mut line)).await.context("never ready")??;
         let ready = began.elapsed();
         if read == 0 {
             bail!("{} ended at once: {}", program.display(), std::fs::read_to_string(log)?);
@@ -83,13 +84,13 @@ impl Child {
     pub(crate) async fn stop(mut self) -> Result<()> {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("no pid")?;
         kill_process(pid, Signal::TERM)?;
-        timeout(STOP, self.process.wait()).await.context("it does not end")??;
+        timeout(STOP_TIMEOUT, self.process.wait()).await.context("it does not end")??;
         Ok(())
     }
 
     /// Kills it.
     pub(crate) async fn kill(mut self) -> Result<()> {
-        Ok(timeout(STOP, self.process.kill()).await??)
+        Ok(timeout(STOP_TIMEOUT, self.process.kill()).await??)
     }
 
     /// CPU time so far, in milliseconds.
@@ -106,7 +107,7 @@ impl Child {
         let settled = async {
             let mut before = self.cpu_ms()?;
             loop {
-                sleep(REST).await;
+                sleep(IDLE_INTERVAL).await;
                 let now = self.cpu_ms()?;
                 if now <= before {
                     return Ok(());
@@ -146,15 +147,15 @@ fn plain(url: &str) -> Result<SocketAddr> {
 }
 
 /// For the model and the proxy: says where they listen, the way the daemon does.
-pub(crate) fn announce(address: SocketAddr) -> Result<()> {
+pub(crate) fn print_ready_line(address: SocketAddr) -> Result<()> {
     let listeners = json!({ "bench": format!("http://{address}") });
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{}", json!({ "ready": true, "listeners": listeners }))?;
     Ok(stdout.flush()?)
 }
 
-/// For the model and the proxy: returns when whoever started this process is gone.
-pub(crate) async fn orphaned() {
+/// For the model and the proxy: returns when the parent process is gone.
+pub(crate) async fn wait_for_parent_exit() {
     let wait = || std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
     let _ = tokio::task::spawn_blocking(wait).await;
 }

@@ -16,11 +16,11 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::ask::Ask;
 use crate::child::Child;
 use crate::clock;
 use crate::http::Conn;
-use crate::seen::{PROXY, Seen};
+use crate::received::{PROXY, ReceivedAnswer};
+use crate::script::Script;
 
 use computer::Computer;
 use desktop::Desktop;
@@ -34,7 +34,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) struct Turn {
     /// Just before the request was written.
     pub(crate) sent: u64,
-    pub(crate) seen: Seen,
+    pub(crate) seen: ReceivedAnswer,
 }
 
 /// A protocol of the daemon.
@@ -113,31 +113,35 @@ impl Client {
     }
 
     /// Asks, and reads the whole answer.
-    pub(crate) async fn turn(&mut self, ask: Ask) -> Result<Turn> {
-        let turn = timeout(ANSWER_TIMEOUT, self.attempt(ask)).await;
+    pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
+        let turn = timeout(ANSWER_TIMEOUT, self.attempt(script)).await;
         let turn = turn.context("the answer does not come")??;
-        turn.seen.check(ask.deltas).with_context(|| ask.to_string())?;
+        turn.seen.check(script.deltas).with_context(|| script.to_string())?;
         Ok(turn)
     }
 
-    async fn attempt(&mut self, ask: Ask) -> Result<Turn> {
+    async fn attempt(&mut self, script: Script) -> Result<Turn> {
         match self {
-            Self::Proxy(conn, padding) => through_proxy(conn, padding, ask).await,
-            Self::Harness(session) => session.turn(ask).await,
-            Self::Desktop(desktop) => desktop.turn(ask).await,
-            Self::Terminal(terminal) => terminal.turn(ask).await,
-            Self::Computer(computer) => computer.turn(ask).await,
-            Self::Agent(agent) => agent.turn(ask).await,
+            Self::Proxy(conn, padding) => through_proxy(conn, padding, script).await,
+            Self::Harness(session) => session.turn(script).await,
+            Self::Desktop(desktop) => desktop.turn(script).await,
+            Self::Terminal(terminal) => terminal.turn(script).await,
+            Self::Computer(computer) => computer.turn(script).await,
+            Self::Agent(agent) => agent.turn(script).await,
         }
     }
 }
 
-async fn through_proxy(conn: &mut Conn, Padding(padding): &Padding, ask: Ask) -> Result<Turn> {
-    let body = json!({ "text": format!("{padding}{ask}") }).to_string();
+async fn through_proxy(
+    conn: &mut Conn,
+    Padding(padding): &Padding,
+    script: Script,
+) -> Result<Turn> {
+    let body = json!({ "text": format!("{padding}{script}") }).to_string();
     let sent = clock::now();
     conn.send("POST", "/chat", &body).await?;
     let mut lines = conn.lines().await?;
-    let mut seen = Seen::new(&PROXY);
+    let mut seen = ReceivedAnswer::new(&PROXY);
     while lines.read(conn, |line| seen.frame(line)).await? {}
     Ok(Turn { sent, seen })
 }

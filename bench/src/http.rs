@@ -7,7 +7,7 @@ use memchr::{memchr, memmem};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const READ: usize = 64 * 1024;
+const READ_BYTES: usize = 64 * 1024;
 
 /// A connection.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl Conn {
     }
 
     async fn more(&mut self) -> Result<()> {
-        self.rest.reserve(READ);
+        self.rest.reserve(READ_BYTES);
         match self.stream.read_buf(&mut self.rest).await? {
             0 => bail!("the connection was closed"),
             _ => Ok(()),

@@ -9,7 +9,6 @@
     reason = "a bench reads the real clock and starts the programs that it measures"
 )]
 
-mod ask;
 mod child;
 mod client;
 mod clock;
@@ -17,8 +16,9 @@ mod http;
 mod measure;
 mod model;
 mod proxy;
+mod received;
 mod rig;
-mod seen;
+mod script;
 mod table;
 
 use std::process::ExitCode;

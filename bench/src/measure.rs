@@ -95,7 +95,7 @@ pub(crate) async fn all(names: &[&str], plan: &Plan) -> Result<()> {
         match taken.context("it took too long").and_then(|taken| taken) {
             Ok(more) => rows.extend(more.into_iter().map(|row| row.load(&load()))),
             Err(error) => {
-                eprintln!("{error:#}\n{}", rig.last_words(name));
+                eprintln!("{error:#}\n{}", rig.log_tail(name));
                 rows.push(Row::new(*name).note(format!("could not be measured: {error:#}")));
             }
         }

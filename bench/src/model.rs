@@ -15,13 +15,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::ask::Ask;
+use crate::script::Script;
 use crate::{child, clock};
 use family::Family;
 use request::Request;
 
-/// As much is handed to the socket at once when there is no gap between deltas.
-const BURST: usize = 64 * 1024;
+/// Bytes that are written at once when there is no gap between deltas.
+const BURST_BYTES: usize = 64 * 1024;
 
 /// One call of the model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,29 +52,29 @@ type Log = Arc<Mutex<Vec<Call>>>;
 /// `quintet-bench model`.
 pub(crate) async fn serve() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    child::announce(listener.local_addr()?)?;
+    child::print_ready_line(listener.local_addr()?)?;
     let log = Log::default();
     let accept = async {
         loop {
             let (stream, _) = listener.accept().await?;
             let log = Arc::clone(&log);
             // A client that goes away ends its connection and nothing else.
-            tokio::spawn(async move { drop(converse(stream, &log).await) });
+            tokio::spawn(async move { drop(serve_connection(stream, &log).await) });
         }
     };
     tokio::select! {
         done = accept => done,
-        () = child::orphaned() => Ok(()),
+        () = child::wait_for_parent_exit() => Ok(()),
     }
 }
 
-async fn converse(mut stream: TcpStream, log: &Log) -> Result<()> {
+async fn serve_connection(mut stream: TcpStream, log: &Log) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut rest = Vec::new();
     while let Some(request) = request::read(&mut stream, &mut rest).await? {
         let path = request.path.as_str();
         if let Some(family) = Family::of(path) {
-            tell(&mut stream, &request, family).await?;
+            write_family(&mut stream, &request, family).await?;
             continue;
         }
         match path {
@@ -91,54 +91,54 @@ async fn converse(mut stream: TcpStream, log: &Log) -> Result<()> {
 }
 
 async fn answer(stream: &mut TcpStream, request: &Request, log: &Log) -> Result<()> {
-    let ask = Ask::find(&request.body).unwrap_or_default();
-    begin(log, ask.id, request);
+    let script = Script::find(&request.body).unwrap_or_default();
+    begin(log, script.id, request);
     let mut out = render::begin();
-    if ask.hang {
+    if script.hang {
         stream.write_all(&out).await?;
         let _ = stream.read(&mut [0]).await;
         anyhow::bail!("the client gave up");
     }
-    if let Some(tool) = ask.call {
-        render::call(&mut out, ask.id, tool);
-        finish(log, ask.id, vec![clock::now()]);
+    if let Some(tool) = script.call {
+        render::call(&mut out, script.id, tool);
+        finish(log, script.id, vec![clock::now()]);
         return Ok(stream.write_all(&out).await?);
     }
     let mut writes = Vec::new();
-    if ask.gap_us == 0 {
-        burst(stream, ask, &mut out).await?;
+    if script.gap_us == 0 {
+        burst(stream, script, &mut out).await?;
     } else {
         stream.write_all(&out).await?;
         out.clear();
-        writes = pace(stream, ask).await?;
+        writes = pace(stream, script).await?;
     }
-    render::end(&mut out, request.body.len(), ask.deltas);
+    render::end(&mut out, request.body.len(), script.deltas);
     // Noted before the write: whoever has read the end of the answer finds it in the log.
-    finish(log, ask.id, writes);
+    finish(log, script.id, writes);
     Ok(stream.write_all(&out).await?)
 }
 
 /// The answer in the words of another family, as fast as it is taken.
-async fn tell(stream: &mut TcpStream, request: &Request, family: Family) -> Result<()> {
-    let ask = Ask::find(&request.body).unwrap_or_default();
+async fn write_family(stream: &mut TcpStream, request: &Request, family: Family) -> Result<()> {
+    let script = Script::find(&request.body).unwrap_or_default();
     let mut out = render::head();
     render::events(&mut out, &family.begin());
-    for number in 0..ask.deltas {
+    for number in 0..script.deltas {
         render::events(&mut out, &[family.delta(number)]);
-        if out.len() >= BURST {
+        if out.len() >= BURST_BYTES {
             stream.write_all(&out).await?;
             out.clear();
         }
     }
-    render::events(&mut out, &family.end(ask.deltas));
+    render::events(&mut out, &family.end(script.deltas));
     render::close(&mut out);
     Ok(stream.write_all(&out).await?)
 }
 
-async fn burst(stream: &mut TcpStream, ask: Ask, out: &mut Vec<u8>) -> Result<()> {
-    for number in 0..ask.deltas {
+async fn burst(stream: &mut TcpStream, script: Script, out: &mut Vec<u8>) -> Result<()> {
+    for number in 0..script.deltas {
         render::delta(out, number);
-        if out.len() >= BURST {
+        if out.len() >= BURST_BYTES {
             stream.write_all(out).await?;
             out.clear();
         }
@@ -146,12 +146,12 @@ async fn burst(stream: &mut TcpStream, ask: Ask, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-async fn pace(stream: &mut TcpStream, ask: Ask) -> Result<Vec<u64>> {
-    let mut ticks = interval(Duration::from_micros(ask.gap_us));
+async fn pace(stream: &mut TcpStream, script: Script) -> Result<Vec<u64>> {
+    let mut ticks = interval(Duration::from_micros(script.gap_us));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut writes = Vec::with_capacity(ask.deltas);
+    let mut writes = Vec::with_capacity(script.deltas);
     let mut out = Vec::new();
-    for number in 0..ask.deltas {
+    for number in 0..script.deltas {
         ticks.tick().await;
         out.clear();
         render::delta(&mut out, number);

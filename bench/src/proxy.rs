@@ -68,20 +68,20 @@ pub(crate) async fn serve(url: &str, log: Option<&str>) -> Result<()> {
     let url = format!("{url}/v1/chat/completions").into();
     let log = log.map(|path| File::create(path).map(Arc::new)).transpose()?;
     let router = Router::new()
-        .route("/chat", post(ask))
+        .route("/chat", post(script))
         .layer(DefaultBodyLimit::disable())
         .with_state(Upstream { client: client()?, url, log });
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    child::announce(listener.local_addr()?)?;
+    child::print_ready_line(listener.local_addr()?)?;
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     let served = async { serve_http(listener, router).await };
     tokio::select! {
         done = served => Ok(done?),
-        () = child::orphaned() => Ok(()),
+        () = child::wait_for_parent_exit() => Ok(()),
     }
 }
 
-/// Nothing is encrypted here, so nobody need be trusted.
+/// A client without certificates: nothing here is encrypted.
 fn client() -> Result<reqwest::Client> {
     let tls = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
@@ -100,7 +100,7 @@ async fn ask(State(upstream): State<Upstream>, body: Bytes) -> Response {
 
 async fn forward(upstream: &Upstream, body: &[u8]) -> Result<Response> {
     let question: Question = serde_json::from_slice(body)?;
-    keep(upstream.log.as_deref(), body)?;
+    append_log(upstream.log.as_deref(), body)?;
     let messages = json!([{ "role": "user", "content": question.text }]);
     let request = json!({ "model": "fake", "stream": true, "messages": messages });
     let response = upstream
@@ -119,7 +119,7 @@ async fn forward(upstream: &Upstream, body: &[u8]) -> Result<Response> {
         rest.extend_from_slice(&bytes);
         take_lines(&mut rest, &mut out);
         if !out.is_empty() {
-            keep(log.take().as_deref(), &out).ok()?;
+            append_log(log.take().as_deref(), &out).ok()?;
         }
         Some((Ok::<_, Infallible>(Bytes::from(out)), (response, rest, log)))
     });
@@ -128,7 +128,7 @@ async fn forward(upstream: &Upstream, body: &[u8]) -> Result<Response> {
 }
 
 /// Appends a line to the log, if there is one, and returns when it is on the disk.
-fn keep(log: Option<&File>, line: &[u8]) -> Result<()> {
+fn append_log(log: Option<&File>, line: &[u8]) -> Result<()> {
     let Some(mut log) = log else { return Ok(()) };
     block_in_place(|| {
         log.write_all(&[line, b"\n"].concat())?;

@@ -1,4 +1,4 @@
-//! What every measurement stands on: the model, the proxy, and daemons with data of their own.
+//! The processes of a measurement: the model, the proxies, and daemons with data of their own.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use serde_json::from_slice;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use crate::ask::Ask;
 use crate::child::Child;
 use crate::client::Client;
 use crate::http::Conn;
 use crate::model::{Call, Count};
+use crate::script::Script;
 
 /// After a turn the daemon still writes its session tree; that is part of the turn's price.
-const SETTLE: Duration = Duration::from_millis(700);
+const SETTLE_DELAY: Duration = Duration::from_millis(700);
 
 /// Everything but the daemons.
 #[derive(Debug)]
@@ -59,9 +59,9 @@ impl Rig {
     }
 
     /// An order with a number of its own.
-    pub(crate) fn ask(&self, deltas: usize, gap_us: u64) -> Ask {
+    pub(crate) fn script(&self, deltas: usize, gap_us: u64) -> Script {
         self.ids.set(self.ids.get() + 1);
-        Ask { id: self.ids.get(), deltas, gap_us, hang: false, call: None }
+        Script { id: self.ids.get(), deltas, gap_us, hang: false, call: None }
     }
 
     /// Where the sessions work.
@@ -150,7 +150,7 @@ auto = false
     }
 
     /// The end of what a daemon logged.
-    pub(crate) fn last_words(&self, data: &str) -> String {
+    pub(crate) fn log_tail(&self, data: &str) -> String {
         let log = self.dir.path().join(format!("{data}.log"));
         let text = std::fs::read_to_string(Path::new(&log)).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -163,13 +163,13 @@ pub(crate) async fn cpu_of<T>(
     child: &Child,
     work: impl Future<Output = Result<T>>,
 ) -> Result<(T, f64)> {
-    sleep(SETTLE).await;
+    sleep(SETTLE_DELAY).await;
     let before = child.cpu_ms()?;
-    sleep(SETTLE).await;
+    sleep(SETTLE_DELAY).await;
     let (start, began) = (child.cpu_ms()?, Instant::now());
-    let idle = (start - before) / SETTLE.as_secs_f64();
+    let idle = (start - before) / SETTLE_DELAY.as_secs_f64();
     let done = work.await?;
-    sleep(SETTLE).await;
+    sleep(SETTLE_DELAY).await;
     let used = child.cpu_ms()? - start - idle * began.elapsed().as_secs_f64();
     Ok((done, used.max(0.0)))
 }

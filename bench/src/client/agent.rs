@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::Turn;
 use super::websocket::WebSocket;
-use crate::ask::Ask;
 use crate::child::Child;
-use crate::seen::AGENT;
+use crate::received::AGENT;
+use crate::script::Script;
 
 /// A connection that is told of no session but its own: it leaves `jsonrpc` out.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ impl Agent {
     }
 
     /// Asks, and reads the whole answer.
-    pub(crate) async fn turn(&mut self, ask: Ask) -> Result<Turn> {
-        let params = json!({ "sessionId": self.session, "content": ask.to_string() });
+    pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
+        let params = json!({ "sessionId": self.session, "content": script.to_string() });
         let (_, request) = self.request("agent.message", &params);
         self.socket.turn(request, &AGENT).await
     }

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::Turn;
 use super::websocket::WebSocket;
-use crate::ask::Ask;
 use crate::child::Child;
-use crate::seen::COMPUTER;
+use crate::received::COMPUTER;
+use crate::script::Script;
 
 /// A user's connection with one conversation.
 #[derive(Debug)]
@@ -33,11 +33,11 @@ impl Computer {
     }
 
     /// Asks, and reads the whole answer.
-    pub(crate) async fn turn(&mut self, ask: Ask) -> Result<Turn> {
+    pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
         let query = json!({
-            "id": format!("{}_{}", self.conversation, ask.id),
+            "id": format!("{}_{}", self.conversation, script.id),
             "type": "query",
-            "payload": { "text": ask.to_string(), "conversation_ref": self.conversation },
+            "payload": { "text": script.to_string(), "conversation_ref": self.conversation },
             "user_id": "bench",
             "timestamp": "2026-01-01T00:00:00Z",
         });

@@ -6,11 +6,11 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::Turn;
-use crate::ask::Ask;
 use crate::child::Child;
 use crate::clock;
 use crate::http::Conn;
-use crate::seen::{DESKTOP, Seen};
+use crate::received::{DESKTOP, ReceivedAnswer};
+use crate::script::Script;
 
 /// A session and the connection on which it is spoken to.
 #[derive(Debug)]
@@ -33,18 +33,18 @@ impl Desktop {
     }
 
     /// Asks, and reads the whole answer.
-    pub(crate) async fn turn(&mut self, ask: Ask) -> Result<Turn> {
+    pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
         let body = json!({
             "general_session_id": self.session,
             "mode": "general",
-            "message": { "parts": [{ "type": "text", "text": ask.to_string() }] },
+            "message": { "parts": [{ "type": "text", "text": script.to_string() }] },
             "stream": true,
         });
         let body = body.to_string();
         let sent = clock::now();
         self.conn.send("POST", "/v1/chat", &body).await?;
         let mut lines = self.conn.lines().await?;
-        let mut seen = Seen::new(&DESKTOP);
+        let mut seen = ReceivedAnswer::new(&DESKTOP);
         while lines.read(&mut self.conn, |line| seen.frame(line)).await? {}
         Ok(Turn { sent, seen })
     }

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{ANSWER_TIMEOUT, Turn};
-use crate::ask::Ask;
 use crate::clock;
 use crate::http::{Conn, Lines};
-use crate::seen::{HARNESS, Seen};
+use crate::received::{HARNESS, ReceivedAnswer};
+use crate::script::Script;
 
 /// A session of Quintet and one who follows it.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ impl Session {
     }
 
     /// Asks, and reads the whole answer.
-    pub(crate) async fn turn(&mut self, ask: Ask) -> Result<Turn> {
-        let body = message(ask);
+    pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
+        let body = message(script);
         let path = format!("/v1/sessions/{}/messages", self.id);
         let sent = clock::now();
         self.commands.send("POST", &path, &body).await?;
@@ -65,8 +65,8 @@ impl Follower {
     }
 
     /// Reads until a turn is over.
-    pub(crate) async fn turn(&mut self) -> Result<Seen> {
-        let mut seen = Seen::new(&HARNESS);
+    pub(crate) async fn turn(&mut self) -> Result<ReceivedAnswer> {
+        let mut seen = ReceivedAnswer::new(&HARNESS);
         while !seen.is_over() {
             self.lines.read(&mut self.conn, |line| seen.frame(line)).await?;
         }
@@ -74,7 +74,7 @@ impl Follower {
     }
 }
 
-/// Creates a session; gives its id.
+/// Creates a session; returns its id.
 pub(crate) async fn create(conn: &mut Conn, workspace: &Path) -> Result<String> {
     let body = json!({ "workspace_path": workspace }).to_string();
     let answer = timeout(ANSWER_TIMEOUT, conn.call("POST", "/v1/sessions", &body)).await??;
@@ -83,13 +83,13 @@ pub(crate) async fn create(conn: &mut Conn, workspace: &Path) -> Result<String> 
 }
 
 /// Sends a message and does not wait for what comes of it.
-pub(crate) async fn send(conn: &mut Conn, id: &str, ask: Ask) -> Result<()> {
+pub(crate) async fn send(conn: &mut Conn, id: &str, script: Script) -> Result<()> {
     let path = format!("/v1/sessions/{id}/messages");
-    timeout(ANSWER_TIMEOUT, conn.call("POST", &path, &message(ask))).await??;
+    timeout(ANSWER_TIMEOUT, conn.call("POST", &path, &message(script))).await??;
     Ok(())
 }
 
-fn message(ask: Ask) -> String {
-    let part = json!({ "type": "text", "text": ask.to_string() });
+fn message(script: Script) -> String {
+    let part = json!({ "type": "text", "text": script.to_string() });
     json!({ "role": "user", "parts": [part], "auto_run": true }).to_string()
 }

@@ -8,10 +8,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 use super::Turn;
-use crate::ask::Ask;
 use crate::child::Child;
 use crate::clock::{self, ms};
-use crate::seen::{Seen, TERMINAL};
+use crate::received::{ReceivedAnswer, TERMINAL};
+use crate::script::Script;
 
 /// A connection as a terminal has it.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Connects and shakes hands; gives how long both took.
+    /// Connects and shakes hands; returns how long both took.
     pub(crate) async fn open(daemon: &Child, workspace: &Path) -> Result<(Self, f64)> {
         let socket = daemon.listener("terminal")?;
         let began = clock::now();
@@ -40,9 +40,9 @@ impl Terminal {
         Ok((terminal, ms(began, at)))
     }
 
-    /// Asks; gives how long it took to be told that the query was taken.
-    pub(crate) async fn query(&mut self, ask: Ask) -> Result<f64> {
-        let params = self.question(ask);
+    /// Asks; returns how long it took to be told that the query was taken.
+    pub(crate) async fn query(&mut self, script: Script) -> Result<f64> {
+        let params = self.question(script);
         let sent = clock::now();
         self.send("agent.query", &params).await?;
         let (at, answer) = self.answer().await?;
@@ -51,8 +51,8 @@ impl Terminal {
     }
 
     /// Asks, and reads the whole answer.
-    pub(crate) async fn turn(&mut self, ask: Ask) -> Result<Turn> {
-        let params = self.question(ask);
+    pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
+        let params = self.question(script);
         let sent = clock::now();
         self.send("agent.query", &params).await?;
         let seen = self.seen().await?;
@@ -60,8 +60,8 @@ impl Terminal {
     }
 
     /// Reads until a turn is over.
-    pub(crate) async fn seen(&mut self) -> Result<Seen> {
-        let mut seen = Seen::new(&TERMINAL);
+    pub(crate) async fn seen(&mut self) -> Result<ReceivedAnswer> {
+        let mut seen = ReceivedAnswer::new(&TERMINAL);
         let mut line = Vec::new();
         while !seen.is_over() {
             line.clear();
@@ -81,7 +81,7 @@ impl Terminal {
         Ok(self.stream.get_mut().write_all(format!("{frame}\n").as_bytes()).await?)
     }
 
-    /// Reads until a notification; gives it, and when it came.
+    /// Reads until a notification; returns it, and when it came.
     pub(crate) async fn until(&mut self, method: &str) -> Result<(u64, Value)> {
         loop {
             let (at, message) = self.next().await?;
@@ -91,8 +91,8 @@ impl Terminal {
         }
     }
 
-    fn question(&self, ask: Ask) -> Value {
-        json!({ "message": ask.to_string(), "context": { "cwd": self.workspace } })
+    fn question(&self, script: Script) -> Value {
+        json!({ "message": script.to_string(), "context": { "cwd": self.workspace } })
     }
 
     async fn next(&mut self) -> Result<(u64, Value)> {

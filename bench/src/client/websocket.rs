@@ -8,7 +8,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::Turn;
 use crate::clock;
-use crate::seen::{Seen, Wire};
+use crate::received::{ReceivedAnswer, Wire};
 
 #[derive(Debug)]
 pub(crate) struct WebSocket(WebSocketStream<TcpStream>);
@@ -42,7 +42,7 @@ impl WebSocket {
     pub(crate) async fn turn(&mut self, question: String, wire: &'static Wire) -> Result<Turn> {
         let sent = clock::now();
         self.send(question).await?;
-        let mut seen = Seen::new(wire);
+        let mut seen = ReceivedAnswer::new(wire);
         while !seen.is_over() {
             seen.frame(self.next().await?.as_bytes());
         }

@@ -14,7 +14,7 @@ use crate::rig::Rig;
 use crate::table::Row;
 
 /// How many connections fill the store at once.
-const HANDS: usize = 32;
+const CONNECTIONS: usize = 32;
 /// How many events a client that was away for a moment has missed.
 const MISSED: u64 = 100;
 const SET: [&str; 3] =
@@ -63,7 +63,7 @@ async fn of_length(rig: &Rig, plan: &Plan, daemon: &Child, length: u64) -> Resul
 async fn lists(rig: &Rig, plan: &Plan, daemon: &Child, sessions: usize) -> Result<Vec<Row>> {
     let mut agent = Agent::open(daemon, &rig.workspace()).await?;
     let id = agent.session.clone();
-    let hands = (0..HANDS).map(|hand| multiply(rig, daemon, &id, share(sessions, hand)));
+    let hands = (0..CONNECTIONS).map(|hand| multiply(rig, daemon, &id, share(sessions, hand)));
     try_join_all(hands).await?;
     let rounds = plan.rounds(15, 5);
     let all = time(&mut agent, rounds, "session.list", json!({ "limit": 100 })).await?;
@@ -79,13 +79,13 @@ async fn lists(rig: &Rig, plan: &Plan, daemon: &Child, sessions: usize) -> Resul
 }
 
 fn share(of: usize, hand: usize) -> usize {
-    of / HANDS + usize::from(hand < of % HANDS)
+    of / CONNECTIONS + usize::from(hand < of % CONNECTIONS)
 }
 
 /// Adds so many events to a session.
 pub(super) async fn lengthen(rig: &Rig, daemon: &Child, id: &str, length: u64) -> Result<()> {
     let wanted = usize::try_from(length)?;
-    let hands = (0..HANDS).map(|hand| async move {
+    let hands = (0..CONNECTIONS).map(|hand| async move {
         // Told of its own session only, in which nothing happens.
         let mut agent = Agent::open(daemon, &rig.workspace()).await?;
         for n in 0..share(wanted, hand) {

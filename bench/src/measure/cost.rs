@@ -37,8 +37,8 @@ pub(super) async fn turns(
         if !pause.is_zero() {
             sleep(pause).await;
         }
-        let ask = rig.ask(1, 0);
-        turns.push((ask.id, client.turn(ask).await?));
+        let script = rig.script(1, 0);
+        turns.push((script.id, client.turn(script).await?));
     }
     let log = rig.log().await?;
     let calls: HashMap<u64, &Call> = log.iter().map(|call| (call.id, call)).collect();

@@ -64,7 +64,7 @@ async fn client(rig: &Rig, daemon: Option<&Child>) -> Result<Client> {
 async fn turns(rig: &Rig, clients: &mut [Client]) -> Result<()> {
     for client in clients {
         for _ in 0..TURNS {
-            client.turn(rig.ask(1, 0)).await?;
+            client.turn(rig.script(1, 0)).await?;
         }
     }
     Ok(())
@@ -73,7 +73,7 @@ async fn turns(rig: &Rig, clients: &mut [Client]) -> Result<()> {
 /// One after the other, each in a session of its own.
 async fn fresh(rig: &Rig, daemon: Option<&Child>) -> Result<()> {
     for _ in 0..SESSIONS * TURNS {
-        client(rig, daemon).await?.turn(rig.ask(1, 0)).await?;
+        client(rig, daemon).await?.turn(rig.script(1, 0)).await?;
     }
     Ok(())
 }

@@ -70,10 +70,10 @@ async fn together(
 ) -> Result<(Vec<Client>, Vec<(u64, Turn)>)> {
     let mut set = JoinSet::new();
     for mut client in clients {
-        let ask = rig.ask(deltas, gap_us);
+        let script = rig.script(deltas, gap_us);
         set.spawn(async move {
-            let turn = client.turn(ask).await?;
-            Ok::<_, anyhow::Error>((client, (ask.id, turn)))
+            let turn = client.turn(script).await?;
+            Ok::<_, anyhow::Error>((client, (script.id, turn)))
         });
     }
     let mut done = Vec::new();

@@ -13,25 +13,25 @@ use tokio::time::sleep;
 
 use super::Plan;
 use super::stored::{FAST, StoredSession};
-use crate::ask::DELTA;
 use crate::child::Child;
 use crate::client::Client;
 use crate::rig::Rig;
+use crate::script::DELTA_BYTES;
 use crate::table::Row;
 
 const DELTAS: usize = 100_000;
 const DAEMONS: usize = 5;
 const DELTAS_OF_ANSWER: usize = 1000;
 const GAP_US: u64 = 5000;
-const FILL_LIMIT: Duration = Duration::from_secs(60);
+const FILL_TIMEOUT: Duration = Duration::from_secs(60);
 /// What follows a session writes a moment after it.
-const REST: Duration = Duration::from_secs(2);
+const SETTLE_DELAY: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let deltas = plan.rounds(DELTAS, DELTAS / 10);
     let daemon = rig.daemon_with("disk", &FAST).await?;
     let mut session = StoredSession::create(rig, &daemon).await?;
-    session.grow(rig, &daemon, 1000, FILL_LIMIT).await?;
+    session.grow(rig, &daemon, 1000, FILL_TIMEOUT).await?;
     daemon.stop().await?;
     let mut streams = Vec::new();
     for n in 0..DAEMONS {
@@ -49,8 +49,8 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let written = written.await?;
     // Fresh and old ones take turns.
     let sum = |from: usize| written.iter().skip(from).step_by(2).sum::<f64>() / 1e6;
-    let (fresh, old, text) = (sum(0), sum(1), (deltas * DELTA) as f64 / 1e6);
-    let (turns, flush) = (session.turns, 100_000 / GAP_US as usize * DELTA);
+    let (fresh, old, text) = (sum(0), sum(1), (deltas * DELTA_BYTES) as f64 / 1e6);
+    let (turns, flush) = (session.turns, 100_000 / GAP_US as usize * DELTA_BYTES);
     let flushes = deltas as f64 * GAP_US as f64 / 1e5;
     let (fresh_flush, old_flush) = (fresh * 1000.0 / flushes, old * 1000.0 / flushes);
     let what = format!("disk written for {deltas} deltas");
@@ -73,17 +73,17 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// Streams so many answers; gives the bytes that the daemon wrote for them.
+/// Streams so many answers; returns the bytes that the daemon wrote for them.
 async fn write(rig: &Rig, (daemon, mut client): (Child, Client), answers: usize) -> Result<f64> {
     daemon.settle().await?;
     // The first turn wakes the session.
-    client.turn(rig.ask(1, 0)).await?;
-    sleep(REST).await;
+    client.turn(rig.script(1, 0)).await?;
+    sleep(SETTLE_DELAY).await;
     let before = daemon.written()?;
     for _ in 0..answers {
-        client.turn(rig.ask(DELTAS_OF_ANSWER, GAP_US)).await?;
+        client.turn(rig.script(DELTAS_OF_ANSWER, GAP_US)).await?;
     }
-    sleep(REST).await;
+    sleep(SETTLE_DELAY).await;
     let written = daemon.written()? - before;
     daemon.stop().await?;
     Ok(written)

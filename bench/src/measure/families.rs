@@ -18,7 +18,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         let mut samples = Vec::new();
         for _ in 0..plan.rounds(5, 2) {
             let mut client = rig.session(&daemon).await?;
-            let (_, cpu) = cpu_of(&daemon, client.turn(rig.ask(DELTAS, 0))).await?;
+            let (_, cpu) = cpu_of(&daemon, client.turn(rig.script(DELTAS, 0))).await?;
             samples.push(cpu / 1000.0 * 1e6 / DELTAS as f64);
         }
         daemon.stop().await?;

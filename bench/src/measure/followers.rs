@@ -6,8 +6,8 @@ use tokio::task::JoinSet;
 use super::Plan;
 use crate::client::{Follower, Session};
 use crate::clock::{median, ms};
+use crate::received::ReceivedAnswer;
 use crate::rig::{Rig, cpu_of};
-use crate::seen::Seen;
 use crate::table::Row;
 
 const FOLLOWERS: usize = 1000;
@@ -23,15 +23,16 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         for _ in 0..FOLLOWERS {
             followers.push(Follower::open(daemon.address, &session.id, 1).await?);
         }
-        let ask = rig.ask(DELTAS, GAP_US);
+        let script = rig.script(DELTAS, GAP_US);
         let work = async {
             let all = listen(followers);
-            session.turn(ask).await?;
+            session.turn(script).await?;
             all.await
         };
         let (seen, cpu) = cpu_of(&daemon, work).await?;
         let log = rig.log().await?;
-        let call = log.iter().find(|call| call.id == ask.id).context("the model was not asked")?;
+        let call =
+            log.iter().find(|call| call.id == script.id).context("the model was not asked")?;
         let written = *call.writes.last().context("nothing was written")?;
         let last = seen.iter().filter_map(|seen| seen.arrivals.last()).max();
         behind.push(ms(written, *last.context("no text")?));
@@ -49,7 +50,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
 }
 
 /// Each listens in a task of its own from now on.
-fn listen(followers: Vec<Follower>) -> impl Future<Output = Result<Vec<Seen>>> {
+fn listen(followers: Vec<Follower>) -> impl Future<Output = Result<Vec<ReceivedAnswer>>> {
     let mut set = JoinSet::new();
     for mut follower in followers {
         set.spawn(async move {

@@ -18,7 +18,7 @@ use crate::table::Row;
 const TURNS: usize = 50;
 const WARM_UP: usize = 10;
 /// A history that takes longer to make is measured at the length that it has by then.
-const FILL_LIMIT: Duration = Duration::from_secs(110);
+const FILL_TIMEOUT: Duration = Duration::from_secs(110);
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let daemon = rig.daemon_with("history", &FAST).await?;
@@ -30,7 +30,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
             continue;
         }
         let daemon = rig.daemon_with("history", &FAST).await?;
-        session.grow(rig, &daemon, wanted, FILL_LIMIT).await?;
+        session.grow(rig, &daemon, wanted, FILL_TIMEOUT).await?;
         daemon.stop().await?;
         rows.extend(after(rig, plan, &mut session).await?);
     }

@@ -36,9 +36,9 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
 }
 
 async fn turn(rig: &Rig, client: &mut Client) -> Result<Vec<f64>> {
-    let ask = rig.ask(DELTAS, GAP_US);
-    let turn = client.turn(ask).await?;
-    added(rig, &[(ask.id, turn)]).await
+    let script = rig.script(DELTAS, GAP_US);
+    let turn = client.turn(script).await?;
+    added(rig, &[(script.id, turn)]).await
 }
 
 /// The delay of every delta of some turns.

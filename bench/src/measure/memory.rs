@@ -14,19 +14,19 @@ use crate::rig::Rig;
 use crate::table::Row;
 
 /// So many sessions are created at a time.
-const HANDS: usize = 32;
-const REST: Duration = Duration::from_secs(2);
+const CONNECTIONS: usize = 32;
+const SETTLE_DELAY: Duration = Duration::from_secs(2);
 /// Every protocol, as a daemon without a configuration has it.
 const ALL: [&str; 3] =
     ["listen.jarvis=127.0.0.1:0", "listen.agent=127.0.0.1:0", "listen.agent_health=127.0.0.1:0"];
 /// Sessions hibernate after half a minute; by then memory is looked at until it stays the same.
-const HIBERNATION: Duration = Duration::from_secs(40);
-const HIBERNATION_LIMIT: Duration = Duration::from_secs(100);
+const HIBERNATION_DELAY: Duration = Duration::from_secs(40);
+const HIBERNATION_TIMEOUT: Duration = Duration::from_secs(100);
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let (proxy, daemon) = (rig.another_proxy().await?, rig.daemon("memory").await?);
     let whole = rig.daemon_with("memory-all", &ALL).await?;
-    sleep(REST).await;
+    sleep(SETTLE_DELAY).await;
     whole.settle().await?;
     let idle = |daemon: &Child| {
         anyhow::Ok(Row::new("idle RSS, MB").proxy(proxy.rss_mb()?).quintet(daemon.rss_mb()?))
@@ -49,7 +49,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         daemon.stop().await?;
         let daemon = rig.daemon("memory").await?;
         let ready = daemon.ready.as_secs_f64() * 1000.0;
-        sleep(REST).await;
+        sleep(SETTLE_DELAY).await;
         rows.push(
             Row::new(format!("RSS, {sessions} sessions on disk, MB"))
                 .quintet(daemon.rss_mb()?)
@@ -71,8 +71,8 @@ pub(super) async fn hibernated(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let per_second = fill(rig, &daemon, sessions).await?;
     let (awake, began) = (daemon.rss_mb()?, Instant::now());
     let (mut last, mut same) = (awake, 0);
-    while began.elapsed() < HIBERNATION || same < 5 && began.elapsed() < HIBERNATION_LIMIT {
-        sleep(REST).await;
+    while began.elapsed() < HIBERNATION_DELAY || same < 5 && began.elapsed() < HIBERNATION_TIMEOUT {
+        sleep(SETTLE_DELAY).await;
         let now = daemon.rss_mb()?;
         same = if (now - last).abs() < 0.5 { same + 1 } else { 0 };
         last = now;
@@ -93,9 +93,9 @@ pub(super) async fn hibernated(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
 async fn fill(rig: &Rig, daemon: &Child, sessions: usize) -> Result<f64> {
     let began = Instant::now();
     let mut hands = JoinSet::new();
-    for hand in 0..HANDS {
+    for hand in 0..CONNECTIONS {
         let (address, workspace) = (daemon.address, rig.workspace());
-        let share = sessions / HANDS + usize::from(hand < sessions % HANDS);
+        let share = sessions / CONNECTIONS + usize::from(hand < sessions % CONNECTIONS);
         hands.spawn(async move {
             let mut conn = Conn::open(address).await?;
             for _ in 0..share {

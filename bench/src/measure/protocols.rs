@@ -66,10 +66,10 @@ impl Samples {
     async fn take(&mut self, rig: &Rig, mut client: Client) -> Result<()> {
         turns(rig, &mut client, TURNS, Duration::ZERO).await?;
         self.turns.extend(turns(rig, &mut client, TURNS, Duration::ZERO).await?);
-        let ask = rig.ask(DELTAS, GAP_US);
-        let turn = client.turn(ask).await?;
-        self.late.extend(added(rig, &[(ask.id, turn)]).await?);
-        let turn = client.turn(rig.ask(MANY_DELTAS, 0)).await?;
+        let script = rig.script(DELTAS, GAP_US);
+        let turn = client.turn(script).await?;
+        self.late.extend(added(rig, &[(script.id, turn)]).await?);
+        let turn = client.turn(rig.script(MANY_DELTAS, 0)).await?;
         let last = *turn.seen.arrivals.last().context("no text")?;
         self.per_second.push(MANY_DELTAS as f64 / ms(turn.sent, last) * 1000.0);
         Ok(())

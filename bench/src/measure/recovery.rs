@@ -8,15 +8,15 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::Plan;
-use crate::ask::Ask;
 use crate::child::Child;
 use crate::client::{create, send};
 use crate::clock::ms;
 use crate::http::Conn;
 use crate::rig::Rig;
+use crate::script::Script;
 use crate::table::Row;
 
-const HANDS: usize = 20;
+const CONNECTIONS: usize = 20;
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
@@ -32,9 +32,9 @@ async fn recover(rig: &Rig, data: &str, open: usize, quiet: usize) -> Result<Vec
     let daemon = rig.daemon(data).await?;
     rig.log().await?;
     let began = Instant::now();
-    turns(rig, &daemon, quiet, rig.ask(1, 0)).await?;
+    turns(rig, &daemon, quiet, rig.script(1, 0)).await?;
     daemon.settle().await?;
-    turns(rig, &daemon, open, Ask { hang: true, ..rig.ask(0, 0) }).await?;
+    turns(rig, &daemon, open, Script { hang: true, ..rig.script(0, 0) }).await?;
     asked(rig, quiet + open).await.context("before the kill")?;
     let filled = began.elapsed().as_secs_f64();
     daemon.kill().await?;
@@ -56,17 +56,18 @@ async fn recover(rig: &Rig, data: &str, open: usize, quiet: usize) -> Result<Vec
 }
 
 /// A turn in each of so many new sessions.
-async fn turns(rig: &Rig, daemon: &Child, sessions: usize, ask: Ask) -> Result<()> {
+async fn turns(rig: &Rig, daemon: &Child, sessions: usize, script: Script) -> Result<()> {
     let mut hands = JoinSet::new();
-    for _ in 0..HANDS {
-        let asks: Vec<Ask> =
-            (0..sessions / HANDS).map(|_| Ask { id: rig.ask(0, 0).id, ..ask }).collect();
+    for _ in 0..CONNECTIONS {
+        let scripts: Vec<Script> = (0..sessions / CONNECTIONS)
+            .map(|_| Script { id: rig.script(0, 0).id, ..script })
+            .collect();
         let (address, workspace) = (daemon.address, rig.workspace());
         hands.spawn(async move {
             let mut conn = Conn::open(address).await?;
-            for ask in asks {
+            for script in scripts {
                 let id = create(&mut conn, &workspace).await?;
-                send(&mut conn, &id, ask).await?;
+                send(&mut conn, &id, script).await?;
             }
             Ok::<_, anyhow::Error>(())
         });
@@ -77,7 +78,7 @@ async fn turns(rig: &Rig, daemon: &Child, sessions: usize, ask: Ask) -> Result<(
     Ok(())
 }
 
-/// Waits until the model was asked so often; gives when it was asked last.
+/// Waits until the model was asked so often; returns when it was asked last.
 async fn asked(rig: &Rig, times: usize) -> Result<u64> {
     let wait = async {
         loop {

@@ -24,7 +24,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let made = async {
         let began = Instant::now();
         for _ in 0..turns {
-            session.turn(rig.ask(1, 0)).await?;
+            session.turn(rig.script(1, 0)).await?;
         }
         Ok(began.elapsed().as_secs_f64() * 1000.0)
     };

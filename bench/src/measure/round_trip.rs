@@ -4,11 +4,11 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::Plan;
-use crate::ask::{Ask, Tool};
 use crate::client::{Client, Session};
 use crate::clock::{median, ms};
 use crate::http::Conn;
 use crate::rig::Rig;
+use crate::script::{Script, Tool};
 use crate::table::Row;
 
 const TURNS: usize = 20;
@@ -19,7 +19,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     // A tool that fails is quick: the first turns, which also warm up, must have worked.
     let mut session = Session::create(daemon.address, &rig.workspace()).await?;
     for tool in [Tool::ReadFile, Tool::Shell] {
-        session.turn(Ask { call: Some(tool), ..rig.ask(1, 0) }).await?;
+        session.turn(Script { call: Some(tool), ..rig.script(1, 0) }).await?;
     }
     let mut conn = Conn::open(daemon.address).await?;
     let path = format!("/v1/sessions/{}/events?format=json", session.id);
@@ -44,9 +44,9 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
 async fn trips(rig: &Rig, client: &mut Client, tool: Tool) -> Result<Vec<f64>> {
     let mut ids = Vec::new();
     for _ in 0..TURNS {
-        let ask = Ask { call: Some(tool), ..rig.ask(1, 0) };
-        client.turn(ask).await?;
-        ids.push(ask.id);
+        let script = Script { call: Some(tool), ..rig.script(1, 0) };
+        client.turn(script).await?;
+        ids.push(script.id);
     }
     let log = rig.log().await?;
     let trip = |id: &u64| {

@@ -73,7 +73,7 @@ async fn create(address: std::net::SocketAddr, runs: usize) -> Result<()> {
     Ok(())
 }
 
-/// Takes runs until there is none; gives how many.
+/// Takes runs until there is none; returns how many.
 async fn work(address: std::net::SocketAddr, number: usize) -> Result<usize> {
     let mut conn = Conn::open(address).await?;
     let mut done = 0;

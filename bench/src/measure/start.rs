@@ -13,7 +13,7 @@ const SESSIONS: usize = 20;
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let daemon = rig.daemon("start").await?;
     for _ in 0..SESSIONS {
-        rig.session(&daemon).await?.turn(rig.ask(1, 0)).await?;
+        rig.session(&daemon).await?.turn(rig.script(1, 0)).await?;
     }
     daemon.stop().await?;
     let mut samples: [Vec<f64>; 3] = Default::default();

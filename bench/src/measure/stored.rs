@@ -45,7 +45,7 @@ impl StoredSession {
         let mut client = self.open(daemon).await?;
         let began = Instant::now();
         while self.turns < turns && began.elapsed() < limit {
-            client.turn(rig.ask(1, 0)).await?;
+            client.turn(rig.script(1, 0)).await?;
             self.turns += 1;
         }
         rig.log().await?;
@@ -59,7 +59,7 @@ impl StoredSession {
         Ok(Client::Harness(Box::new(session)))
     }
 
-    /// Reads the session; gives how long that took, in milliseconds.
+    /// Reads the session; returns how long that took, in milliseconds.
     pub(super) async fn fetch(&mut self, daemon: &Child) -> Result<f64> {
         let mut conn = Conn::open(daemon.address).await?;
         let began = Instant::now();

@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::Plan;
 use super::latency::added;
-use crate::ask::{Ask, Tool};
 use crate::client::Turn;
 use crate::client::terminal::Terminal;
 use crate::clock::{median, ms, percentile};
 use crate::rig::Rig;
+use crate::script::{Script, Tool};
 use crate::table::Row;
 
 const DELTAS: usize = 500;
@@ -47,24 +47,24 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
 }
 
 async fn tokens(rig: &Rig, terminal: &mut Terminal, samples: &mut Samples) -> Result<()> {
-    let ask = rig.ask(DELTAS, GAP_US);
-    samples.submission.push(terminal.query(ask).await?);
+    let script = rig.script(DELTAS, GAP_US);
+    samples.submission.push(terminal.query(script).await?);
     let seen = terminal.seen().await?;
     seen.check(DELTAS)?;
-    samples.token.extend(added(rig, &[(ask.id, Turn { sent: 0, seen })]).await?);
+    samples.token.extend(added(rig, &[(script.id, Turn { sent: 0, seen })]).await?);
     Ok(())
 }
 
 async fn approval(rig: &Rig, terminal: &mut Terminal, samples: &mut Samples) -> Result<()> {
-    let ask = Ask { call: Some(Tool::Shell), ..rig.ask(0, 0) };
-    samples.submission.push(terminal.query(ask).await?);
+    let script = Script { call: Some(Tool::Shell), ..rig.script(0, 0) };
+    samples.submission.push(terminal.query(script).await?);
     let asked = terminal.until("tool.request_approval").await?;
     let execution = asked.1["params"]["execution_id"].clone();
     let answer = json!({ "execution_id": execution, "approved": false });
     terminal.send("tool.approve", &answer).await?;
     terminal.until("stream.complete").await?;
     let log = rig.log().await?;
-    let call = log.iter().find(|call| call.id == ask.id).context("the model was not asked")?;
+    let call = log.iter().find(|call| call.id == script.id).context("the model was not asked")?;
     samples.approval.push(ms(*call.writes.first().context("no call")?, asked.0));
     Ok(())
 }

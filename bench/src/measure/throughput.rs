@@ -43,7 +43,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
 
 impl Samples {
     async fn take(&mut self, rig: &Rig, child: &Child, mut client: Client) -> Result<()> {
-        let (turn, cpu) = cpu_of(child, client.turn(rig.ask(DELTAS, 0))).await?;
+        let (turn, cpu) = cpu_of(child, client.turn(rig.script(DELTAS, 0))).await?;
         let last = *turn.seen.arrivals.last().context("no text")?;
         self.per_second.push(DELTAS as f64 / ms(turn.sent, last) * 1000.0);
         self.cpu.push(cpu / 1000.0);

@@ -172,7 +172,7 @@ pub(super) async fn tried_with(
     }
 }
 
-/// How long a program takes, in milliseconds; nothing if it is not there or does not work.
+/// How long a program takes, in milliseconds; `None` if it is not there or does not work.
 pub(super) async fn timed(folder: &Path, program: &str, arguments: &[&str]) -> Option<f64> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());

@@ -15,7 +15,7 @@ use crate::clock::median;
 use crate::rig::Rig;
 use crate::table::Row;
 
-const FILL_LIMIT: Duration = Duration::from_secs(30);
+const FILL_TIMEOUT: Duration = Duration::from_secs(30);
 const TURNS: usize = 20;
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
@@ -61,9 +61,9 @@ async fn make(rig: &Rig, events: u64, of_turns: usize) -> Result<(StoredSession,
     set.push("listen.agent=127.0.0.1:0");
     let daemon = rig.daemon_with("wake", &set).await?;
     let mut short = StoredSession::create(rig, &daemon).await?;
-    short.grow(rig, &daemon, 1, FILL_LIMIT).await?;
+    short.grow(rig, &daemon, 1, FILL_TIMEOUT).await?;
     let mut long = StoredSession::create(rig, &daemon).await?;
-    long.grow(rig, &daemon, of_turns, FILL_LIMIT).await?;
+    long.grow(rig, &daemon, of_turns, FILL_TIMEOUT).await?;
     lengthen(rig, &daemon, &long.id, events.saturating_sub(long.last)).await?;
     long.fetch(&daemon).await?;
     ensure!(long.last >= events, "only {} events are there", long.last);
@@ -76,7 +76,7 @@ async fn restart(rig: &Rig) -> Result<Child> {
     let daemon = rig.daemon("wake").await?;
     daemon.settle().await?;
     // Whatever the first request of all costs is no matter of sessions.
-    rig.session(&daemon).await?.turn(rig.ask(1, 0)).await?;
+    rig.session(&daemon).await?.turn(rig.script(1, 0)).await?;
     rig.log().await?;
     Ok(daemon)
 }

@@ -1,7 +1,7 @@
 //! The same answer as the other families of model APIs write it, so that what each costs to read can be
 //! compared.
 
-use crate::ask;
+use crate::script;
 
 /// A family, by where it is asked.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ impl Family {
     }
 
     pub(super) fn delta(self, number: usize) -> String {
-        let text = ask::delta(number);
+        let text = script::delta(number);
         let text = str::from_utf8(&text).unwrap_or_default();
         match self {
             Self::Responses => event(

@@ -1,7 +1,7 @@
 //! The model's answers as bytes: every delta is an HTTP chunk of its own, as a server that flushes
 //! after each token writes them.
 
-use crate::ask::{self, Tool};
+use crate::script::{self, Tool};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
 const EVENT: &str = r#"data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"fake","choices":[{"index":0,"delta":"#;
@@ -18,12 +18,12 @@ pub(super) fn begin() -> Vec<u8> {
 
 /// One delta. Its length is the same for all, so only the number is made here.
 pub(super) fn delta(out: &mut Vec<u8>, number: usize) {
-    const LENGTH: usize = EVENT.len() + BEFORE.len() + ask::DELTA + AFTER.len();
+    const LENGTH: usize = EVENT.len() + BEFORE.len() + script::DELTA_BYTES + AFTER.len();
     const { assert!(LENGTH == 0xaf) }
     out.extend_from_slice(b"af\r\n");
     out.extend_from_slice(EVENT.as_bytes());
     out.extend_from_slice(BEFORE.as_bytes());
-    out.extend_from_slice(&ask::delta(number));
+    out.extend_from_slice(&script::delta(number));
     out.extend_from_slice(AFTER.as_bytes());
     out.extend_from_slice(b"\r\n");
 }

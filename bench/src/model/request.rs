@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use crate::clock;
 
-const READ: usize = 64 * 1024;
+const READ_BYTES: usize = 64 * 1024;
 
 /// A request.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Request {
     pub(super) read: u64,
 }
 
-/// The next request of a connection; nothing if it was closed before one began.
+/// The next request of a connection; `None` if it was closed before one began.
 pub(super) async fn read(stream: &mut TcpStream, rest: &mut Vec<u8>) -> Result<Option<Request>> {
     if rest.is_empty() && more(stream, rest).await? == 0 {
         return Ok(None);
@@ -45,7 +45,7 @@ pub(super) async fn read(stream: &mut TcpStream, rest: &mut Vec<u8>) -> Result<O
 }
 
 async fn more(stream: &mut TcpStream, rest: &mut Vec<u8>) -> Result<usize> {
-    rest.reserve(READ);
+    rest.reserve(READ_BYTES);
     Ok(stream.read_buf(rest).await?)
 }
 

@@ -88,7 +88,7 @@ impl Conversation {
         Ok(self.spoken)
     }
 
-    /// The audio behind the wake word; nothing if the audio ends before it is said.
+    /// The audio behind the wake word; `None` if the audio ends before it is said.
     async fn wait_for_wake_word(&mut self) -> Result<Option<Audio>> {
         while let Some(audio) = self.source.next().await? {
             let mut wake_word = self.wake_word.take().context("the wake word is in use")?;
@@ -107,7 +107,7 @@ impl Conversation {
         Ok(None)
     }
 
-    /// What is said after the wake word; nothing if that is nothing.
+    /// What is said after the wake word; `None` if that is nothing.
     async fn question(&mut self, rest: Audio) -> Result<Option<String>> {
         let mut transcription = Transcription::open(&self.address).await?;
         let limit = u64::from(QUESTION_SECONDS) * u64::from(rest.rate);

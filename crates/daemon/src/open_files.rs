@@ -12,7 +12,7 @@ pub(crate) fn raise_limit() {
     }
 }
 
-/// The limit that a daemon gets; nothing if there is none.
+/// The limit that a daemon gets; `None` if there is none.
 pub(crate) fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).maximum
 }

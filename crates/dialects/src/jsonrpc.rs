@@ -286,7 +286,7 @@ pub fn notification(method: &str, params: impl Serialize) -> String {
     text(&Notification { jsonrpc: "2.0", method, params })
 }
 
-/// The answers to a batch, of which notifications have none; nothing if there are none at all.
+/// The answers to a batch, of which notifications have none; `None` if there are none at all.
 pub fn batch_response(answers: &[String]) -> Option<String> {
     (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
 }

@@ -59,9 +59,9 @@ pub(crate) struct Options {
     pub(crate) secrets: Vec<String>,
     /// The rules that decide which peers may connect to a listener.
     pub(crate) auth: Auth,
-    /// How many sessions of their own models may have work for them; nothing if none.
+    /// How many sessions of their own models may have work for them; `None` if none.
     pub(crate) subagents: Option<subagents::Limits>,
-    /// Whether every decision about a tool call is written down.
+    /// True if every decision about a tool call is written down.
     pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
     /// Where their keys come from.
@@ -185,7 +185,7 @@ impl Options {
         found.map(|(_, address)| address)
     }
 
-    /// Whether nobody said which model to use.
+    /// True if nobody said which model to use.
     pub(crate) fn unconfigured(&self) -> bool {
         !self.advice.is_empty()
     }

@@ -202,7 +202,7 @@ impl Job {
         }
     }
 
-    /// Fetches a file into the folder; gives its name there.
+    /// Fetches a file into the folder; returns its name there.
     async fn fetch(&self, file: &InputFile) -> Result<String> {
         let name = file.filename.as_deref().unwrap_or(&file.artifact);
         // Names from outside must not lead out of the folder.
@@ -316,7 +316,7 @@ impl Job {
         }
     }
 
-    /// Relays a frame and begins what it hands over; says whether the turn is over.
+    /// Relays a frame and begins what it hands over; returns whether the turn is over.
     async fn take(&mut self, socket: &mut Socket, frame: &Value) -> Result<bool> {
         let sequence = frame["sequence"].as_u64();
         let delegated = DelegatedCalls::of(frame, &self.turn);

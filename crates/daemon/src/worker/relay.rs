@@ -129,7 +129,7 @@ impl RelayTask {
         }
     }
 
-    /// Merges text that is queued; gives whom to notify, and the event that was taken and not merged.
+    /// Merges text that is queued; returns whom to notify, and the event that was taken and not merged.
     fn merge(&mut self, mut event: Event) -> (Event, Vec<oneshot::Sender<()>>, Option<Event>) {
         let mut waiting = Vec::new();
         while is_text(&event.kind) {

@@ -122,7 +122,7 @@ impl FileDiff<'_> {
         }
     }
 
-    /// The file with the changes made; nothing if they do not fit it.
+    /// The file with the changes made; `None` if they do not fit it.
     fn apply(&self, text: &str) -> Option<String> {
         let starts: Vec<usize> = std::iter::once(0)
             .chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1))

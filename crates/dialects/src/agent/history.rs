@@ -21,7 +21,7 @@ const ANSWER_BYTES_LIMIT: usize = 8 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Events {
     pub(super) events: Vec<Value>,
-    /// Whether there are more.
+    /// True if there are more.
     pub(super) more: bool,
     /// What is known after the last of them.
     pub(super) context: SessionContext,
@@ -43,7 +43,7 @@ pub(super) struct History<'a> {
     pub(super) workspace: String,
     /// The model of sessions that name none, and that of this one.
     pub(super) models: (String, String),
-    /// Whether there is any turn in it; if not, none has to be looked for.
+    /// True if there is any turn in it; if not, none has to be looked for.
     pub(super) turns: bool,
 }
 

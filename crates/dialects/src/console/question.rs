@@ -23,7 +23,7 @@ pub(super) fn open(state: &State) -> Vec<Value> {
     own.chain(held).chain(of_others).collect()
 }
 
-/// The digest of an open question; nothing if it is not open any more.
+/// The digest of an open question; `None` if it is not open any more.
 pub(super) fn digest(state: &State, question: &Question) -> Option<String> {
     let shown = open(state).into_iter().find(|shown| shown["id"] == question.as_str())?;
     shown["digest"].as_str().map(Into::into)

@@ -84,7 +84,7 @@ impl Tree {
         TreeProjection::new(self, notes).await
     }
 
-    /// Writes the folders of all sessions; gives how many.
+    /// Writes the folders of all sessions; returns how many.
     pub async fn export(&self) -> io::Result<usize> {
         let cards = self.sessions.list(usize::MAX).await.map_err(io::Error::other)?;
         for card in &cards {

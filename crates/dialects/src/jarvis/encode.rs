@@ -102,7 +102,7 @@ impl Link {
         self.seen.seq
     }
 
-    /// Whether a turn is open, as far as was read.
+    /// True if a turn is open, as far as was read.
     pub(super) fn in_turn(&self) -> bool {
         self.open.is_some()
     }

@@ -120,7 +120,7 @@ async fn begin(app: &AppState, alias: &Alias, brought: &[ClientTool]) -> Result<
     Ok(app.ports.sessions.create(origin).await?.session)
 }
 
-/// Has a session go by a name, unless somebody was faster; gives the session that does.
+/// Has a session go by a name, unless somebody was faster; returns the session that does.
 async fn named(
     app: &AppState,
     alias: &Alias,

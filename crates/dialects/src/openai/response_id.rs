@@ -41,7 +41,7 @@ pub(super) struct CallerCall {
 }
 
 impl CallerCall {
-    /// Reads an id that a caller gave; nothing if no agent here gave it out.
+    /// Reads an id that a caller gave; `None` if no agent here gave it out.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (session, call) = text.strip_prefix("call_")?.split_once('-')?;
         Some(Self { session: session_named(session)?, call: CallId::parse(call)? })

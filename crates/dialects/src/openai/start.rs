@@ -228,7 +228,7 @@ async fn recall(
     Ok(())
 }
 
-/// Keeps a file in a session; gives its place in a message.
+/// Keeps a file in a session; returns its place in a message.
 async fn attach(app: &AppState, session: &SessionId, media: Media) -> Result<message::Part, Reply> {
     let (kind, upload) = stored(app, media).await?;
     let mime = Some(upload.mime.clone());
@@ -273,7 +273,7 @@ async fn said(app: &AppState, asked: NewInput, mut options: TurnOptions) -> Resu
     Ok(Say { files, ..Say::new(Role::User, texts, Run::Now, options) })
 }
 
-/// Hands results to the turn that waits for them; nothing if none does any more.
+/// Hands results to the turn that waits for them; `None` if none does any more.
 async fn resume(
     app: &AppState,
     results: &[CallResult],

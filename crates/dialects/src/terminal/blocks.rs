@@ -106,7 +106,7 @@ impl BlockParser {
         }
     }
 
-    /// Gives out what of the line was not.
+    /// Returns out what of the line was not.
     fn give(&mut self, inside: bool, found: &mut Vec<BlockEvent>) {
         let more = &self.line[self.given..];
         match found.last_mut() {

@@ -125,7 +125,7 @@ impl Connection {
         }
     }
 
-    /// Whether there is something to wait for although nothing more is asked: answers to a client that
+    /// True if there is something to wait for although nothing more is asked: answers to a client that
     /// said all it wanted, or the last words of a daemon that ends.
     fn has_pending_output(&self, closing: &CancellationToken) -> bool {
         match closing.is_cancelled() {

@@ -40,7 +40,7 @@ const ORIGINAL: &str = "openagent-terminal";
 const ORIGINAL_CAPABILITIES: [&str; 3] = ["streaming", "blocks", "syntax_highlighting"];
 
 impl Client {
-    /// Whether it reads several words in one message.
+    /// True if it reads several words in one message.
     pub(super) fn takes_batches(&self) -> bool {
         let says_so = self.capabilities.iter().any(|known| known == "token_batching");
         says_so || self.name != ORIGINAL
@@ -55,7 +55,7 @@ impl Client {
         }
     }
 
-    /// Whether it wants to be told what could be typed next.
+    /// True if it wants to be told what could be typed next.
     pub(super) fn takes_suggestions(&self) -> bool {
         let wants = |known: &String| {
             matches!(known.as_str(), "suggestions" | "inline_suggestions" | "suggestion.inline")

@@ -142,7 +142,7 @@ impl Link {
         seq <= self.head && self.past.contains(turn)
     }
 
-    /// Whether a turn is one that the original client could only take for its own.
+    /// True if a turn is one that the original client could only take for its own.
     fn is_foreign(&self, turn: &TurnId) -> bool {
         self.client_kind == ClientKind::Original && !self.queries.contains_key(turn)
     }

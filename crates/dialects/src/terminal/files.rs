@@ -23,7 +23,7 @@ impl Folders {
         Self { roots }
     }
 
-    /// Writes a file, whole or not at all; gives how many bytes it has.
+    /// Writes a file, whole or not at all; returns how many bytes it has.
     pub(super) fn write(&self, path: &Path, content: &[u8]) -> io::Result<u64> {
         let (root, locate) = self.locate(path)?;
         DirBuilder::new().recursive(true).mode(0o700).create(root)?;

@@ -15,7 +15,7 @@ use super::wire::{self, Token, TokenMeta};
 #[derive(Debug)]
 pub(super) struct Query {
     pub(super) id: String,
-    /// Whether the client wants the words as they come.
+    /// True if the client wants the words as they come.
     streams: bool,
     /// Bytes of the answer that the client has from before.
     had: u64,
@@ -25,7 +25,7 @@ pub(super) struct Query {
     step: Option<StepId>,
     parser: BlockParser,
     found: u64,
-    /// Whether the step has written anything yet.
+    /// True if the step has written anything yet.
     pub(super) silent: bool,
     started: Option<Time>,
     model: Option<String>,

@@ -73,7 +73,7 @@ impl Lexicon {
         Self { gold, silver }
     }
 
-    /// The phonemes of a word; nothing if it is not known.
+    /// The phonemes of a word; `None` if it is not known.
     pub(super) fn phonemes(&self, word: Word<'_>, following: Following) -> Option<String> {
         let text = word.text.replace(['\u{2018}', '\u{2019}'], "'");
         let stress = match (text == text.to_lowercase(), text == text.to_uppercase()) {

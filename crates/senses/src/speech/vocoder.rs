@@ -59,7 +59,7 @@ impl Vocoder {
         }
     }
 
-    /// The wave; nothing if the parts of the spectrum do not fit together.
+    /// The wave; `None` if the parts of the spectrum do not fit together.
     pub(super) fn wave(&self, spectrum: &Spectrum) -> Option<Vec<f32>> {
         let frames = spectrum.pitch.len();
         let Spectrum { harmonics, theta, noise, free, phi, .. } = spectrum;

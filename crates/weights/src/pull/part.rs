@@ -62,7 +62,7 @@ impl Part {
         hashing.await.map_err(std::io::Error::other)?
     }
 
-    /// Gives the complete file its name.
+    /// Returns the complete file its name.
     pub(super) fn commit(self, name: &Path) -> Result<()> {
         self.file.sync_all()?;
         std::fs::rename(&self.path, name)

@@ -27,7 +27,7 @@ pub(super) fn parse(layers: &Layers, providers: &[Provider]) -> Result<Option<Se
     }))
 }
 
-/// Whether a section `[providers.local]` means these models and no server.
+/// True if a section `[providers.local]` means these models and no server.
 pub(super) fn is_meant(layers: &Layers, name: &str) -> bool {
     name == PROVIDER && layers.str(&format!("providers.{name}.api")) == Some("local")
 }

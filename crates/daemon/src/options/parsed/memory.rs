@@ -14,7 +14,7 @@ pub(crate) struct Memory {
     pub(crate) settings: Settings,
     /// How much of it a model is told from the start.
     pub(crate) tokens: u64,
-    /// Whether what a summary names as worth keeping is written to it.
+    /// True if what a summary names as worth keeping is written to it.
     pub(crate) save: bool,
 }
 

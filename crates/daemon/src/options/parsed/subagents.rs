@@ -5,7 +5,7 @@ pub(crate) use quintet_kernel::policy::Subagents as Limits;
 
 use crate::options::layers::Layers;
 
-/// How many there may be and what each may take; nothing if there are none.
+/// How many there may be and what each may take; `None` if there are none.
 pub(super) fn parse(layers: &Layers) -> Option<Limits> {
     let number = |name: &str| layers.number(&format!("subagents.{name}"));
     let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);

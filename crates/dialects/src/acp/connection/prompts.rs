@@ -35,7 +35,7 @@ enum Awaited {
 }
 
 impl OpenPrompt {
-    /// The turn that answers it; nothing if a command does.
+    /// The turn that answers it; `None` if a command does.
     fn turn(&self) -> Option<&TurnId> {
         match &self.awaits {
             Awaited::Turn(turn) => Some(turn),

@@ -12,7 +12,7 @@ pub(super) struct Fence {
     content: String,
 }
 
-/// Whether this beginning of a line may become a fence.
+/// True if this beginning of a line may become a fence.
 pub(super) fn may_open(line: &str) -> bool {
     let line = line.trim_start();
     let Some(mark) = line.chars().next() else { return true };
@@ -34,7 +34,7 @@ impl Fence {
         opens.then_some(Self { mark, length, indent, info, content })
     }
 
-    /// Takes a line; says whether it was the last.
+    /// Takes a line; returns whether it was the last.
     pub(super) fn take(&mut self, line: &str) -> bool {
         let text = line.trim();
         let closes = text.len() >= self.length && text.chars().all(|c| c == self.mark);

@@ -33,7 +33,7 @@ pub(in crate::terminal) struct Meta {
     pub(in crate::terminal) file: Option<String>,
     /// The lines of it, `10-15`.
     pub(in crate::terminal) lines: Option<String>,
-    /// Whether it could be typed into a shell.
+    /// True if it could be typed into a shell.
     pub(in crate::terminal) executable: bool,
 }
 
@@ -106,7 +106,7 @@ fn kind(language: Option<&str>, content: &str) -> Kind {
     }
 }
 
-/// Whether a text reads like a unified diff.
+/// True if a text reads like a unified diff.
 pub(in crate::terminal) fn is_diff(text: &str) -> bool {
     let begins = |with: &str| text.lines().any(|line| line.starts_with(with));
     let changed = |mark: char| text.lines().any(|line| line.starts_with(mark));

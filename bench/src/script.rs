@@ -1,17 +1,17 @@
-//! What the fake model is told to do, as it stands in a prompt: `bench:id=17,deltas=200,gap_us=1000;`.
+//! The script of the fake model, which stands in a prompt: `bench:id=17,deltas=200,gap_us=1000;`.
 //!
-//! A prompt has the whole conversation in it; the last of these words counts.
+//! A prompt has the whole conversation in it; the last script counts.
 
 use std::fmt;
 
 use memchr::memmem;
 
 /// A delta's text: a space and its number. Never anything that JSON escapes.
-pub(crate) const DELTA: usize = 7;
+pub(crate) const DELTA_BYTES: usize = 7;
 
-/// What the model is told to do.
+/// What the fake model does in one call.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ask {
+pub(crate) struct Script {
     /// Finds the request in the model's log.
     pub(crate) id: u64,
     /// How many deltas to write.
@@ -46,7 +46,7 @@ impl Tool {
     }
 }
 
-impl fmt::Display for Ask {
+impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, deltas, gap_us, hang, call } = self;
         let (hang, call) = (u8::from(*hang), call.map_or(0, Tool::number));
@@ -54,33 +54,33 @@ impl fmt::Display for Ask {
     }
 }
 
-impl Ask {
+impl Script {
     /// Finds the last order in a request's body. A tool whose result is there is not called again.
     pub(crate) fn find(body: &[u8]) -> Option<Self> {
         let start = memmem::rfind(body, b"bench:")? + b"bench:".len();
         let end = start + memchr::memchr(b';', &body[start..])?;
-        let mut ask = Self::default();
+        let mut script = Self::default();
         for pair in str::from_utf8(&body[start..end]).ok()?.split(',') {
             let (name, value) = pair.split_once('=')?;
             let value: u64 = value.parse().ok()?;
             match name {
-                "id" => ask.id = value,
-                "deltas" => ask.deltas = usize::try_from(value).ok()?,
-                "gap_us" => ask.gap_us = value,
-                "hang" => ask.hang = value == 1,
-                "call" => ask.call = Tool::parse(value),
+                "id" => script.id = value,
+                "deltas" => script.deltas = usize::try_from(value).ok()?,
+                "gap_us" => script.gap_us = value,
+                "hang" => script.hang = value == 1,
+                "call" => script.call = Tool::parse(value),
                 _ => return None,
             }
         }
         if memmem::find(&body[end..], b"\"role\":\"tool\"").is_some() {
-            ask.call = None;
+            script.call = None;
         }
-        Some(ask)
+        Some(script)
     }
 }
 
 /// The text of a delta.
-pub(crate) fn delta(number: usize) -> [u8; DELTA] {
+pub(crate) fn delta(number: usize) -> [u8; DELTA_BYTES] {
     let mut text = *b" 000000";
     let mut rest = number;
     for digit in text[1..].iter_mut().rev() {

@@ -1,4 +1,4 @@
-//! What a client saw of an answer.
+//! The answer as a client received it.
 //!
 //! Quintet may put the text of several deltas into one event, so deltas are counted by the length of
 //! the text: all are equally long and come in order.
@@ -6,8 +6,8 @@
 use anyhow::{Result, ensure};
 use memchr::{memchr, memmem};
 
-use crate::ask::{DELTA, delta};
 use crate::clock;
+use crate::script::{DELTA_BYTES, delta};
 
 /// How a protocol writes text and the end of a turn. A frame is a line of an event stream, a line of
 /// a socket, or a WebSocket message.
@@ -45,9 +45,9 @@ pub(crate) const AGENT: Wire = Wire {
     failed: &["\"success\":false"],
 };
 
-/// What a client saw of an answer.
+/// The answer as a client received it.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedAnswer {
     /// When each delta was there.
     pub(crate) arrivals: Vec<u64>,
     /// How many frames brought text.
@@ -56,11 +56,11 @@ pub(crate) struct Seen {
     pub(crate) ended: u64,
     wire: &'static Wire,
     bytes: usize,
-    last: [u8; DELTA],
+    last: [u8; DELTA_BYTES],
     good: bool,
 }
 
-impl Seen {
+impl ReceivedAnswer {
     /// Nothing yet, in this protocol.
     pub(crate) fn new(wire: &'static Wire) -> Self {
         let (arrivals, last) = Default::default();
@@ -99,7 +99,7 @@ impl Seen {
         let count = self.arrivals.len();
         ensure!(self.good, "the turn did not end well after {count} deltas");
         ensure!(
-            self.bytes == deltas * DELTA,
+            self.bytes == deltas * DELTA_BYTES,
             "{} bytes instead of {deltas} deltas came",
             self.bytes
         );
@@ -109,7 +109,7 @@ impl Seen {
 
     fn text(&mut self, text: &[u8], at: u64) {
         self.bytes += text.len();
-        self.arrivals.resize(self.bytes / DELTA, at);
+        self.arrivals.resize(self.bytes / DELTA_BYTES, at);
         if let Some(last) = text.last_chunk() {
             self.last = *last;
         }
