@@ -220,7 +220,7 @@ pub(crate) struct Chat {
 pub(crate) struct Import {
     #[command(flatten)]
     pub(crate) flags: Flags,
-    /// The agent that wrote them; without it that is told by what is in the files.
+    /// The agent that wrote them; without it the files are recognized by their content.
     #[arg(long, value_enum, value_name = "AGENT")]
     pub(crate) from: Option<Source>,
     /// Files, databases or folders; without them the places where the agents keep theirs.
@@ -473,7 +473,7 @@ pub(crate) enum Keys {
 pub(crate) enum Installs {
     /// Name them: whose they are, since when, and when they were last seen.
     List(Flags),
-    /// Take a token away; whoever has it is a stranger from then on.
+    /// Revoke a token: requests with it are refused from then on.
     Revoke {
         #[command(flatten)]
         flags: Flags,

@@ -102,7 +102,7 @@ struct Keyring {
 }
 
 impl Keyring {
-    /// What goes over the bus is encrypted, so that whoever records it records no keys.
+    /// Opens an encrypted session, so that keys cannot be read from the bus.
     async fn open() -> Result<Self, KeyringError> {
         let service = SecretService::connect(EncryptionType::Dh).await;
         Ok(Self { service: service.map_err(KeyringError::absent)? })

@@ -1,4 +1,4 @@
-//! What the daemon is told: flags over environment over file over defaults.
+//! The options of the daemon: flags over environment over file over defaults.
 //!
 //! [`keys`] is the table of everything that can be set, [`layers`] puts the sources on top of each
 //! other, and [`Options`] is the result with its words understood.

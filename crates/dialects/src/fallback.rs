@@ -9,7 +9,7 @@ use quintet_kernel::message::{MediaKind, Part};
 use quintet_kernel::port::{Error, Receipt, Sessions};
 use quintet_kernel::{Refusal, SessionId};
 
-/// What a model that cannot see is told instead of the pictures of a message.
+/// The text that replaces the pictures of a message for a model that takes none.
 const PICTURES_LEFT_OUT: &str =
     "A picture of the screen came with this, but this model cannot see pictures.";
 

@@ -42,7 +42,7 @@ impl HeldCalls {
         &self.client
     }
 
-    /// Claims calls of a session that nobody holds, all of them or none. True if this connection may run
+    /// Claims unclaimed calls of a session, all of them or none. True if this connection may run
     /// them; durable then. Fails if the session cannot be used.
     pub(crate) async fn claim(
         &mut self,

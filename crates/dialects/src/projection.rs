@@ -196,7 +196,7 @@ impl<P: Projection> Upkeep<P> {
         written.is_ok()
     }
 
-    /// Brings the copies of sessions up to date that were erased while nobody looked.
+    /// Updates the copies of sessions that were erased while the projection was not running.
     async fn remove_erased(&mut self) {
         match self.projection.erased().await {
             Ok(erased) => {

@@ -12,7 +12,7 @@ use crate::truncate::{Keep, truncate};
 /// Estimate of the bytes in a token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// The files, in the order they are shown. `AGENTS.md` is not among them: it is part of what is told
+/// The files, in the order they are shown. `AGENTS.md` is not among them: it is part of the description
 /// of every workspace.
 fn files(now: Time) -> [(String, Keep); 6] {
     let yesterday = now.before(Duration::from_secs(24 * 60 * 60));

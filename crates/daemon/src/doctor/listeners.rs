@@ -80,7 +80,7 @@ fn port(name: &'static str, address: SocketAddr, runs: bool) -> Finding {
     }
 }
 
-/// A socket that nobody answers at was left behind, and is replaced.
+/// Checks a Unix socket. A socket on which no process answers was left behind and is replaced.
 fn socket(name: &'static str, path: &Path, runs: bool) -> Finding {
     let (shown, folder) = (path.display(), path.parent().unwrap_or(Path::new("/")));
     match fs::symlink_metadata(path) {

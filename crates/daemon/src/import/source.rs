@@ -1,4 +1,4 @@
-//! The agents whose transcripts can be read, and how a file is told to be one of theirs.
+//! The agents whose transcripts can be imported, and how their files are recognized.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -40,7 +40,7 @@ fn piped(stdin: &Stdin) -> Result<String> {
     Ok(text)
 }
 
-/// The prompt comes last: whoever sees it may type.
+/// Reads a key from the terminal. The prompt is shown once typing is hidden.
 fn typed(stdin: &Stdin, prompt: &str) -> Result<String> {
     let _hidden = HiddenInput::begin(stdin)?;
     let mut stderr = std::io::stderr();

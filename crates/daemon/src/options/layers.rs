@@ -83,7 +83,7 @@ impl Layers {
         Ok(())
     }
 
-    /// `QUINTET_LISTEN_HARNESS` is `listen.harness`. A variable that is no key is somebody else's.
+    /// `QUINTET_LISTEN_HARNESS` is `listen.harness`. A variable that names no key belongs to another program.
     fn set_variable(&mut self, name: &str, value: &str) -> Result<()> {
         let mut variables = DIALECTS.iter().flat_map(|dialect| dialect.variables);
         if let Some(known) = variables.find(|known| known.name == name && !value.is_empty()) {

@@ -42,7 +42,7 @@ pub(crate) use voice::VoiceSource;
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;
 
-/// What the daemon is told.
+/// The options of the daemon.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) data_dir: PathBuf,
@@ -90,7 +90,7 @@ pub(crate) struct Options {
     pub(crate) recovery: Recovery,
     /// How long a client that runs a call may be disconnected before it loses the call.
     pub(crate) client_grace: Duration,
-    /// What the user should be told at start.
+    /// Advice that is logged at start.
     pub(crate) advice: Vec<String>,
 }
 
@@ -185,7 +185,7 @@ impl Options {
         found.map(|(_, address)| address)
     }
 
-    /// True if nobody said which model to use.
+    /// True if no model is configured.
     pub(crate) fn unconfigured(&self) -> bool {
         !self.advice.is_empty()
     }

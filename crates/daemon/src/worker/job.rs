@@ -50,7 +50,7 @@ const PROMPT: &str = "You are an agent that carries out one task on a machine of
 pub(super) enum Ended {
     /// The end was relayed.
     Finished,
-    /// The run is somebody else's now, or was over already.
+    /// The run is another worker's now, or was over already.
     Lost,
 }
 

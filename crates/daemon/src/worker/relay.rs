@@ -31,7 +31,7 @@ struct Event {
 #[derive(Clone, Debug)]
 pub(super) struct Relay {
     queue: mpsc::Sender<Event>,
-    /// Cancelled when the control plane takes nothing more: the run is over, or somebody else's.
+    /// Cancelled when the control plane takes nothing more: the run is over, or another worker's.
     gone: CancellationToken,
 }
 
@@ -129,7 +129,7 @@ impl RelayTask {
         }
     }
 
-    /// Merges text that is queued; returns whom to notify, and the event that was taken and not merged.
+    /// Merges queued text; returns the senders to notify, and the event that was taken and not merged.
     fn merge(&mut self, mut event: Event) -> (Event, Vec<oneshot::Sender<()>>, Option<Event>) {
         let mut waiting = Vec::new();
         while is_text(&event.kind) {
@@ -146,7 +146,7 @@ impl RelayTask {
         (event, waiting, None)
     }
 
-    /// Says whether the event is durable; it never will be if the run is over or somebody else's.
+    /// Sends an event; true once it is durable, false if the run is over or another worker's.
     async fn send(&self, event: &Event) -> bool {
         let (run, mut delay) = (&self.target.run, RETRY_DELAY);
         loop {

@@ -51,7 +51,7 @@ impl Toolkit {
         &self.folder
     }
 
-    /// What the agent is told of the tools.
+    /// The tools as the agent is offered them.
     pub(super) fn manifest(&self) -> Value {
         let specs = self.toolbox.specs();
         let tools = specs.iter().filter(|spec| is_offered(spec.kind)).flat_map(|spec| offers(spec));

@@ -48,7 +48,7 @@ pub(super) struct Connection {
     files: Files,
     /// The id of our next request.
     next_request: u64,
-    /// Commands whose end nobody waits for here.
+    /// Commands that run without a waiting request.
     tasks: JoinSet<Option<Refused>>,
 }
 

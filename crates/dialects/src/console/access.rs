@@ -37,7 +37,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Login {
-    /// A login with the daemon's token; without one everybody whom the daemon admits may look.
+    /// A login with the daemon's token; without a token every admitted client may use the page.
     pub(super) fn new(token: Option<&str>) -> Self {
         let tokens = token.map(|token| {
             let cookie = hex::encode(Sha256::digest(format!("quintet console cookie\n{token}")));

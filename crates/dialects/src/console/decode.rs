@@ -64,7 +64,7 @@ pub(super) enum Route {
     ControlRun(RunId),
 }
 
-/// A refusal, as the page is told.
+/// A refusal, as the page receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: u16,

@@ -24,7 +24,7 @@ pub(super) fn card(card: &Card) -> Value {
     })
 }
 
-/// A session that somebody opened: what does not follow from the last page of its events.
+/// An opened session: the state that does not follow from the last page of its events.
 pub(super) fn session(state: &State) -> Value {
     let queue = state.turns.iter().filter(|turn| turn.status == TurnStatus::Pending);
     json!({

@@ -58,7 +58,7 @@ pub(super) enum InvalidMessage {
     UnknownTool(String),
     /// There is no such session.
     UnknownSession(String),
-    /// The arguments are wrong; the model is told.
+    /// The arguments are wrong; the error is shown to the model.
     Arguments(String),
 }
 

@@ -1,4 +1,4 @@
-//! What clients are told of a session.
+//! Encodes sessions as results of MCP tools and resources.
 
 use std::fmt::Write as _;
 

@@ -42,7 +42,7 @@ impl std::fmt::Debug for Ports {
 pub(super) enum Failure {
     /// There is no such session.
     UnknownSession(String),
-    /// Anything else, which the client's model is told.
+    /// Any other error, which is shown to the client's model.
     Refused(String),
 }
 

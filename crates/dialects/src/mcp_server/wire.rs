@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-/// A tool as clients are told of it.
+/// A tool as clients see it.
 #[derive(Debug)]
 pub(super) struct ToolSpec {
     pub(super) name: &'static str,
@@ -93,7 +93,7 @@ pub(super) fn tools() -> Vec<ToolSpec> {
     ]
 }
 
-/// How long `run` and `continue` wait if nobody says: clients give up after a minute.
+/// Time that `run` and `continue` wait by default: clients give up after a minute.
 pub(super) const WAIT_SECONDS: u64 = 30;
 /// The longest that a call may wait.
 pub(super) const WAIT_LIMIT_SECONDS: u64 = 600;

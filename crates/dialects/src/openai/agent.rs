@@ -50,7 +50,7 @@ pub(super) async fn chat(app: &AppState, request: ChatRequest) -> Result<Respons
     Ok(event_stream(sse::body(follow, stream, out, KEEP_ALIVE_INTERVAL)))
 }
 
-/// An answer that somebody waits for. Dropped before its end, it cancels the turn.
+/// An answer that a client waits for. Dropped before its end, it cancels the turn.
 pub(super) struct Answer {
     pub(super) follow: Box<dyn Follow>,
     pub(super) reader: TurnReader,

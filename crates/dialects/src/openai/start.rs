@@ -36,7 +36,7 @@ pub(super) struct AgentRun {
     pub(super) begins: Seq,
 }
 
-/// A turn that has begun, and that is cancelled when nobody waits for it.
+/// A turn that has begun; dropping the value cancels the turn.
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) run: AgentRun,

@@ -1,4 +1,4 @@
-//! What one conversation becomes for each family, whoever answered in it before.
+//! One conversation as a request of each family, with earlier answers of any family in it.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

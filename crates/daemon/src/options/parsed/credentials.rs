@@ -118,7 +118,7 @@ pub(super) fn configured_key(layers: &Layers, section: &str) -> Result<Option<Cr
     Ok(Some(Credential { secret: Secret::new(key), source: variable.into() }))
 }
 
-/// True if a text can be shown: keys that somebody took for the name of a variable look different.
+/// True if a text looks like a variable's name and can be shown; a key that was entered by mistake does not.
 fn is_name(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }

@@ -9,7 +9,7 @@ use quintet_kernel::port::{ToolServer, ToolTransport};
 
 use super::Layers;
 
-/// How long a call may take without a sign of progress, if nobody says.
+/// Default time that a call may take without a sign of progress, in seconds.
 const TIMEOUT_SECONDS: u64 = 60;
 
 /// The MCP servers of the configuration.

@@ -12,7 +12,7 @@ use crate::options::layers::Layers;
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     pub(crate) settings: Settings,
-    /// How much of it a model is told from the start.
+    /// Tokens of memory in the system prompt.
     pub(crate) tokens: u64,
     /// True if what a summary names as worth keeping is written to it.
     pub(crate) save: bool,

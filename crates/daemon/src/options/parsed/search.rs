@@ -84,7 +84,7 @@ fn variable(layers: &Layers, api: SearchApi) -> Option<Credential> {
     (api == SearchApi::Brave).then(|| credentials::in_variable(layers, BRAVE_VARIABLE)).flatten()
 }
 
-/// A provider of that name has its own key there, which is nobody else's.
+/// True if a provider has this name in the keyring, so that the key there is not the search engine's.
 fn taken(layers: &Layers) -> bool {
     layers.names("providers").iter().any(|name| name == SEARCH)
 }

@@ -227,7 +227,7 @@ impl Connection {
         self.answer_command(is_it, session, &text)
     }
 
-    /// What a command came to, in words, and the answer to its prompt; nothing if nobody waits.
+    /// The result of a command as text, and the response to its prompt; `None` if no request waits.
     fn answer_command(
         &mut self,
         is_it: impl Fn(&OpenPrompt) -> bool,

@@ -80,7 +80,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The question stays open: an error is neither a yes nor a no. The person is told where to answer.
+    /// Leaves the question open: an error is neither a yes nor a no. The user is told where to answer.
     async fn could_not_ask(
         &mut self,
         session: &SessionId,
