@@ -54,6 +54,9 @@ pub enum Command {
     /// Take over what was said elsewhere, oldest first, after what was said here or instead of it.
     /// Nothing of it is answered.
     Recall { messages: Vec<Recalled>, instead: bool },
+    /// Go on from before this turn: it and those after it are replaced by what comes next. Only
+    /// between turns.
+    Supersede { from: TurnId },
     /// Undo what a turn did to files.
     Revert { turn: TurnId },
     /// Make the changes again that were undone.
@@ -128,12 +131,16 @@ pub struct Say {
     pub files: Vec<(MediaKind, Upload)>,
     /// What the session runs with from this turn on, where that changes.
     pub setup: Setup,
+    /// The turn that it is said instead of, with all turns after that one. What of them is not over
+    /// is called off.
+    pub supersedes: Option<TurnId>,
 }
 
 impl Say {
     /// A message that brings neither files nor a setup.
     pub fn new(role: Role, parts: Vec<Part>, run: Run, options: TurnOptions) -> Self {
-        Self { role, parts, run, options, files: Vec::new(), setup: Setup::default() }
+        let (files, setup, supersedes) = Default::default();
+        Self { role, parts, run, options, files, setup, supersedes }
     }
 }
 

@@ -63,6 +63,9 @@ pub enum Event {
     Moved { workspace: PathBuf },
     /// Models read nothing any more of what was said up to and including this message.
     Forgotten { upto: MessageId },
+    /// This turn and those after it were replaced: models do not read them any more, and the
+    /// conversation is shown without them. What is said next stands in their place.
+    Superseded { from: TurnId },
     /// A front end chose the tools that models are offered.
     ToolsChosen(Toolset),
     /// A file was handed over.

@@ -19,6 +19,7 @@ mod recover;
 mod refusal;
 mod state;
 mod subagents;
+mod supersede;
 mod turn;
 mod turns;
 

@@ -18,7 +18,7 @@ use crate::session::State;
 
 /// How snapshots are written today: counted up with every change of what a state is made of. Those
 /// of another release are not read either, because events may have led to another state there.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// Fewer new events are not worth a snapshot.
 const LEAST_EVENTS: Seq = 1000;

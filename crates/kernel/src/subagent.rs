@@ -122,6 +122,7 @@ pub fn news(child: &SessionId, event: &Event, steps: u64) -> Vec<ParentNews> {
         | Event::Instructed { .. }
         | Event::Moved { .. }
         | Event::Forgotten { .. }
+        | Event::Superseded { .. }
         | Event::ToolsChosen(_)
         | Event::AttachmentAdded(_)
         | Event::MessageAdded { .. }

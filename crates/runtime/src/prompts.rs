@@ -15,14 +15,14 @@ impl Prompts for Runtime {
     fn session_at<'a>(
         &'a self,
         session: &'a SessionId,
-        step: Seq,
+        event: Seq,
     ) -> BoxFuture<'a, Result<Option<State>, Error>> {
         Box::pin(async move {
             let parts = self.parts();
             let mut state = State::new(session.clone(), Arc::clone(&parts.rules));
-            while state.head < step {
+            while state.head < event {
                 let mut records = parts.journal.read(session, state.head, PAGE).await?;
-                records.retain(|record| record.seq <= step);
+                records.retain(|record| record.seq <= event);
                 if records.is_empty() {
                     break;
                 }
@@ -31,8 +31,7 @@ impl Prompts for Runtime {
             if state.created.is_none() {
                 return Err(Error::NotFound(session.clone()));
             }
-            let asks = state.open.as_ref().and_then(|open| open.step());
-            if state.head != step || asks.is_none_or(|step| step.written > 0) {
+            if state.head != event {
                 return Ok(None);
             }
             parts.tell_models(&mut state, &Command::Wake);

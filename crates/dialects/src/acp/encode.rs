@@ -103,6 +103,8 @@ pub(super) struct Encoder {
     attachments: HashMap<String, Attachment>,
     /// Turns whose message the editor has shown itself.
     own: HashSet<TurnId>,
+    /// Turns that were replaced, which are not replayed.
+    superseded: HashSet<TurnId>,
     /// Why the last answer of a model ended.
     finish: Option<Finish>,
     /// Tokens that the model reads at once, and how many the last call read and wrote.
@@ -129,6 +131,12 @@ impl Encoder {
                 .map(|file| (file.name.clone(), file.clone()))
                 .collect(),
             own: HashSet::new(),
+            superseded: state
+                .turns
+                .iter()
+                .filter(|turn| turn.superseded)
+                .map(|turn| turn.id.clone())
+                .collect(),
             finish: None,
             window: None,
             used: None,
@@ -204,6 +212,13 @@ impl Encoder {
     /// Translates an item.
     pub(super) fn encode(&mut self, item: &Item, contents: &Contents) -> Vec<Output> {
         let mut out = Vec::new();
+        let turn = match item {
+            Item::Event(record) => record.event.turn(),
+            Item::Text { turn, .. } | Item::Progress { turn, .. } => Some(turn),
+        };
+        if !self.live && turn.is_some_and(|turn| self.superseded.contains(turn)) {
+            return out;
+        }
         match item {
             Item::Event(record) => self.event(record, contents, &mut out),
             Item::Text { step, channel, text, .. } => {
@@ -299,6 +314,7 @@ impl Encoder {
             | Event::Forked { .. }
             | Event::Instructed { .. }
             | Event::Forgotten { .. }
+            | Event::Superseded { .. }
             | Event::ToolsChosen(_)
             | Event::TurnStarted { .. }
             | Event::ContextGathered { .. }

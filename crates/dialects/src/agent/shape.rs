@@ -69,7 +69,7 @@ fn status(card: &Card) -> &'static str {
 pub(super) fn whole_session(state: &State) -> Value {
     let mut shown = session(&state.card(), &state.current_model().to_string());
     let messages: Vec<Value> =
-        state.messages.iter().map(|message| self::message(message)).collect();
+        state.current_messages().map(|message| self::message(message)).collect();
     shown["tokenUsage"] = usage_of(state.usage);
     shown["turnCount"] = state.turns.len().into();
     shown["messages"] = messages.into();

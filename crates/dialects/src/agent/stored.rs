@@ -63,6 +63,7 @@ fn content(context: &SessionContext, record: &Record) -> (&'static str, Value) {
         Event::Forgotten { upto } => {
             ("context.cleared", json!({ "uptoMessageId": upto.as_str(), "reason": "replaced" }))
         }
+        Event::Superseded { from } => ("turn.superseded", json!({ "fromTurnId": from.as_str() })),
         Event::MemorySaved { path, .. } => ("memory.saved", json!({ "path": path })),
         Event::MemoryNotSaved { reason, .. } => ("memory.not_saved", json!({ "reason": reason })),
         Event::AttachmentAdded(file) => (

@@ -74,6 +74,7 @@ fn body(event: &Event) -> Value {
         }
         Event::Moved { workspace } => json!({ "type": "moved", "workspace": workspace }),
         Event::Forgotten { upto } => json!({ "type": "forgotten", "message": upto.as_str() }),
+        Event::Superseded { from } => json!({ "type": "superseded", "turn": from.as_str() }),
         Event::ToolsChosen(_) => json!({ "type": "tools" }),
         Event::AttachmentAdded(file) => json!({
             "type": "attachment", "name": file.name, "mime": file.mime, "size": file.size,

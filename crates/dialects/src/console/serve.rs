@@ -239,8 +239,13 @@ impl App {
             Some(step) => {
                 let step = step.parse().map_err(|_| Reply::new(400, "step must be a number"))?;
                 let state = self.ports.prompts.session_at(session, step).await;
+                let asks = |state: &State| {
+                    let begun = state.open.as_ref().and_then(|open| open.step());
+                    begun.is_some_and(|step| step.written == 0)
+                };
                 let none = || Reply::new(404, format!("no model was asked at event {step}"));
-                Arc::new(state.map_err(|error| refusal(&error))?.ok_or_else(none)?)
+                let state = state.map_err(|error| refusal(&error))?.filter(asks);
+                Arc::new(state.ok_or_else(none)?)
             }
         };
         let models = Arc::clone(&self.ports.models);

@@ -187,6 +187,9 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::ToolsChosen(_) | Event::Instructed { .. } => Vec::new(),
         Event::Moved { workspace } => vec![moved(workspace)],
         Event::Forgotten { upto } => vec![forgotten(upto)],
+        Event::Superseded { from } => {
+            vec![Part::new("turns_superseded", json!({ "from_turn_id": from.as_str() }))]
+        }
         // The end of it is what counts here, and text never comes as an event.
         Event::StopRequested { .. }
         | Event::TextAppended { .. }

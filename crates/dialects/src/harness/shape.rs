@@ -17,8 +17,9 @@ use super::wire;
 /// A session with everything in it.
 pub(super) fn session(state: &State) -> wire::Session {
     let mut shown = card(&state.card());
-    shown.messages = Some(state.messages.iter().map(|message| self::message(message)).collect());
-    shown.turns = Some(state.turns.iter().map(turn).collect());
+    shown.messages = Some(state.current_messages().map(|message| self::message(message)).collect());
+    let current = state.turns.iter().filter(|turn| !turn.superseded);
+    shown.turns = Some(current.map(turn).collect());
     shown.pending_approvals =
         state.open.as_ref().map(pending).filter(|pending| !pending.is_empty());
     shown.system_prompt.clone_from(&state.system_prompt);

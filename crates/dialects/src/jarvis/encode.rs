@@ -255,6 +255,7 @@ impl Link {
             | Event::Instructed { .. }
             | Event::Moved { .. }
             | Event::Forgotten { .. }
+            | Event::Superseded { .. }
             | Event::CallStarted { .. }
             | Event::CallClaimed { .. }
             | Event::ClaimHolderLost { .. }

@@ -127,8 +127,8 @@ pub(super) fn shown(card: &Card) -> SessionShown {
 /// A session as Markdown. The beginning of a very long one is left out.
 pub(super) fn transcript(state: &State) -> String {
     let mut parts: Vec<String> = Vec::new();
-    let (mut length, mut left_out) = (0, state.messages.len());
-    for message in state.messages.iter().rev() {
+    let (mut length, mut left_out) = (0, state.current_messages().count());
+    for message in state.current_messages().rev() {
         let text = said(message);
         length += text.len();
         if length > TRANSCRIPT_LIMIT && !parts.is_empty() {

@@ -199,7 +199,7 @@ async fn continued(app: &AppState, id: &str, messages: &[Message]) -> Result<Ses
 
 /// The turns of a session that are not copies of what was said elsewhere.
 fn said(state: &State) -> impl DoubleEndedIterator<Item = &Turn> {
-    state.turns.iter().filter(|turn| !turn.options.recalled)
+    state.turns.iter().filter(|turn| !turn.options.recalled && !turn.superseded)
 }
 
 /// The events of a response to one connection.

@@ -284,6 +284,7 @@ impl Link {
             | Event::ClaimHolderLost { .. }
             | Event::ClaimReleased { .. }
             | Event::Forgotten { .. }
+            | Event::Superseded { .. }
             | Event::MemorySaved { .. }
             | Event::MemoryNotSaved { .. }
             | Event::AttachmentAdded(_)

@@ -133,7 +133,7 @@ pub(super) fn model(listed: &Listed, default: &ModelRef) -> Value {
 
 fn messages(state: &State) -> impl Iterator<Item = &Message> {
     let said = |message: &&Message| message.role != Role::Tool && !message.text().is_empty();
-    state.messages.iter().map(|message| &**message).filter(said)
+    state.current_messages().map(|message| &**message).filter(said)
 }
 
 fn role(role: Role) -> &'static str {

@@ -312,6 +312,7 @@ impl Link {
             | Event::Instructed { .. }
             | Event::Moved { .. }
             | Event::Forgotten { .. }
+            | Event::Superseded { .. }
             | Event::CallClaimed { .. }
             | Event::ClaimHolderLost { .. }
             | Event::StopRequested { .. }

@@ -20,6 +20,7 @@ impl Event {
             | Self::Instructed { .. }
             | Self::Moved { .. }
             | Self::Forgotten { .. }
+            | Self::Superseded { .. }
             | Self::ToolsChosen(_)
             | Self::MessageAdded { .. }
             | Self::TurnStarted { .. }

@@ -32,6 +32,7 @@ impl Event {
             | Event::Instructed { .. }
             | Event::Moved { .. }
             | Event::Forgotten { .. }
+            | Event::Superseded { .. }
             | Event::ToolsChosen(_)
             | Event::AttachmentAdded(_)
             | Event::MessageAdded { .. }
@@ -104,6 +105,7 @@ impl Event {
             | Event::Instructed { .. }
             | Event::Moved { .. }
             | Event::Forgotten { .. }
+            | Event::Superseded { .. }
             | Event::ToolsChosen(_)
             | Event::AttachmentAdded(_)
             | Event::CompactionRequested { .. }

@@ -72,6 +72,40 @@ fn what_a_front_end_tells_stands_before_the_message() {
 }
 
 #[test]
+fn what_was_replaced_is_not_told() {
+    check(expect![[r#"
+        let two = create; say hi; text a; answer; say more; answer c look; done c; text b; answer
+        two; instead t2 else
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "a"
+            user: "else"
+            7 tools
+        two; instead t1 else
+            fake/a: The workspace is /work.
+            user: "else"
+            7 tools
+        two; compact; summary m6 so far; instead t2 else
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "a"
+            user: "else"
+            user: "Summarize this conversation for yourself, because you will go on with only the summary"…
+            7 tools
+        two; say third; instead t3 other
+            fake/a: The workspace is /work.
+            user: "hi"
+            assistant: "a"
+            user: "more"
+            assistant: "" c=look{}
+              c=look ok:
+            assistant: "b"
+            user: "other"
+            7 tools
+    "#]]);
+}
+
+#[test]
 fn what_makes_way_is_not_told() {
     check(expect![[r#"
         create; say hi; text Hello; answer; replace me once | model upon; say more

@@ -20,6 +20,7 @@ use crate::session::delegate;
 use crate::session::recall::recall;
 use crate::session::recover::recover;
 use crate::session::state::State;
+use crate::session::supersede::supersede;
 use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, TurnStatus};
 use crate::session::{Refusal, advance, claims, compaction, judge, prompt, subagents};
 use crate::stamp::Stamp;
@@ -61,6 +62,10 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Cancel { reason } => on_cancel(state, reason),
         Command::Withdraw { turn, reason } => on_withdraw(state, turn, reason)?,
         Command::Recall { messages, instead } => recall(state, messages, instead, stamp)?,
+        Command::Supersede { from } => {
+            idle(state)?;
+            supersede(state, &from)?
+        }
         Command::Revert { turn } => on_revert(state, turn)?,
         Command::Reapply { turn } => on_reapply(state, turn)?,
         Command::PutBack { turn, result } => on_put_back(state, turn, result),
@@ -161,6 +166,8 @@ fn on_start(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
     idle(state)?;
     known(state, turn.options.model.as_ref().unwrap_or(state.current_model()))?;
     match turn.status {
+        // What was replaced is not worked on again.
+        _ if turn.superseded => Err(Refusal::UnknownTurn(id)),
         TurnStatus::Pending | TurnStatus::Failed | TurnStatus::Cancelled => {
             Ok(prompt::start(state, turn))
         }

@@ -38,6 +38,7 @@ fn remember(state: &mut Data, record: &Record) {
         Event::Instructed { system_prompt } => instructed(state, system_prompt.as_ref()),
         Event::Moved { workspace } => state.workspace.clone_from(workspace),
         Event::Forgotten { upto } => compaction::forgotten(state, upto),
+        Event::Superseded { from } => superseded(state, from),
         Event::ToolsChosen(toolset) => offered(state, toolset),
         Event::AttachmentAdded(file) => state.add_attachment(file.clone()),
         Event::MessageAdded { message, turn, role, parts, options, .. } => {
@@ -159,6 +160,19 @@ fn offered(state: &mut Data, toolset: &Toolset) {
     compaction::prompt_changed(state);
 }
 
+/// What was replaced is neither read nor shown, and what was told of the workspace beside it stands at
+/// the beginning from now on.
+fn superseded(state: &mut Data, from: &TurnId) {
+    let Some(first) = state.turns.position(from) else { return };
+    state.turns.supersede(first);
+    state.spoken = state.current_messages().filter(|message| message.role.speaks()).count() as u64;
+    if state.turns.iter().all(|turn| turn.superseded) {
+        state.title = None;
+    }
+    compaction::prompt_changed(state);
+    state.context.settle();
+}
+
 struct Said<'a> {
     message: &'a MessageId,
     turn: &'a TurnId,
@@ -184,6 +198,7 @@ fn said(state: &mut Data, said: Said<'_>, at: Time) {
         more_changes: Vec::new(),
         unrecorded: Vec::new(),
         reverted: false,
+        superseded: false,
         message_at: state.messages.len(),
         read: Vec::new(),
     });

@@ -32,6 +32,7 @@ impl State {
             | Command::Cancel { .. }
             | Command::Withdraw { .. }
             | Command::Recall { .. }
+            | Command::Supersede { .. }
             | Command::Revert { .. }
             | Command::Reapply { .. }
             | Command::Compact

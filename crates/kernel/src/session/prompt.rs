@@ -12,6 +12,7 @@ use crate::session::attach::attach_to;
 use crate::session::decide::{idle, known, takes};
 use crate::session::delegate;
 use crate::session::state::State;
+use crate::session::supersede::supersede;
 use crate::session::turn::Turn;
 use crate::stamp::Stamp;
 
@@ -42,8 +43,12 @@ pub(super) fn on_say(state: &State, mut say: Say, stamp: &Stamp) -> Result<Vec<E
         Run::Next => !state.busy() && state.turns.next_queued().is_none(),
         Run::Later => false,
     };
+    let replaced = match &say.supersedes {
+        Some(turn) => supersede(state, turn)?,
+        None => Vec::new(),
+    };
     let attached = files.into_iter().map(Event::AttachmentAdded);
-    Ok(attached.chain(added(state, say, at_once, stamp)).collect())
+    Ok(replaced.into_iter().chain(attached).chain(added(state, say, at_once, stamp)).collect())
 }
 
 /// A message with what the session runs with: put in force at once, or kept until its turn begins.

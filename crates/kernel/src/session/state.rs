@@ -312,7 +312,11 @@ impl Data {
             self.instructions.push(at);
         } else if let Some(n) = self.turns.position(&message.turn).filter(|_| !message.interrupted)
         {
-            self.turns.change(&message.turn, |turn| turn.read.push(at));
+            self.turns.change(&message.turn, |turn| {
+                if !turn.superseded {
+                    turn.read.push(at);
+                }
+            });
             self.first_read = self.first_read.min(n);
         }
         self.messages.push(Arc::new(message));
@@ -320,8 +324,14 @@ impl Data {
 
     /// The beginning of the newest message of a speaker that has text.
     fn newest(&self, role: Role) -> String {
-        let of_role = self.messages.iter().rev().filter(|message| message.role == role);
+        let of_role = self.current_messages().rev().filter(|message| message.role == role);
         of_role.map(|message| first_line(message)).find(|line| !line.is_empty()).unwrap_or_default()
+    }
+
+    /// What was said, in order, without the turns that were replaced.
+    pub fn current_messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
+        let replaced = |turn: &TurnId| self.turns.find(turn).is_some_and(|turn| turn.superseded);
+        self.messages.iter().filter(move |message| !replaced(&message.turn))
     }
 
     /// The session at a glance.
@@ -396,6 +406,11 @@ impl State {
     /// Takes the tools that come and go, as they are now.
     pub fn set_dynamic_tools(&mut self, tools: Arc<DynamicTools>) {
         self.dynamic = tools;
+    }
+
+    /// Takes the tools that come and go as a newer state of the session has them.
+    pub fn copy_dynamic_tools(&mut self, newest: &Self) {
+        self.dynamic = Arc::clone(&newest.dynamic);
     }
 
     /// The names of all tools that the daemon runs for this session, listed or not.

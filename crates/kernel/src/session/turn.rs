@@ -59,6 +59,9 @@ pub struct Turn {
     /// Whether that was undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reverted: bool,
+    /// True if what was said later replaced it: it is neither read by models nor shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub superseded: bool,
     /// Where `message` is among the session's messages.
     pub(crate) message_at: usize,
     /// Where the messages are that models read: the client's and those of the latest attempt.

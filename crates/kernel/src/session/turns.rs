@@ -87,6 +87,15 @@ impl TurnList {
         }
     }
 
+    /// Marks the turns from a place on as replaced.
+    pub(super) fn supersede(&mut self, first: usize) {
+        for turn in self.turns.iter_mut().skip(first) {
+            let turn = Arc::make_mut(turn);
+            turn.superseded = true;
+            turn.read.clear();
+        }
+    }
+
     /// Calls off every turn that waits to begin by itself.
     pub(super) fn cancel_queued(&mut self, at: Time) {
         for n in std::mem::take(&mut self.queued) {

@@ -54,7 +54,7 @@ kinds! {
     ApprovalRequested ApprovalAnswered CallStarted CallCompleted StopRequested TurnResumed TurnHeld TurnReleased
     TurnCompleted TurnFailed TurnCancelled CompactionRequested Compacted CompactionFailed
     SessionClosed ContextGathered ReviewRequested Reviewed RevertRequested Reverted RevertFailed
-    ToolsChosen MemorySaved MemoryNotSaved Subagent Instructed Moved Forgotten
+    ToolsChosen MemorySaved MemoryNotSaved Subagent Instructed Moved Forgotten Superseded
     CallClaimed ClaimHolderLost ClaimReleased
 }
 
@@ -616,6 +616,7 @@ fn of_clients() -> Vec<Event> {
         Event::Instructed { system_prompt: Some("be brief".into()) },
         Event::Moved { workspace: "/repo".into() },
         Event::Forgotten { upto: id() },
+        Event::Superseded { from: turn() },
         chosen(Some(vec!["look".into()]), vec![tool(Risk::Low), tool(Risk::Critical)], Some(3)),
         errand(None, None, None),
         errand(None, None, Some("front".into())),

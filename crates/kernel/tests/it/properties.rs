@@ -48,6 +48,7 @@ enum Want {
     Queue { asking: usize, talk: bool, setup: usize },
     Withdraw(usize),
     Recall { instead: bool },
+    Supersede { turn: usize, said: bool },
     Instruct(u8),
     Move(u8),
     Start(usize),
@@ -342,6 +343,13 @@ fn wanted(world: &World, want: Want) -> Command {
             }))
         }
         Want::Withdraw(n) => Command::Withdraw { turn: turn(world, n), reason: None },
+        Want::Supersede { turn: n, said: false } => Command::Supersede { from: turn(world, n) },
+        Want::Supersede { turn: n, said: true } => {
+            let parts = vec![Part::Text("instead".into())];
+            let supersedes = Some(turn(world, n));
+            let say = Say::new(Role::User, parts, Run::Next, TurnOptions::default());
+            Command::Say(Box::new(Say { supersedes, ..say }))
+        }
         Want::Recall { instead } => {
             let said = |role| Recalled::text(role, "once".into());
             Command::Recall { messages: vec![said(Role::User), said(Role::Assistant)], instead }
@@ -579,6 +587,7 @@ fn some_want() -> impl Strategy<Value = Want> {
             .prop_map(|(asking, talk, setup)| Want::Queue { asking, talk, setup }),
         2 => any::<usize>().prop_map(Want::Withdraw),
         1 => any::<bool>().prop_map(|instead| Want::Recall { instead }),
+        2 => any::<(usize, bool)>().prop_map(|(turn, said)| Want::Supersede { turn, said }),
         1 => (0..3_u8).prop_map(Want::Instruct),
         1 => (0..3_u8).prop_map(Want::Move),
         4 => any::<usize>().prop_map(Want::Start),

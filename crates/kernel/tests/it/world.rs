@@ -417,6 +417,7 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
             | Event::Instructed { .. }
             | Event::Moved { .. }
             | Event::Forgotten { .. }
+            | Event::Superseded { .. }
             | Event::ToolsChosen(_)
             | Event::AttachmentAdded(_)
             | Event::MessageAdded { .. }

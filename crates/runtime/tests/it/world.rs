@@ -268,6 +268,7 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::Instructed { .. } => "instructed",
         Event::Moved { .. } => "moved",
         Event::Forgotten { .. } => "forgotten",
+        Event::Superseded { .. } => "replaced",
         Event::CallStarted { .. } => "call",
         Event::CallClaimed { .. } => "claimed",
         Event::ClaimHolderLost { .. } => "holder lost",

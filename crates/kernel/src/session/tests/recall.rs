@@ -27,6 +27,44 @@ fn what_was_said_here_makes_way() {
 }
 
 #[test]
+fn turns_are_replaced_from_one_on() {
+    check(expect![[r#"
+        let two = create; say hi; text a; answer; say more; text b; answer
+        two > supersede t2; say else
+            replaced from t2 on
+            t3 User: "else"
+            t3 starts, attempt 1
+            s3 asks fake/a
+            -> model s3, wake +600
+        two > supersede t2; supersede t2
+            replaced from t2 on
+        two > instead t1 again
+            replaced from t1 on
+            t3 User: "again"
+            t3 starts, attempt 1
+            s3 asks fake/a
+            -> model s3, wake +600
+        two; supersede t2 > start t2
+            refused: turn not found: turn_20250101t000000z_yx532praweppkrja
+        two; say third > supersede t1
+            refused: session already running: sess
+            -> model s3, wake +600
+        two; say third; queue fourth > instead t3 other
+            t3 stops: cancelled: replaced
+            t4 CANCELLED: replaced
+            replaced from t3 on
+            t5 User: "other"
+            s3 cut: canceled
+            t3 CANCELLED: replaced
+            t5 starts, attempt 1
+            s4 asks fake/a
+            -> model s4, wake +600
+        two > supersede t9
+            refused: turn not found: t9
+    "#]]);
+}
+
+#[test]
 fn instructions_and_the_folder_change_between_turns() {
     check(expect![[r#"
         create > instruct be brief; instruct be brief; instruct

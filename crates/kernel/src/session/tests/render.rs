@@ -37,6 +37,7 @@ impl Session {
             Event::Instructed { system_prompt } => format!("instructed: {system_prompt:?}"),
             Event::Moved { workspace } => format!("moved to {}", workspace.display()),
             Event::Forgotten { upto } => format!("forgotten up to {}", self.short(upto)),
+            Event::Superseded { from } => format!("replaced from {} on", self.short(from)),
             Event::ToolsChosen(toolset) => {
                 let names = toolset.client.iter().map(|tool| tool.name.as_str());
                 format!("tools of the client: {}", names.collect::<Vec<_>>().join(" "))

@@ -181,6 +181,12 @@ impl Session {
             "queue" => Command::Say(Box::new(say(rest, Role::User, Run::Next))),
             "withdraw" => Command::Withdraw { turn: self.real(rest), reason: None },
             "recall" => Command::Recall { messages: recalled(rest), instead: false },
+            "supersede" => Command::Supersede { from: self.real(rest) },
+            "instead" => {
+                let (turn, rest) = rest.split_once(' ').unwrap();
+                let supersedes = Some(self.real(turn));
+                Command::Say(Box::new(Say { supersedes, ..say(rest, Role::User, Run::Next) }))
+            }
             "replace" => Command::Recall { messages: recalled(rest), instead: true },
             "instruct" => {
                 Command::Instruct { system_prompt: (!rest.is_empty()).then(|| rest.into()) }
