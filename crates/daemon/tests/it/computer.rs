@@ -150,7 +150,13 @@ impl Computer {
             assert!(frame.get("sequence").is_none(), "{frame}");
             return true;
         }
-        let turn = frame["turn_ref"].as_str().expect(kind);
+        // What belongs to no turn is numbered by its conversation, and only a history may.
+        let turn = match frame.get("turn_ref") {
+            Some(turn) => turn.as_str().expect(kind),
+            None => {
+                frame["conversation_ref"].as_str().filter(|_| kind.starts_with("model-")).unwrap()
+            }
+        };
         assert!(frame["conversation_ref"].is_string(), "{frame}");
         let sequence = frame["sequence"].as_u64().expect(kind);
         assert_eq!(frame["event_id"], format!("{turn}-evt-{sequence:06}-{kind}"));

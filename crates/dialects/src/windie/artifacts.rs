@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{Artifact, Artifacts, Blobs, Stamps, StorageError, Upload, Uploads};
+use sha2::{Digest as _, Sha256};
 
 use super::auth::{User, uuid};
 use super::serve::{Ports, Settings};
@@ -29,11 +30,6 @@ const KINDS: [Kind; 2] = [
     Kind { begins: b"\x89PNG\r\n\x1a\n", mime: "image/png", ending: "png" },
     Kind { begins: b"\xff\xd8\xff", mime: "image/jpeg", ending: "jpg" },
 ];
-
-/// What kind of picture something is, if it is one.
-pub(super) fn mime(bytes: &[u8]) -> Option<&'static str> {
-    KINDS.iter().find(|kind| bytes.starts_with(kind.begins)).map(|kind| kind.mime)
-}
 
 /// Whether a name is one that artifacts are given here.
 pub(super) fn is_own(name: &str) -> bool {
@@ -106,6 +102,22 @@ impl ArtifactStore {
             return Err(error);
         }
         Ok(Some(artifact))
+    }
+
+    /// Keeps content that is at hand; nothing if it is no picture.
+    pub(super) async fn keep_bytes(
+        &self,
+        user: Option<&User>,
+        bytes: Vec<u8>,
+    ) -> Result<Option<Artifact>, StorageError> {
+        let taken = Taken {
+            head: bytes.iter().copied().take(TELLING).collect(),
+            size: bytes.len() as u64,
+            sha256: hex::encode(Sha256::digest(&bytes)),
+        };
+        let mut content = self.uploads.begin().await?;
+        content.write(bytes).await?;
+        self.keep(user, taken, content).await
     }
 
     /// An artifact, if there is such a one and somebody may see it: his own, or any where nobody has to

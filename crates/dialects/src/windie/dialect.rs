@@ -183,6 +183,7 @@ fn ports(services: &Services) -> Ports {
     Ports {
         sessions: Arc::clone(&services.sessions),
         rehearsals: Arc::clone(&services.rehearsals),
+        prompts: Arc::clone(&services.prompts),
         directory: Arc::clone(&services.directory),
         blobs: Arc::clone(&services.blobs),
         models: Arc::clone(&services.models),

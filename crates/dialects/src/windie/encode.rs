@@ -13,7 +13,7 @@ pub(crate) mod turn_frames;
 
 use std::collections::HashSet;
 
-use quintet_kernel::event::{Event, Record, RequestedCall};
+use quintet_kernel::event::{Event, Record, RequestedCall, Seq};
 use quintet_kernel::message::{Role, text_of};
 use quintet_kernel::model::{Channel, Count, Prompt, Usage};
 use quintet_kernel::tool::{Outcome, Placement};
@@ -25,9 +25,9 @@ use super::agent::builtin_tools::WEB_SEARCH;
 use super::agent::tool_selection::is_own_tool;
 use super::artifacts::is_own;
 use super::call_ids;
-use super::wire::Context;
 use super::wire::query::REVISION;
 use super::wire::tool_results::active_window;
+use super::wire::{Context, envelope};
 use tool_dispatch::PendingCall;
 pub(super) use traces::Spans;
 use turn_frames::{Frame, TurnFrames};
@@ -61,6 +61,12 @@ pub(crate) struct Link {
     open: Option<TurnId>,
     /// How many tokens there were when the summary was begun.
     before: u64,
+    /// The summary that the client asked for: the name of its request, and the event that begins it.
+    summary: Option<(String, Seq)>,
+    /// What the client calls the history of the newest turn, if it keeps it.
+    revision: Option<String>,
+    /// How many histories were sent that belong to no turn.
+    histories: u64,
 }
 
 impl Link {
@@ -75,6 +81,9 @@ impl Link {
             lines: Vec::new(),
             open: None,
             before: 0,
+            summary: None,
+            revision: None,
+            histories: 0,
         };
         link.choose(tools);
         link
@@ -83,6 +92,11 @@ impl Link {
     /// The same encoder, which sends these optional events as well.
     pub(crate) fn with_optional_events(self, optional_events: OptionalEvents) -> Self {
         Self { optional_events, ..self }
+    }
+
+    /// The same encoder of a client that has a name for the history so far.
+    pub(crate) fn with_revision(self, revision: Option<String>) -> Self {
+        Self { revision, ..self }
     }
 
     /// Whether what the model would be asked now has to be given along with an item.
@@ -133,39 +147,44 @@ impl Link {
         let conversation = self.context.conversation_ref.clone();
         let line = self.line_mut(turn)?;
         let revision = line.revision.take()?;
-        let checkpoint = format!("mh:{revision}:{}", line.name());
-        let mut rows = history::entries(prompt?, false);
-        for (n, row) in rows.iter_mut().enumerate() {
-            row["id"] = format!("{checkpoint}:{n}").into();
-            row["conversation_ref"] = json!(conversation);
-            row["revision_id"] = revision.as_str().into();
-        }
-        let payload = json!({
-            "conversation_ref": conversation,
-            "revision_id": revision,
-            "checkpoint_id": checkpoint,
-            "created_at": record.at.to_string(),
-            "rows": rows,
-        });
+        let checkpoint = history::Checkpoint { conversation, revision, request: line.name() };
+        let payload = checkpoint.payload(prompt?, false, record.at);
         Some(line.frame("model-history-updated", &payload, record.at))
     }
 
-    /// The client asked for a summary, under this name; what comes of it is told under that name.
-    pub(crate) fn compacting(&mut self, request: &str) {
-        let line = self.new_line(None, request);
-        self.lines.retain(|line| line.turn.is_some());
-        self.lines.push(line);
+    /// The history that a summary led to which the client asked for. It belongs to no turn: clients drop
+    /// what belongs to another turn than their last one.
+    fn summarized_history(&mut self, request: &str, prompt: &Prompt, at: Time) -> Option<Frame> {
+        let (conversation, revision) =
+            (self.context.conversation_ref.clone(), self.revision.clone()?);
+        let named = conversation.clone().unwrap_or_default();
+        let checkpoint = history::Checkpoint { conversation, revision, request };
+        self.histories += 1;
+        let kind = "model-history-updated";
+        let mut frame = envelope(kind, &checkpoint.payload(prompt, true, at), at);
+        frame.insert("id".into(), request.into());
+        frame.insert("event_id".into(), format!("{named}-evt-{:06}-{kind}", self.histories).into());
+        frame.insert("sequence".into(), self.histories.into());
+        self.context.put_into(&mut frame);
+        let text = Value::Object(frame).to_string();
+        Some(Frame { turn: String::new(), text, ends: None, hands: None })
+    }
+
+    /// The client asked for a summary, under this name, which begins with this event; what comes of it is
+    /// told under that name.
+    pub(crate) fn compacting(&mut self, request: &str, begins: Seq) {
+        self.summary = Some((request.into(), begins));
     }
 
     /// The summary that the client asked for is not made, and why.
-    pub(crate) fn not_compacted(&mut self, reason: &str, at: Time) -> Vec<Frame> {
+    pub(crate) fn not_compacted(&mut self, request: &str, reason: &str, at: Time) -> Frame {
         let payload = json!({
             "reason": "manual",
             "strategy": "auto",
             "removed_messages": 0,
             "skipped_reason": reason,
         });
-        self.compaction("context-compaction-completed", &payload, at)
+        self.new_line(None, request).frame("context-compaction-completed", &payload, at)
     }
 
     /// What of these calls the client still has to run, for one that comes back.
@@ -244,6 +263,7 @@ impl Link {
                 line.revision =
                     options.aside(REVISION).and_then(Value::as_str).map(ToOwned::to_owned);
                 line.added = weight(options.wording.as_ref().unwrap_or(&line.original));
+                self.revision = line.revision.clone().or(self.revision.take());
                 let frame = line.frame("query-accepted", &json!({ "status": "accepted" }), at);
                 self.lines.push(line);
                 return vec![frame];
@@ -264,7 +284,15 @@ impl Link {
             Event::CallCompleted { turn, call, tool, outcome, .. } => {
                 return self.over(turn, (call, tool), outcome, at);
             }
-            Event::CompactionRequested { tokens, .. } => return self.summarizing(*tokens, at),
+            Event::CompactionRequested { tokens, .. } => {
+                if let Some((request, _)) =
+                    self.summary.take_if(|(_, begins)| *begins == record.seq)
+                {
+                    let line = self.new_line(None, &request);
+                    self.lines.push(line);
+                }
+                return self.summarizing(*tokens, at);
+            }
             Event::Compacted { summary, messages, tokens_before, .. } => {
                 self.before = *tokens_before;
                 return self.summarized(summary, *messages, prompt, at);
@@ -444,7 +472,13 @@ impl Link {
         if let Some(prompt) = prompt {
             payload["replacement_history_entries"] = history::entries(prompt, true).into();
         }
-        self.compaction("context-compaction-completed", &payload, at)
+        let request = self.summarized_line().filter(|line| line.turn.is_none());
+        let request = request.map(|line| line.name().to_owned());
+        let mut frames = self.compaction("context-compaction-completed", &payload, at);
+        let history = request.zip(prompt);
+        frames
+            .extend(history.and_then(|(name, prompt)| self.summarized_history(&name, prompt, at)));
+        frames
     }
 
     /// Tells of a summary under the name of the turn it is made in, or else of whoever asked for it.

@@ -15,8 +15,8 @@ use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, Embedder, Installs, Models, Ocr, Preferences, Pulse, Rehearsals, Runs,
-    SessionIndex, Sessions, Speaker, Stamps, Transcriber, Uploads, Vision,
+    Artifacts, Blobs, Embedder, Installs, Models, Ocr, Preferences, Prompts, Pulse, Rehearsals,
+    Runs, SessionIndex, Sessions, Speaker, Stamps, Transcriber, Uploads, Vision,
 };
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +44,8 @@ pub(super) struct Ports {
     pub sessions: Arc<dyn Sessions>,
     /// What would become of commands.
     pub rehearsals: Arc<dyn Rehearsals>,
+    /// Sessions as they were at an event.
+    pub prompts: Arc<dyn Prompts>,
     /// Where front ends' own names of conversations are kept.
     pub directory: Arc<dyn SessionIndex>,
     /// Where what models are shown is kept.

@@ -108,10 +108,10 @@ impl Story {
                     speech: false,
                 });
             }
-            ("compact", request) => self.link.compacting(request),
-            ("unneeded", reason) => {
-                let frames = self.link.not_compacted(reason, at(self.records));
-                self.show(frames);
+            ("compact", request) => self.link.compacting(request, self.records + 1),
+            ("unneeded", request) => {
+                let frame = self.link.not_compacted(request, "nothing", at(self.records));
+                self.show(vec![frame]);
             }
             ("again", _) => {
                 let frames = self.link.offer_again(|_| true, at(self.records));
@@ -197,6 +197,11 @@ impl Story {
     fn show(&mut self, frames: Vec<Frame>) {
         for Frame { turn, text, .. } in frames {
             let frame: Value = serde_json::from_str(&text).unwrap();
+            if turn.is_empty() {
+                assert_eq!(frame.get("turn_ref"), None);
+                writeln!(self.out, "< {text}").unwrap();
+                continue;
+            }
             assert_eq!(frame["turn_ref"], *turn);
             assert_eq!(frame["id"], *turn);
             if let Some(number) = frame["sequence"].as_u64() {

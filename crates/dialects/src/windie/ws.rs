@@ -19,6 +19,7 @@ mod subscription;
 mod tool_results;
 pub(crate) mod transcription;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +27,8 @@ use axum::extract::ws::{Message as Frame, WebSocket, close_code};
 use axum::http::HeaderMap;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use quintet_kernel::ClientRef;
 use quintet_kernel::port::{BoxFuture, Error, StorageError};
+use quintet_kernel::{ClientRef, SessionId};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::agent::tool_selection::{FRONT_END, ToolSelection};
@@ -82,6 +83,8 @@ pub(super) struct Connection {
     pings: u64,
     /// The one that it spoke of last.
     last: Option<String>,
+    /// Histories that the client brought back, by the sessions that have them.
+    revisions: HashMap<SessionId, String>,
 }
 
 /// What came of messages, and is still to be sent or waited for.
@@ -124,7 +127,7 @@ pub(super) async fn run(app: AppState, headers: HeaderMap, mut socket: WebSocket
                 Arc::clone(&app.ports.sessions),
                 ClientRef::connected(called, number.to_string()),
             );
-            let (subscriptions, searches, speech, pings, last) = Default::default();
+            let (subscriptions, searches, speech, pings, last, revisions) = Default::default();
             let mut connection = Connection {
                 app,
                 identity,
@@ -138,6 +141,7 @@ pub(super) async fn run(app: AppState, headers: HeaderMap, mut socket: WebSocket
                 speech,
                 pings,
                 last,
+                revisions,
             };
             connection.serve(socket).await;
             turns.disconnect(number);

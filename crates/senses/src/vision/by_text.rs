@@ -38,7 +38,11 @@ impl std::fmt::Debug for OcrVision {
 
 impl Vision for OcrVision {
     fn ready(&self) -> Result<(), SenseError> {
-        self.ocr.ready()
+        self.ocr.ready().map_err(|error| match error {
+            // Whoever wants to have pictures looked at is better served by a model.
+            SenseError::Off(_) => SenseError::Off("vision"),
+            error => error,
+        })
     }
 
     fn locate(

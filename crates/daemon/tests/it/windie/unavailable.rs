@@ -62,11 +62,12 @@ async fn pictures_are_not_understood_without_weights() {
     assert_eq!(guest.post("/api/sdk/ocr/nothing", json!({})).await, (404, detail("Not Found")));
     let off = World::start("[senses]\nocr = \"off\"\nembeddings = \"off\"\n").await;
     let guest = Guest::stranger(&off);
-    let sorry = (503, detail("OCR service not available"));
+    let sorry = (503, detail("OCR service not available: not configured: set `senses.ocr`"));
     assert_eq!(guest.post("/api/sdk/ocr/run", json!({ "image": image })).await, sorry);
-    let sorry = (503, detail("Vision service not available"));
+    let sorry = (503, detail("Vision service not available: not configured: set `senses.vision`"));
     assert_eq!(guest.post("/api/sdk/vision/describe", json!({ "image": image })).await, sorry);
-    let sorry = (503, detail("Embedding service not available"));
+    let sorry =
+        (503, detail("Embedding service not available: not configured: set `senses.embeddings`"));
     assert_eq!(guest.get("/api/embeddings/health").await, sorry);
 }
 

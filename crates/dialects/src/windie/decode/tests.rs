@@ -293,7 +293,7 @@ fn a_conversation_comes_back() {
     );
     let Asks::Rehydrate(read) = asked else { panic!() };
     assert_eq!((read.conversation.as_str(), read.workspace.as_deref()), ("c", Some("/w")));
-    assert_eq!(read.entries[0].screenshot.as_deref(), Some("a.jpg"));
+    assert_eq!(read.entries[0].screenshots, ["a.jpg"]);
     let texts: Vec<String> = read
         .entries
         .iter()

@@ -8,6 +8,8 @@ use crate::windie::user_keys::NOBODY_PAYS;
 
 /// What is said of what nobody outside should know more of.
 const INTERNAL: &str = "An internal error occurred. Please try again.";
+/// How much of what a provider says is passed on, in characters.
+const REASON_LIMIT: usize = 500;
 /// Words of which one stands in every message about what a client can put right.
 const ABOUT_INPUT: [&str; 6] =
     ["invalid", "required", "missing", "expected", "not found", "not allowed"];
@@ -24,7 +26,7 @@ pub(crate) fn sanitized(message: &str) -> &str {
     if about_input || message.contains(NOBODY_PAYS) { message } else { INTERNAL }
 }
 
-fn told(code: FailureCode, message: &str) -> &str {
+fn told(code: FailureCode, message: &str) -> String {
     match code {
         FailureCode::Model(kind) => of_model(kind, message),
         // These are the core's own words.
@@ -34,25 +36,36 @@ fn told(code: FailureCode, message: &str) -> &str {
         | FailureCode::TimeLimit
         | FailureCode::Loop
         | FailureCode::Unverified
-        | FailureCode::Interrupted => message,
+        | FailureCode::Interrupted => message.into(),
     }
 }
 
-fn of_model(kind: FailureKind, message: &str) -> &str {
-    match kind {
+/// What became of a model call. What the provider itself said is passed on, where it answered; where it
+/// did not, the message is about the network, and where it takes the key for a wrong one, about the key.
+fn of_model(kind: FailureKind, message: &str) -> String {
+    let (told, answered) = match kind {
         FailureKind::RateLimited => {
-            "The model's provider asks for patience. Please try again later."
+            ("The model's provider asks for patience. Please try again later.", true)
         }
         FailureKind::Unavailable => {
-            "The model's provider cannot be reached. Please try again later."
+            ("The model's provider cannot be reached. Please try again later.", false)
         }
-        FailureKind::Unauthorized => "The model's provider does not accept the API key.",
-        FailureKind::UnknownModel => "The selected model was not found.",
-        FailureKind::ContextOverflow => "The conversation is longer than the model can read.",
-        FailureKind::UnsupportedInput => "The model does not take what was attached.",
-        FailureKind::Refused => "The model will not answer this.",
-        FailureKind::Cut | FailureKind::Stalled => "The model's answer broke off.",
-        FailureKind::Rejected | FailureKind::Malformed => sanitized(message),
+        FailureKind::Unauthorized => ("The model's provider does not accept the API key.", false),
+        FailureKind::UnknownModel => ("The selected model was not found.", true),
+        FailureKind::ContextOverflow => {
+            ("The conversation is longer than the model can read.", true)
+        }
+        FailureKind::UnsupportedInput => ("The model does not take what was attached.", true),
+        FailureKind::Refused => ("The model will not answer this.", true),
+        FailureKind::Cut | FailureKind::Stalled => ("The model's answer broke off.", false),
+        FailureKind::Rejected if message.contains(NOBODY_PAYS) => return message.into(),
+        FailureKind::Rejected => ("The model's provider did not take the request.", true),
+        FailureKind::Malformed => return sanitized(message).into(),
+    };
+    let reason: String = message.trim().chars().take(REASON_LIMIT).collect();
+    match answered && !reason.is_empty() {
+        true => format!("{told} It says: {reason}"),
+        false => told.into(),
     }
 }
 
@@ -67,9 +80,24 @@ mod tests {
         assert_eq!(sanitized("panic at 10.0.0.7: key sk-1"), INTERNAL);
         let unpaid = crate::windie::user_keys::nobody_pays("users.key holds no key; delete it");
         assert_eq!(sanitized(&unpaid), unpaid);
-        let rejected = FailureCode::Model(FailureKind::Rejected);
-        assert_eq!(payload(rejected, "socket /run/x")["message"], INTERNAL);
-        assert_eq!(payload(rejected, "model not found")["message"], "model not found");
+        let malformed = FailureCode::Model(FailureKind::Malformed);
+        assert_eq!(payload(malformed, "socket /run/x")["message"], INTERNAL);
+    }
+
+    #[test]
+    fn a_provider_that_answered_is_quoted() {
+        let told =
+            |kind, message: &str| payload(FailureCode::Model(kind), message)["message"].clone();
+        assert_eq!(
+            told(FailureKind::Rejected, "temperature must be at most 1"),
+            "The model's provider did not take the request. It says: temperature must be at most 1"
+        );
+        let unreachable = told(FailureKind::Unavailable, "connect to 10.0.0.7");
+        assert_eq!(unreachable, "The model's provider cannot be reached. Please try again later.");
+        let unpaid = told(FailureKind::Unauthorized, "Incorrect API key provided: sk-1");
+        assert_eq!(unpaid, "The model's provider does not accept the API key.");
+        let long = told(FailureKind::Refused, &"é".repeat(10_000));
+        assert!(long.as_str().unwrap().chars().count() < 600);
     }
 
     #[test]

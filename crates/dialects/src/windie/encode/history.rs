@@ -1,9 +1,12 @@
 //! A conversation as clients keep it, made of what a model would be asked.
 
+use quintet_kernel::Time;
 use quintet_kernel::model::{
     Count, Prompt, PromptMessage, PromptPart, Said, calls_said, text_said,
 };
 use serde_json::{Value, json};
+
+use crate::windie::artifacts::is_own;
 
 /// How many tokens a prompt is, by a rule of thumb.
 pub(crate) fn weight(prompt: &Prompt) -> u64 {
@@ -17,10 +20,59 @@ pub(crate) fn weight(prompt: &Prompt) -> u64 {
     Count::guess(&prompt.system).tokens + texts.map(count).sum::<u64>()
 }
 
+/// A history that a client keeps under a name of its own.
+pub(crate) struct Checkpoint<'a> {
+    /// The client's name for the conversation.
+    pub(crate) conversation: Option<String>,
+    /// The client's name for the history.
+    pub(crate) revision: String,
+    /// The client's name for what led to it.
+    pub(crate) request: &'a str,
+}
+
+impl Checkpoint<'_> {
+    /// The payload that gives a client the rows to keep.
+    pub(crate) fn payload(&self, prompt: &Prompt, summarized: bool, at: Time) -> Value {
+        let Self { conversation, revision, request } = self;
+        let checkpoint = format!("mh:{revision}:{request}");
+        let mut rows = entries(prompt, summarized);
+        for (n, row) in rows.iter_mut().enumerate() {
+            row["id"] = format!("{checkpoint}:{n}").into();
+            row["conversation_ref"] = json!(conversation);
+            row["revision_id"] = revision.as_str().into();
+        }
+        json!({
+            "conversation_ref": conversation,
+            "revision_id": revision,
+            "checkpoint_id": checkpoint,
+            "created_at": at.to_string(),
+            "rows": rows,
+        })
+    }
+}
+
 /// The entries that stand for a conversation, of which the first may be its summary.
 pub(crate) fn entries(prompt: &Prompt, summarized: bool) -> Vec<Value> {
     let messages = prompt.messages.iter().enumerate();
-    messages.map(|(n, message)| entry(message, summarized && n == 0)).collect()
+    messages.map(|(n, message)| pictured(message, entry(message, summarized && n == 0))).collect()
+}
+
+/// Adds the pictures that a client can fetch and bring back, if there are any.
+fn pictured(message: &PromptMessage, mut entry: Value) -> Value {
+    let parts = match message {
+        PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. } => parts.as_slice(),
+        PromptMessage::System(_) | PromptMessage::Assistant { .. } => &[],
+    };
+    let name = |part: &PromptPart| match part {
+        PromptPart::Media { name, .. } => Some(name.clone()).filter(|name| is_own(name)),
+        PromptPart::Text(_) => None,
+    };
+    let names: Vec<String> = parts.iter().filter_map(name).collect();
+    if let Some(first) = names.first() {
+        entry["screenshot_ref"] = first.as_str().into();
+        entry["image_refs"] = names.into();
+    }
+    entry
 }
 
 fn entry(message: &PromptMessage, summary: bool) -> Value {

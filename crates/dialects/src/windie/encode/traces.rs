@@ -206,7 +206,7 @@ impl Link {
             "projectedTokens": tokens.saturating_add(added),
             "force": self.open.is_none(),
         });
-        let told = self.summarized_line().map(|line| {
+        let told = self.summarized_line().filter(is_of_turn).map(|line| {
             line.spans.summarizing = Some(at);
             line.traced(&summary_span(line.steps + 1), Stand::begun(data), at)
         });
@@ -214,12 +214,18 @@ impl Link {
     }
 
     fn summary_over(&mut self, at: Time, stand: impl FnOnce(Option<Time>) -> Stand) -> Vec<Frame> {
-        let told = self.summarized_line().map(|line| {
+        let told = self.summarized_line().filter(is_of_turn).map(|line| {
             let since = line.spans.summarizing.take();
             line.traced(&summary_span(line.steps + 1), stand(since), at)
         });
         told.into_iter().collect()
     }
+}
+
+/// True for what is numbered by a turn: clients drop the spans of a summary that they asked for
+/// themselves, and would miss the numbers.
+fn is_of_turn(line: &&mut TurnFrames) -> bool {
+    line.turn.is_some()
 }
 
 impl TurnFrames {

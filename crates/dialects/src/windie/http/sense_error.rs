@@ -27,8 +27,7 @@ impl PerceptionService {
     pub(super) fn failed(self, error: &SenseError) -> Reply {
         let name = self.name();
         match error {
-            SenseError::Off(_) => Reply::new(503, format!("{name} not available")),
-            SenseError::MissingWeights(_) => {
+            SenseError::Off(_) | SenseError::MissingWeights(_) => {
                 Reply::new(503, format!("{name} not available: {error}"))
             }
             SenseError::Busy => {

@@ -20,6 +20,8 @@ pub(crate) struct Rehydrate {
     pub(crate) workspace: Option<String>,
     /// Rules of the repository.
     pub(crate) rules: Vec<String>,
+    /// The client's name for that history, if it has one.
+    pub(crate) revision: Option<String>,
 }
 
 /// A message of it.
@@ -29,8 +31,8 @@ pub(crate) struct Entry {
     pub(crate) text: String,
     /// The tool, where it is a result.
     pub(crate) tool: Option<String>,
-    /// The picture with it, by the name of its artifact.
-    pub(crate) screenshot: Option<String>,
+    /// The pictures with it, by the names of their artifacts.
+    pub(crate) screenshots: Vec<String>,
     /// The calls that the model asked for.
     pub(crate) calls: Vec<PromptCall>,
     /// The call that it is the result of.
@@ -45,6 +47,8 @@ impl Rehydrate {
         payload.needed("messages");
         let mut entries: Vec<Entry> =
             payload.objects("messages").iter().filter_map(entry).collect();
+        let named = payload.member("model_history").and_then(|kept| kept["revision_id"].as_str());
+        let revision = named.filter(|name| name.len() <= LONGEST_REF).map(ToOwned::to_owned);
         if entries.is_empty() {
             let kept = payload.object("model_history");
             let rows = kept.as_ref().map(|kept| kept.objects("rows")).unwrap_or_default();
@@ -56,6 +60,7 @@ impl Rehydrate {
             entries,
             workspace: workspace(payload),
             rules: rules(payload),
+            revision,
         })
     }
 }
@@ -146,7 +151,7 @@ fn entry(entry: &Object<'_>) -> Option<Entry> {
         role,
         text,
         tool: tool.filter(given),
-        screenshot: screenshot.filter(given),
+        screenshots: screenshot.filter(given).into_iter().collect(),
         calls: calls(role, entry.member("tool_calls")),
         call: answered(role, [entry.member("tool_call_id"), entry.member("correlation_id")]),
     })
@@ -161,13 +166,17 @@ fn row(row: &Object<'_>) -> Option<Entry> {
         _ => return None,
     };
     let text = |name: &str| row.member(name).and_then(Value::as_str).map(str::to_owned);
-    let pictures = row.member("image_refs").and_then(Value::as_array);
-    let picture = pictures.and_then(|refs| refs.first()).and_then(Value::as_str).map(Into::into);
+    let pictures = row.member("image_refs").and_then(Value::as_array).into_iter().flatten();
+    let mut screenshots: Vec<String> =
+        pictures.filter_map(Value::as_str).map(ToOwned::to_owned).collect();
+    if screenshots.is_empty() {
+        screenshots.extend(text("screenshot_ref"));
+    }
     Some(Entry {
         role,
         text: row.member("content").map(plain).unwrap_or_default(),
         tool: text("tool_name"),
-        screenshot: text("screenshot_ref").or(picture),
+        screenshots,
         calls: calls(role, row.member("tool_calls")),
         call: answered(role, [row.member("tool_call_id"), row.member("correlation_id")]),
     })

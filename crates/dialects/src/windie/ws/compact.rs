@@ -1,15 +1,14 @@
 //! Having a conversation summarized.
 
-use quintet_kernel::SessionId;
+use std::sync::Arc;
+
 use quintet_kernel::command::Command;
-use quintet_kernel::model::Usage;
+use quintet_kernel::event::{Event, Record};
 use quintet_kernel::port::Error;
 use quintet_kernel::session::Refusal;
-use quintet_kernel::toolset::Toolset;
 
 use super::{Connection, Out, Trouble};
-use crate::windie::encode::Link;
-use crate::windie::wire::{COMPACT_WHILE_BUSY, Context};
+use crate::windie::wire::COMPACT_WHILE_BUSY;
 
 impl Connection {
     /// Has a conversation, or the one that was spoken of last, summarized. What comes of it is told on
@@ -27,33 +26,26 @@ impl Connection {
             return Err("Conversation not found".into());
         };
         self.follow(&conversation, &session).await?;
+        let now = self.app.now();
         let done = self.app.ports.sessions.submit(&session, Command::Compact).await;
+        let Some(told) = self.subscription(&session) else { return Ok(()) };
         match done {
-            Ok(_) => {
-                // None of it was read yet: conversations are read between messages.
-                let told = self.subscription(&session);
-                told.into_iter().for_each(|told| told.link.compacting(id));
+            Ok(receipt) => {
+                let requested = |record: &&Arc<Record>| {
+                    matches!(record.event, Event::CompactionRequested { .. })
+                };
+                if let Some(record) = receipt.records.iter().find(requested) {
+                    told.link.compacting(id, record.seq);
+                }
                 Ok(())
             }
             Err(Error::Refused(Refusal::Busy(_))) => Err(COMPACT_WHILE_BUSY.into()),
             Err(Error::Refused(Refusal::NothingToCompact)) => {
-                out.frames.extend(self.nothing_to_compact(id, conversation, &session));
+                let frame = told.link.not_compacted(id, "nothing_to_compact", now);
+                out.frames.push(frame.text);
                 Ok(())
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    fn nothing_to_compact(&self, id: &str, name: String, session: &SessionId) -> Vec<String> {
-        let context = Context {
-            session_id: Some(session.to_string()),
-            user_id: Some(self.identity.id.clone()),
-            conversation_ref: Some(name),
-            turn_ref: None,
-        };
-        let mut link = Link::new(context, &Toolset::default(), Usage::default());
-        link.compacting(id);
-        let frames = link.not_compacted("nothing_to_compact", self.app.now());
-        frames.into_iter().map(|frame| frame.text).collect()
     }
 }

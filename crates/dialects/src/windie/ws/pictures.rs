@@ -4,11 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quintet_kernel::command::Upload;
 use quintet_kernel::message::{self, MediaKind, Part};
+use quintet_kernel::port::{Artifact, Error};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{SessionId, State};
 
 use super::Trouble;
-use crate::windie::artifacts::mime;
 use crate::windie::conversation::ClientIdentity;
 use crate::windie::serve::AppState;
 use crate::windie::wire::tool_results::Picture;
@@ -21,7 +21,7 @@ impl AppState {
         identity: &ClientIdentity,
         session: &SessionId,
         pictures: &[String],
-    ) -> Result<Vec<(MediaKind, Upload)>, Trouble> {
+    ) -> Result<Vec<(MediaKind, Upload)>, Error> {
         let mut files = Vec::with_capacity(pictures.len());
         for id in pictures {
             let Some((artifact, blob)) =
@@ -52,44 +52,40 @@ impl AppState {
         Ok(())
     }
 
+    /// The picture as an artifact that the session refers to; nothing if it is gone, or is none. One that
+    /// came in the message itself becomes an artifact, too, so that clients can fetch it.
     async fn picture(
         &self,
         identity: &ClientIdentity,
         session: &SessionId,
         picture: Picture,
     ) -> Result<Option<message::Artifact>, Trouble> {
-        match picture {
-            Picture::Artifact(id) => {
-                let adopted =
-                    self.artifact_store.adopt(identity.user.as_ref(), &id, session).await?;
-                Ok(adopted.map(|(artifact, blob)| message::Artifact {
-                    name: artifact.id,
-                    mime: artifact.mime,
-                    blob,
-                    size: artifact.size,
-                }))
-            }
+        let user = identity.user.as_ref();
+        let id = match picture {
+            Picture::Artifact(id) => id,
             Picture::Inline(text) => {
-                let Some((bytes, mime)) = inline(&text) else { return Ok(None) };
-                let size = bytes.len() as u64;
-                let blob = self.ports.blobs.put(bytes).await?;
-                let name =
-                    format!("screenshot.{}", if mime == "image/png" { "png" } else { "jpg" });
-                Ok(Some(message::Artifact { name, mime: mime.into(), blob, size }))
+                let Some(bytes) = inline(&text) else { return Ok(None) };
+                match self.artifact_store.keep_bytes(user, bytes).await? {
+                    Some(artifact) => artifact.id,
+                    None => return Ok(None),
+                }
             }
-        }
+        };
+        let adopted = self.artifact_store.adopt(user, &id, session).await?;
+        Ok(adopted.map(|(artifact, blob)| {
+            let Artifact { id: name, mime, size, .. } = artifact;
+            message::Artifact { name, mime, blob, size }
+        }))
     }
 }
 
 /// A picture that was written out in base64, perhaps as a data URL.
-fn inline(text: &str) -> Option<(Vec<u8>, &'static str)> {
+fn inline(text: &str) -> Option<Vec<u8>> {
     let text = text.trim();
     let data = match text.strip_prefix("data:") {
         Some(url) => url.split_once(',')?.1,
         None => text,
     };
     let data: String = data.chars().filter(|c| !c.is_whitespace()).collect();
-    let bytes = STANDARD.decode(data).ok()?;
-    let mime = mime(&bytes)?;
-    Some((bytes, mime))
+    STANDARD.decode(data).ok()
 }

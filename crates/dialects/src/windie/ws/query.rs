@@ -4,7 +4,8 @@ use quintet_kernel::command::{Command, Run, Say};
 use quintet_kernel::event::Setup;
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::{Error, Receipt};
-use quintet_kernel::{SessionId, State};
+use quintet_kernel::session::Turn;
+use quintet_kernel::{SessionId, State, TurnId};
 use serde_json::Value;
 
 use super::stop::is_over;
@@ -62,8 +63,29 @@ impl Connection {
         let aside = self.aside(query, plan);
         let options = plan.options((&self.identity.id, id), query.content.clone(), aside);
         let say = Say::new(Role::User, vec![Part::Text(query.text.clone())], Run::Next, options);
-        let say = Say { files, setup, ..say };
+        let supersedes = self.replaced(session, query).await?;
+        let say = Say { files, setup, supersedes, ..say };
         Ok(fallback::say(&*self.app.ports.sessions, session, say).await?)
+    }
+
+    /// Notes which history the client has of a session.
+    pub(super) fn note_revision(&mut self, session: &SessionId, revision: Option<String>) {
+        if let Some(revision) = revision {
+            self.revisions.insert(session.clone(), revision);
+        }
+    }
+
+    /// The turn that a query is asked instead of, if it is a retry.
+    async fn replaced(
+        &self,
+        session: &SessionId,
+        query: &Query,
+    ) -> Result<Option<TurnId>, Trouble> {
+        let Some(revision) = &query.revision else { return Ok(None) };
+        let state = self.app.ports.sessions.view(session).await?;
+        let asker =
+            Asker { agent: self.client.agent.as_deref(), brought: self.revisions.get(session) };
+        Ok(retry_of(&state, (revision, &query.text), &asker))
     }
 
     /// What is kept with a query and no model is told: what the encoder has to know of it whenever the
@@ -92,6 +114,42 @@ impl Connection {
             .await
             .with_rules(&query.rules))
     }
+}
+
+/// Whoever asks, as far as it is known which histories it keeps.
+struct Asker<'a> {
+    agent: Option<&'a str>,
+    /// The history that it brought back to this session.
+    brought: Option<&'a String>,
+}
+
+/// The turn that a query is a retry of: the newest of the same text in a history that the client has left
+/// for another one. Some clients name every query a history of its own, and may well ask the same thing
+/// twice; so it counts only for one that was seen to keep to a history.
+fn retry_of(state: &State, (revision, text): (&str, &str), asker: &Asker<'_>) -> Option<TurnId> {
+    let note = |turn: &Turn, name: &str| {
+        turn.options.aside(name).and_then(Value::as_str).map(ToOwned::to_owned)
+    };
+    let asked: Vec<(&Turn, String)> =
+        state.turns.iter().filter_map(|turn| Some((turn, note(turn, REVISION)?))).collect();
+    // One that goes on with a history, also one that it brought back just now, replaces nothing.
+    let is_known = |of: &String| of == revision;
+    if asker.brought.is_some_and(is_known) || asked.iter().any(|(_, of)| is_known(of)) {
+        return None;
+    }
+    let is_kept = |of: &String| {
+        let mine =
+            |turn: &Turn| asker.agent.is_some() && note(turn, AGENT).as_deref() == asker.agent;
+        let turns = asked.iter().filter(|(turn, other)| other == of && mine(turn));
+        asker.brought == Some(of) || turns.count() > 1
+    };
+    let current = asked.iter().rev().filter(|(turn, _)| !turn.superseded);
+    let keeps = asked.iter().any(|(_, of)| is_kept(of));
+    let said = |turn: &Turn| {
+        let message = state.messages.iter().rfind(|message| message.id == turn.message);
+        message.is_some_and(|message| message.text().trim() == text)
+    };
+    current.filter(|_| keeps).find(|(turn, _)| said(turn)).map(|(turn, _)| turn.id.clone())
 }
 
 impl AppState {

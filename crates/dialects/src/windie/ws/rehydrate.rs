@@ -1,11 +1,16 @@
-//! Conversations that a client kept and goes on with: they take the place of what the session has.
+//! Conversations that a client kept and goes on with.
+//!
+//! Where a client kept the beginning of what the session has, it takes the rest back: those turns are
+//! replaced by what it asks next. Any other history takes the place of what the session has.
+
+use std::sync::Arc;
 
 use quintet_kernel::command::{Command, Recalled};
 use quintet_kernel::event::Event;
-use quintet_kernel::message::{Part, Role};
-use quintet_kernel::port::Error;
+use quintet_kernel::message::{Message, Part, Role};
+use quintet_kernel::port::{Error, Receipt};
 use quintet_kernel::session::Refusal;
-use quintet_kernel::{SessionId, State};
+use quintet_kernel::{SessionId, State, TurnId};
 
 use super::{Connection, Trouble};
 use crate::fallback;
@@ -26,29 +31,37 @@ impl Connection {
         let session = self.app.open(&self.identity, &kept.conversation, workspace.clone()).await?;
         self.follow(&kept.conversation, &session).await?;
         self.last = Some(kept.conversation.clone());
-        let sessions = &self.app.ports.sessions;
+        let sessions = Arc::clone(&self.app.ports.sessions);
         let state = sessions.view(&session).await?;
         if let Some(workspace) = workspace.filter(|_| !state.busy()) {
             sessions.submit(&session, Command::Move { workspace }).await?;
         }
-        if is_same(&state, &kept.entries) {
-            return Ok(());
-        }
-        let mut messages: Vec<Recalled> =
-            kept.rules.iter().map(|rule| rules(rule.clone())).collect();
-        for entry in &kept.entries {
-            messages.push(self.recalled(&session, entry).await?);
-        }
-        match fallback::recall(&**sessions, &session, messages).await {
+        self.note_revision(&session, kept.revision.clone());
+        let done = match compare(&state, &kept.entries) {
+            Known::All => return Ok(()),
+            Known::Before(from) => sessions.submit(&session, Command::Supersede { from }).await,
+            Known::Other => self.replace(&session, &kept).await,
+        };
+        match done {
             Err(Error::Refused(Refusal::Busy(_))) => Err(BUSY.into()),
             done => Ok(done.map(drop)?),
         }
     }
 
-    async fn recalled(&self, session: &SessionId, entry: &Entry) -> Result<Recalled, Trouble> {
+    /// Has a session go on with a history that is not its own.
+    async fn replace(&self, session: &SessionId, kept: &Rehydrate) -> Result<Receipt, Error> {
+        let mut messages: Vec<Recalled> =
+            kept.rules.iter().map(|rule| rules(rule.clone())).collect();
+        for entry in &kept.entries {
+            messages.push(self.recalled(session, entry).await?);
+        }
+        fallback::recall(&*self.app.ports.sessions, session, messages).await
+    }
+
+    async fn recalled(&self, session: &SessionId, entry: &Entry) -> Result<Recalled, Error> {
         let mut recalled = entry.recalled();
-        let picture = entry.screenshot.as_slice();
-        for (kind, upload) in self.app.pictures(&self.identity, session, picture).await? {
+        let pictures = &entry.screenshots;
+        for (kind, upload) in self.app.pictures(&self.identity, session, pictures).await? {
             let receipt = self.app.ports.sessions.submit(session, Command::Attach(upload)).await?;
             recalled.parts.extend(receipt.records.iter().find_map(|record| match &record.event {
                 Event::AttachmentAdded(file) => {
@@ -65,19 +78,59 @@ fn rules(text: String) -> Recalled {
     Recalled { role: Role::User, parts: vec![Part::Context(text)], wording: None, call: None }
 }
 
-/// Whether the session has the same conversation: then it knows more of it than the client does.
-fn is_same(state: &State, entries: &[Entry]) -> bool {
-    let known = state.messages[state.forgotten.min(state.messages.len())..].iter();
-    let known = known.filter(|message| message.role.speaks() && !message.interrupted);
-    let known = known.map(|message| {
-        let text = message.wording.clone().unwrap_or_else(|| message.text());
-        (message.role, message.text().trim().to_owned(), text.trim().to_owned())
-    });
-    let known: Vec<_> = known.filter(|(_, text, _)| !text.is_empty()).collect();
-    let told = entries.iter().filter(|entry| entry.role.speaks() && !entry.text.trim().is_empty());
-    let told: Vec<_> = told.map(|entry| (entry.role, entry.text.trim())).collect();
-    let same = |((role, text, wording), told): (&(Role, String, String), &(Role, &str))| {
-        *role == told.0 && (text == told.1 || wording == told.1)
+/// What a session has of a conversation that a client kept.
+enum Known {
+    /// All of it, and nothing else.
+    All,
+    /// All of it, and this turn and those after it, which the client takes back.
+    Before(TurnId),
+    /// Something else.
+    Other,
+}
+
+/// Compares what was said in a session with what a client kept. Where the session has all of that, it knows
+/// more of it than the client does: pictures, results, and what models thought.
+fn compare(state: &State, entries: &[Entry]) -> Known {
+    let (from, entries) = after_summary(state, entries);
+    let is_current = |message: &&Arc<Message>| {
+        let turn = state.turn(&message.turn);
+        message.role.speaks() && !message.interrupted && turn.is_some_and(|turn| !turn.superseded)
     };
-    known.len() == told.len() && known.iter().zip(&told).all(same)
+    let said = state.messages.iter().skip(from).filter(is_current);
+    let mut said = said.filter(|message| !message.text().trim().is_empty());
+    let kept = entries.iter().filter(|entry| entry.role.speaks() && !entry.text.trim().is_empty());
+    for entry in kept {
+        if !said.next().is_some_and(|message| is_same(message, entry)) {
+            return Known::Other;
+        }
+    }
+    match said.next() {
+        None => Known::All,
+        // Half a turn cannot be taken back.
+        Some(next) => match state.turn(&next.turn).filter(|turn| turn.message == next.id) {
+            Some(turn) => Known::Before(turn.id.clone()),
+            None => Known::Other,
+        },
+    }
+}
+
+/// Where what is compared begins: after the summary, if the client kept that one.
+fn after_summary<'e>(state: &State, entries: &'e [Entry]) -> (usize, &'e [Entry]) {
+    if let (Some(summary), [first, rest @ ..]) = (&state.compaction.summary, entries)
+        && first.text.trim_end().ends_with(summary.text.trim())
+        && let Some(last) = state.messages.iter().rposition(|message| message.id == summary.upto)
+    {
+        return (last + 1, rest);
+    }
+    (state.forgotten, entries)
+}
+
+/// True if an entry is a message: as it was said, or as models read it, with what they are told of its
+/// files.
+fn is_same(message: &Message, entry: &Entry) -> bool {
+    let (text, kept) = (message.text(), entry.text.trim());
+    let worded = message.wording.as_ref().unwrap_or(&text).trim();
+    let named = message.parts.iter().any(|part| matches!(part, Part::Media { .. }));
+    let same = kept == text.trim() || kept == worded || (named && kept.starts_with(worded));
+    message.role == entry.role && same
 }

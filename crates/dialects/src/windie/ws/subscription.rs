@@ -8,8 +8,9 @@ use std::future::pending;
 
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::future::select_all;
-use quintet_kernel::event::Event;
-use quintet_kernel::model::Usage;
+use quintet_kernel::command::Command;
+use quintet_kernel::event::{Event, Record};
+use quintet_kernel::model::{ModelRef, Prompt};
 use quintet_kernel::port::{Error, Follow};
 use quintet_kernel::session::Call;
 use quintet_kernel::{CallId, Cursor, Item, SessionId, State, Time, prompt};
@@ -20,11 +21,15 @@ use super::{Connection, Gone, send};
 use crate::windie::encode::turn_frames::Frame;
 use crate::windie::encode::{Link, OptionalEvents};
 use crate::windie::wire::Context;
+use crate::windie::wire::query::REVISION;
 
 /// A conversation that a connection follows.
 pub(super) struct Subscription {
     pub(super) session: SessionId,
     pub(super) link: Link,
+    /// The session as it was at the last item that was read: what is shown of a prompt or a history
+    /// is of its own turn, whatever happened since.
+    state: State,
     follow: Box<dyn Follow>,
     /// What is not sent yet, because it is open who runs the calls of the first frame.
     waiting: VecDeque<Frame>,
@@ -64,13 +69,24 @@ impl Subscription {
         self.follow.position().seq >= self.follow.head()
     }
 
-    /// True if the encoder has to know what the model is asked. What a summary that is long over led to
-    /// is not known any more.
-    fn wants_prompt(&self, item: &Item) -> bool {
-        let late = |seq: u64| seq <= self.follow.head();
-        let is_old_summary = matches!(item, Item::Event(record)
-            if matches!(record.event, Event::Compacted { .. }) && late(record.seq));
-        self.link.wants_prompt(item) && !is_old_summary
+    /// Takes an item into the state. Text comes in other pieces than the journal has it in, which makes
+    /// no difference to what was said.
+    fn evolve(&mut self, item: &Item) {
+        match item {
+            Item::Event(record) => self.state.replay([&**record]),
+            Item::Text { seq, turn, step, channel, text, at, .. } => {
+                let event = Event::TextAppended {
+                    turn: turn.clone(),
+                    step: step.clone(),
+                    offset: 0,
+                    channel: *channel,
+                    text: text.to_string(),
+                    pieces: Vec::new(),
+                };
+                self.state.replay([&Record { seq: *seq, at: *at, event }]);
+            }
+            Item::Progress { .. } => {}
+        }
     }
 
     /// Takes calls back that a frame has not handed over yet: a later one does.
@@ -99,14 +115,20 @@ impl Connection {
         let unseen = self.app.acknowledged.first_unseen(&self.client, &state, now);
         let from = unseen.map_or(state.head, |turn| turn.begins.saturating_sub(1));
         let follow = sessions.follow(session, Cursor::after(from)).await?;
+        let at_start = match unseen {
+            Some(_) => self.app.ports.prompts.session_at(session, from).await?,
+            None => None,
+        };
+        let at_start = at_start.unwrap_or_else(|| State::clone(&state));
         let up_to = if unseen.is_some() { Time::default() } else { now };
         self.app.acknowledged.follow((&self.client, session), name, (up_to, now));
         let speech = self.app.voice().speech;
         let optional_events = OptionalEvents { speech, ..self.app.settings.optional_events };
-        let link = link(&self.client, name, &state).with_optional_events(optional_events);
+        let link = link(&self.client, name, &at_start).with_optional_events(optional_events);
         self.subscriptions.push(Subscription {
             session: session.clone(),
             link,
+            state: at_start,
             follow,
             waiting: VecDeque::new(),
             is_searching: false,
@@ -151,21 +173,30 @@ impl Connection {
     }
 
     async fn encode(&self, told: &mut Subscription, items: &[Item]) -> Result<(), Error> {
-        let mut asked = None;
         for item in items {
             told.supersede(item);
-            let wanted = told.wants_prompt(item);
-            if wanted && asked.is_none() {
-                let state = self.app.ports.sessions.view(&told.session).await?;
-                asked = Some(prompt::assemble(&state));
-            }
-            let frames = told.link.encode(item, asked.as_ref().filter(|_| wanted));
+            told.evolve(item);
+            let prompt = match told.link.wants_prompt(item) {
+                true => Some(self.prompt(told).await?),
+                false => None,
+            };
+            let frames = told.link.encode(item, prompt.as_ref());
             for ended in frames.iter().filter(|frame| frame.ends.is_some()) {
                 self.app.turns.end(&told.session, &ended.turn);
             }
             told.waiting.extend(frames);
         }
         Ok(())
+    }
+
+    /// What the model was asked, or would have been, at the last item that was read.
+    async fn prompt(&self, told: &mut Subscription) -> Result<Prompt, Error> {
+        let ports = &self.app.ports;
+        let known = |model: ModelRef| Some((model.clone(), ports.models.profile(&model)?));
+        let models = told.state.models_for(&Command::Wake);
+        told.state.know(models.into_iter().filter_map(known).collect());
+        told.state.copy_dynamic_tools(&*ports.sessions.view(&told.session).await?);
+        Ok(prompt::assemble(&told.state))
     }
 
     /// Sends what waits in all conversations, as far as it may be sent.
@@ -321,7 +352,7 @@ impl Connection {
     }
 }
 
-/// The encoder of a conversation, from where its open turn begins, or else from now on.
+/// The encoder of a conversation from where the session is in that state on.
 fn link(client: &Client, name: &str, state: &State) -> Link {
     let context = Context {
         session_id: Some(state.id.to_string()),
@@ -329,7 +360,7 @@ fn link(client: &Client, name: &str, state: &State) -> Link {
         conversation_ref: Some(name.into()),
         turn_ref: None,
     };
-    let open = state.open.as_ref().map_or(0, |open| open.usage.total());
-    let spent = Usage { input: state.usage.total().saturating_sub(open), ..Usage::default() };
-    Link::new(context, &state.toolset, spent)
+    let revision = state.turns.iter().rev().find_map(|turn| turn.options.aside(REVISION));
+    let revision = revision.and_then(|revision| revision.as_str()).map(ToOwned::to_owned);
+    Link::new(context, &state.toolset, state.usage).with_revision(revision)
 }

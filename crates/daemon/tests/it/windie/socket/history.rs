@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::{done, handshake, note};
 use crate::computer::{Computer, first, kinds, text};
 use crate::daemon::World;
 
@@ -112,6 +113,161 @@ async fn a_client_keeps_the_history_and_brings_it_back() {
     let asked = world.model.calls().pop().unwrap();
     let said = asked["messages"].as_array().unwrap().iter();
     assert_eq!(said.filter(|message| message["role"] != "system").count(), 3, "{asked}");
+}
+
+/// A picture, as far as anybody looks, in base64.
+const PNG: &str = "iVBORw0KGgpub3QgbXVjaCBvZiBhIHBpY3R1cmU=";
+
+/// Asks in a history that the client keeps.
+async fn ask(computer: &mut Computer, revision: &str, text: &str) -> Vec<Value> {
+    let payload = json!({ "text": text, "conversation_ref": "c", "revision_id": revision });
+    computer.send("query", payload).await;
+    computer.until("streaming-complete").await
+}
+
+fn said(text: &str, script: &Value) -> String {
+    format!("{text} {{{{script: {script}}}}}")
+}
+
+/// A turn in which a tool of the client shows a picture, and another one after it; gives the rows that
+/// the client keeps of each.
+async fn pictured_and_plain(computer: &mut Computer) -> (Value, Value) {
+    let script = json!([{ "tools": [note("x")] }, { "text": "seen" }]);
+    let payload = json!({
+        "text": said("look", &script), "conversation_ref": "c", "revision_id": "rev_1",
+    });
+    computer.send("query", payload).await;
+    let told = computer.until("tool-call").await;
+    let mut result = done(&first(&told, "tool-call")["payload"]["request_id"], "saved");
+    result["data"]["screenshot"] = PNG.into();
+    computer.send("tool-result", result).await;
+    let told = computer.until("streaming-complete").await;
+    let shown = first(&told, "tool-output")["payload"]["screenshot_ref"].clone();
+    let rows = first(&told, "model-history-updated")["payload"]["rows"].clone();
+    assert!(shown.is_string(), "a picture in the message itself can be fetched: {told:?}");
+    assert_eq!(rows[2]["image_refs"], json!([shown]));
+    let told = ask(computer, "rev_1", &said("more", &json!([{ "text": "two" }]))).await;
+    (rows, first(&told, "model-history-updated")["payload"]["rows"].clone())
+}
+
+/// The pictures in what a model was asked last, and how many messages there were beside instructions.
+fn asked(world: &World) -> (usize, usize) {
+    let asked = world.model.calls().pop().unwrap();
+    let pictures = asked["messages"].to_string().matches("data:image/png;base64,").count();
+    let messages = asked["messages"].as_array().unwrap().iter();
+    (pictures, messages.filter(|message| message["role"] != "system").count())
+}
+
+async fn seeing_client(world: &World) -> Computer {
+    let mut computer = Computer::reach(world.windie(), None, &handshake("u")).await;
+    computer.until("remote-tool-catalog").await;
+    computer
+}
+
+#[tokio::test]
+async fn a_retry_takes_turns_back_and_copies_nothing() {
+    let world = World::start("").await;
+    let mut computer = seeing_client(&world).await;
+    let (kept, _) = pictured_and_plain(&mut computer).await;
+    let payload = json!({
+        "conversation_ref": "c", "messages": [], "rehydrate_mode": "replace",
+        "model_history": { "revision_id": "rev_2", "rows": kept },
+    });
+    computer.send("rehydrate-conversation", payload).await;
+    let told = ask(&mut computer, "rev_2", &said("more", &json!([{ "text": "other" }]))).await;
+    // The provider is sent a picture that a tool returned as a message of its own.
+    assert_eq!(asked(&world), (1, 6), "the picture stays, and there is nothing twice");
+    // Other protocols show neither what was taken back nor a copy of what was kept.
+    let session = told[0]["session_id"].as_str().unwrap();
+    let shown = world.client().session(session).await;
+    let texts: Vec<&str> = shown["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|message| message["parts"][0]["text"].as_str())
+        .map(|text| text.split(' ').next().unwrap())
+        .collect();
+    assert_eq!(texts, ["look", "saved", "seen", "more", "other"], "{shown}");
+    assert_eq!(shown["turns"].as_array().unwrap().len(), 2);
+    let rows = &first(&told, "model-history-updated")["payload"]["rows"];
+    assert_eq!(rows.as_array().unwrap().len(), 6, "{rows}");
+}
+
+#[tokio::test]
+async fn a_retry_of_a_client_that_keeps_to_a_history_needs_no_rehydrate() {
+    let world = World::start("").await;
+    let mut computer = seeing_client(&world).await;
+    let (_, rows) = pictured_and_plain(&mut computer).await;
+    let again = rows[4]["content"].as_str().unwrap().to_owned();
+    ask(&mut computer, "rev_2", &again).await;
+    assert_eq!(asked(&world), (1, 6));
+    // A client that names every query another history asks the same thing twice.
+    let mut other = Computer::connect(world.windie(), "v", Value::Null).await;
+    let same = said("ping", &json!([{ "text": "pong" }]));
+    for (n, messages) in [(1, 1), (2, 3), (3, 5)] {
+        ask(&mut other, &format!("own_{n}"), &same).await;
+        assert_eq!(asked(&world).1, messages);
+    }
+}
+
+#[tokio::test]
+async fn a_history_and_a_message_are_those_of_their_own_turn() {
+    let world = World::start("").await;
+    let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
+    let mut turns = Vec::new();
+    for n in 1..=3 {
+        let text = said(&format!("question {n}"), &json!([{ "text": format!("answer {n}") }]));
+        let payload = json!({ "text": text, "conversation_ref": "c", "revision_id": "rev_1" });
+        turns.push(computer.send("query", payload).await);
+    }
+    for (n, turn) in (1_usize..).zip(&turns) {
+        let mut told = Vec::new();
+        while !kinds(&told).contains(&"streaming-complete") {
+            told.push(computer.frame().await.unwrap());
+            told.retain(|frame| frame["turn_ref"] == turn.as_str());
+        }
+        let full = first(&told, "user-message-full")["payload"]["content"].as_str().unwrap();
+        assert!(full.starts_with(&format!("question {n}")), "{full}");
+        let rows = first(&told, "model-history-updated")["payload"]["rows"].clone();
+        assert_eq!(rows.as_array().unwrap().len(), 2 * n, "{rows}");
+        assert_eq!(rows[2 * n - 1]["content"], format!("answer {n}"));
+    }
+}
+
+#[tokio::test]
+async fn a_summary_that_the_client_asks_for_leads_to_a_history() {
+    let world = World::start("[windie]\ntrace_events = true\n").await;
+    let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
+    for n in 0..6 {
+        ask(&mut computer, "rev_1", &said("go", &json!([{ "text": format!("answer {n}") }]))).await;
+    }
+    // A client that comes back knows the turn as its last one, and drops spans of any other.
+    let hello = json!({ "type": "handshake", "user_id": "u" });
+    let mut computer = computer.again(world.windie(), &hello).await;
+    computer.until("remote-tool-catalog").await;
+    let request = computer.send("compact-history", json!({ "conversation_ref": "c" })).await;
+    let mut told = Vec::new();
+    while !kinds(&told).contains(&"model-history-updated") {
+        told.push(computer.frame().await.unwrap());
+        told.retain(|frame| frame["id"] == request.as_str());
+    }
+    assert_eq!(
+        kinds(&told),
+        ["context-compaction-started", "context-compaction-completed", "model-history-updated"]
+    );
+    let kept = &told[2]["payload"];
+    assert_eq!(kept["revision_id"], "rev_1");
+    assert_eq!(kept["rows"][0]["message_type"], "context_compaction");
+    // It is what the session has, so bringing it back changes nothing.
+    let payload = json!({
+        "conversation_ref": "c", "messages": [], "rehydrate_mode": "replace",
+        "model_history": { "revision_id": "rev_1", "rows": kept["rows"] },
+    });
+    computer.send("rehydrate-conversation", payload).await;
+    let told = ask(&mut computer, "rev_1", &said("go", &json!([{ "text": "on" }]))).await;
+    let session = told[0]["session_id"].as_str().unwrap();
+    let events = world.client().history(session).await;
+    assert!(events.iter().all(|event| event["type"] != "history_replaced"), "{events:?}");
 }
 
 #[tokio::test]

@@ -2,12 +2,10 @@
 
 use image::DynamicImage;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::drawing::{Mark, draw};
 use super::source::{PictureError, Source, decode, encode_png};
 use super::{Perception, off_thread};
-use crate::windie::artifacts::{TELLING, Taken};
 use crate::windie::http::artifacts::shown;
 use crate::windie::http::reply::Reply;
 
@@ -21,14 +19,7 @@ pub(in crate::windie::http) async fn keep_overlay(
     let (metadata, count) = (source.metadata(), marks.len());
     let drawn = off_thread(move || drawn(&source.bytes, &marks)).await?;
     let png = drawn.map_err(|error| error.reply())?;
-    let taken = Taken {
-        head: png.iter().copied().take(TELLING).collect(),
-        size: png.len() as u64,
-        sha256: hex::encode(Sha256::digest(&png)),
-    };
-    let mut content = context.artifacts.uploads.begin().await?;
-    content.write(png).await?;
-    let kept = context.artifacts.keep(context.user, taken, content).await?;
+    let kept = context.artifacts.keep_bytes(context.user, png).await?;
     let artifact = kept.ok_or_else(|| Reply::new(500, "Internal server error"))?;
     let mut answer = shown(&artifact, host);
     answer["image"] = metadata;

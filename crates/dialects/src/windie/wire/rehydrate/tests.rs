@@ -8,7 +8,14 @@ fn entry(role: Role, calls: &[&str], call: Option<&str>) -> Entry {
     let id = |name: &str| CallId::named(name.into());
     let asked = |name: &&str| PromptCall::new(id(name), "t", json!({}));
     let calls = calls.iter().map(asked).collect();
-    Entry { role, text: String::new(), tool: None, screenshot: None, calls, call: call.map(id) }
+    Entry {
+        role,
+        text: String::new(),
+        tool: None,
+        screenshots: Vec::new(),
+        calls,
+        call: call.map(id),
+    }
 }
 
 #[test]
