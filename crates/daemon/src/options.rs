@@ -20,7 +20,9 @@ use crate::keyring::{self, Names};
 use layers::Layers;
 
 pub(crate) use listeners::{ListenAddress, Listener};
-pub(crate) use parsed::{Auth, EmbeddingSource, Memory, Options, Provider, SEARCH, VoiceSource};
+pub(crate) use parsed::{
+    Auth, EmbeddingSource, Memory, Options, Provider, SEARCH, TranscriptionSource, VoiceSource,
+};
 
 /// Reads everything that says something.
 pub(crate) fn read(flags: &Flags) -> Result<Options> {

@@ -13,10 +13,14 @@ use quintet_kernel::port::{
 };
 use quintet_kernel::speech::Sentences;
 use quintet_providers::{HttpRecognizer, HttpSpeaker};
-use quintet_senses::{LocalRecognizer, LocalSpeaker, Off, StreamTranscriber};
+use quintet_senses::{
+    LocalRecognizer, LocalSpeaker, Off, RemoteTranscriber, StreamTranscriber,
+    TranscriptionProtocol, TranscriptionService,
+};
 
 use crate::cli::Flags;
-use crate::options::{self, Options, VoiceSource};
+use crate::options::TranscriptionSource::Utterances;
+use crate::options::{self, Options, Provider, TranscriptionSource, VoiceSource};
 
 /// Samples of a file that are handed over at once.
 const PIECE_SAMPLES: usize = 16_000;
@@ -35,10 +39,23 @@ pub(crate) fn build(options: &Options) -> Voice {
         Arc::new(StreamTranscriber::new(senses.settings.clone(), recognizer))
     };
     let transcriber: Arc<dyn Transcriber> = match &senses.transcription {
-        VoiceSource::Off => Arc::new(Off("transcription")),
-        VoiceSource::Local => streams(Arc::new(LocalRecognizer::new(senses.settings.clone()))),
-        VoiceSource::Provider { config, model } => {
+        Utterances(VoiceSource::Off) => Arc::new(Off("transcription")),
+        Utterances(VoiceSource::Local) => {
+            streams(Arc::new(LocalRecognizer::new(senses.settings.clone())))
+        }
+        Utterances(VoiceSource::Provider { config, model }) => {
             streams(Arc::new(HttpRecognizer::new(config, model)))
+        }
+        TranscriptionSource::Realtime { config, model, session_model } => {
+            Arc::new(RemoteTranscriber::new(realtime(config, model, session_model)))
+        }
+        TranscriptionSource::Nova { url } => {
+            Arc::new(RemoteTranscriber::new(TranscriptionService {
+                url: url.clone(),
+                headers: Vec::new(),
+                key: None,
+                protocol: TranscriptionProtocol::Nova,
+            }))
         }
     };
     let speaker: Arc<dyn Speaker> = match &senses.speech {
@@ -49,6 +66,17 @@ pub(crate) fn build(options: &Options) -> Voice {
         }
     };
     Voice { transcriber, speaker }
+}
+
+/// The realtime API of a provider.
+fn realtime(config: &Provider, model: &str, session_model: &str) -> TranscriptionService {
+    let base = config.base_url.trim_end_matches('/').replacen("http", "ws", 1);
+    TranscriptionService {
+        url: format!("{base}/realtime?model={session_model}"),
+        headers: config.quirks.headers.clone(),
+        key: config.api_key.as_ref().map(|key| key.reveal().to_owned()),
+        protocol: TranscriptionProtocol::Realtime { model: model.into() },
+    }
 }
 
 impl Voice {

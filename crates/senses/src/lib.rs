@@ -33,7 +33,10 @@ pub use embedder::LocalEmbedder;
 pub use ocr::LocalOcr;
 pub use off::Off;
 pub use speech::LocalSpeaker;
-pub use transcription::{LocalRecognizer, StreamTranscriber};
+pub use transcription::{
+    LocalRecognizer, Protocol as TranscriptionProtocol, RemoteTranscriber,
+    Service as TranscriptionService, StreamTranscriber,
+};
 pub use vision::{ModelVision, OcrVision};
 pub use wake_word::WakeWord;
 

@@ -4,10 +4,12 @@
 //! audio → resample → voice activity → utterances → recognizer → partial and final transcripts
 //! ```
 //!
-//! The recognizer is a model of this machine ([`LocalRecognizer`]) or a provider's.
+//! The recognizer is a model of this machine ([`LocalRecognizer`]) or a provider's. A service that takes
+//! streams itself does all of it ([`RemoteTranscriber`]).
 
 mod driver;
 mod moonshine;
+mod remote;
 mod segmenter;
 
 use std::sync::Arc;
@@ -25,6 +27,8 @@ use crate::worker::{Limits, Worker};
 use crate::{Settings, weights};
 use driver::{Driver, Input};
 use moonshine::Moonshine;
+
+pub use remote::{Protocol, RemoteTranscriber, Service};
 
 #[cfg(test)]
 pub(crate) use moonshine::FILES;

@@ -8,7 +8,7 @@ use quintet_senses::weights as senses;
 use quintet_weights::{Model, State, check};
 
 use super::Finding;
-use crate::options::{EmbeddingSource, Options, VoiceSource};
+use crate::options::{EmbeddingSource, Options, TranscriptionSource};
 
 const ABOUT: &str = "model files";
 
@@ -47,15 +47,15 @@ pub(super) fn senses(options: &Options) -> Vec<Finding> {
     if !options.senses.ocr {
         found.push(Finding::ok("ocr", "off (senses.ocr)"));
     }
-    let voice =
-        [("transcription", &options.senses.transcription), ("speech", &options.senses.speech)];
-    for (about, source) in voice {
-        match source {
-            VoiceSource::Local => {}
-            VoiceSource::Off | VoiceSource::Provider { .. } => {
-                found.push(Finding::ok(about, format!("{} (senses.{about})", source.name())));
-            }
-        }
+    let (transcription, speech) = (&options.senses.transcription, &options.senses.speech);
+    let transcribes_here =
+        matches!(transcription, TranscriptionSource::Utterances(source) if source.is_local());
+    let voice = [
+        ("transcription", transcribes_here, transcription.name()),
+        ("speech", speech.is_local(), speech.name()),
+    ];
+    for (about, _, name) in voice.into_iter().filter(|(_, is_local, _)| !is_local) {
+        found.push(Finding::ok(about, format!("{name} (senses.{about})")));
     }
     found.push(match &options.senses.vision {
         Some(model) => Finding::ok("vision", model.to_string()),

@@ -64,6 +64,8 @@ const KEYS: &[OptionSpec] = &[
     ("senses.ocr", Shape::Text, Some("\"local\"")),
     ("senses.vision", Shape::Text, Some("\"off\"")),
     ("senses.transcription", Shape::Text, Some("\"local\"")),
+    ("senses.realtime_session_model", Shape::Text, None),
+    ("senses.nova_url", Shape::Text, None),
     ("senses.speech", Shape::Text, Some("\"local\"")),
     ("senses.voice", Shape::Text, Some("\"alloy\"")),
     ("senses.idle_seconds", Shape::Number, Some("300")),

@@ -37,7 +37,7 @@ pub(crate) use mcp::Mcp;
 pub(crate) use memory::Memory;
 pub(crate) use search::{SEARCH, Search};
 pub(crate) use senses::EmbeddingSource;
-pub(crate) use voice::VoiceSource;
+pub(crate) use voice::{TranscriptionSource, VoiceSource};
 
 /// A provider as it is configured.
 pub(crate) type Provider = ProviderConfig;

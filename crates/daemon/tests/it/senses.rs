@@ -72,6 +72,9 @@ fn what_is_missing_off_or_wrong_is_said_plainly() {
         ("senses.embeddings=what", "or provider/model, not \"what\""),
         ("senses.embeddings=nobody/x", "which is not configured as a provider"),
         ("senses.embeddings=remote-http", "needs senses.embedding_url and senses.embedding_key"),
+        ("senses.transcription=nova", "needs senses.nova_url"),
+        ("senses.transcription=x", "must be \"local\", \"off\", \"nova\" or provider/model"),
+        ("senses.realtime_session_model=a b", "must be the name of a model, not \"a b\""),
         ("senses.vision=x", "senses.vision must be \"off\" or provider/model"),
     ] {
         let error = refused(quintet(&["embed", "a", "--set", setting]).output().unwrap());

@@ -8,7 +8,7 @@ use quintet_kernel::model::ModelRef;
 use quintet_providers::{Api, Secret};
 use quintet_senses::Settings;
 
-use super::voice::{self, VoiceSource};
+use super::voice::{self, TranscriptionSource, VoiceSource};
 use super::{Layers, Provider, local};
 
 /// More threads than this make a sense hardly faster.
@@ -35,7 +35,7 @@ pub(crate) struct Senses {
     /// True if text in pictures is read on this machine.
     pub(crate) ocr: bool,
     /// The transcription of speech.
-    pub(crate) transcription: VoiceSource,
+    pub(crate) transcription: TranscriptionSource,
     /// The voice that reads answers aloud.
     pub(crate) speech: VoiceSource,
     /// The provider's voice, if a provider reads them.
@@ -69,15 +69,17 @@ impl Senses {
     /// The names of the weights that are used.
     pub(crate) fn weights(&self) -> Vec<&'static str> {
         let embeddings = matches!(self.embeddings, EmbeddingSource::Local).then_some("embeddings");
-        let transcription = match self.transcription {
-            VoiceSource::Off => None,
-            VoiceSource::Local => Some("transcription"),
-            VoiceSource::Provider { .. } => Some("voice-activity"),
+        use TranscriptionSource::{Nova, Realtime, Utterances};
+        let (transcription, transcribes) = match self.transcription {
+            Utterances(VoiceSource::Off) => (None, false),
+            Utterances(VoiceSource::Local) => (Some("transcription"), true),
+            Utterances(VoiceSource::Provider { .. }) => (Some("voice-activity"), true),
+            Realtime { .. } | Nova { .. } => (None, true),
         };
         let speech = matches!(self.speech, VoiceSource::Local).then_some("speech");
         let ocr = self.ocr.then_some("ocr");
         // `quintet listen` waits for the wake word and then transcribes.
-        let wake_word = transcription.map(|_| "wake-word");
+        let wake_word = transcribes.then_some("wake-word");
         [embeddings, ocr, transcription, speech, wake_word].into_iter().flatten().collect()
     }
 }
@@ -93,7 +95,7 @@ pub(super) fn parse(layers: &Layers, providers: &[Provider]) -> Result<Senses> {
         },
         embeddings: embeddings(layers, providers)?,
         ocr: super::choice(layers, "senses.ocr", &[("local", true), ("off", false)])?,
-        transcription: voice::source(layers, providers, "senses.transcription")?,
+        transcription: voice::transcription(layers, providers)?,
         speech: voice::source(layers, providers, "senses.speech")?,
         voice: layers.str("senses.voice").unwrap_or("alloy").into(),
         vision: vision(layers)?,

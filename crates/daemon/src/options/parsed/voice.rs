@@ -6,6 +6,8 @@ use quintet_providers::Api;
 
 use super::{Layers, Provider};
 
+const TRANSCRIPTION: &str = "senses.transcription";
+
 /// The parts that work with speech.
 #[derive(Clone, Debug)]
 pub(crate) enum VoiceSource {
@@ -19,6 +21,22 @@ pub(crate) enum VoiceSource {
     },
 }
 
+/// Who transcribes streams of audio.
+#[derive(Clone, Debug)]
+pub(crate) enum TranscriptionSource {
+    /// This machine finds the utterances, and they are transcribed one by one.
+    Utterances(VoiceSource),
+    /// A model of a provider that takes audio as it is spoken.
+    Realtime {
+        config: Box<Provider>,
+        model: String,
+        /// The model that the connection is opened for.
+        session_model: String,
+    },
+    /// A Nova gateway.
+    Nova { url: String },
+}
+
 impl VoiceSource {
     /// The source for people.
     pub(crate) fn name(&self) -> String {
@@ -28,10 +46,57 @@ impl VoiceSource {
             Self::Provider { config, model } => format!("{}/{model}", config.name),
         }
     }
+
+    /// True for a model of this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self, Self::Local)
+    }
+}
+
+impl TranscriptionSource {
+    /// The source for people.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Utterances(source) => source.name(),
+            Self::Realtime { config, model, .. } => format!("{}/{model}, realtime", config.name),
+            Self::Nova { url } => format!("nova, {url}"),
+        }
+    }
+}
+
+/// Reads who transcribes. Fails like [`source`], and if a gateway has no address of a WebSocket.
+pub(super) fn transcription(
+    layers: &Layers,
+    providers: &[Provider],
+) -> Result<TranscriptionSource> {
+    let (key, url) = (TRANSCRIPTION, "senses.nova_url");
+    if layers.str(key) == Some("nova") {
+        return match layers.str(url) {
+            Some(text) if text.starts_with("ws://") || text.starts_with("wss://") => {
+                Ok(TranscriptionSource::Nova { url: text.into() })
+            }
+            Some(text) => bail!("{url} must be an address like ws://host:port/path, not {text:?}"),
+            None => bail!("{key} = \"nova\" needs {url}"),
+        };
+    }
+    let key = "senses.realtime_session_model";
+    let session_model = layers.str(key).filter(|model| !model.is_empty());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
+    if let Some(model) = session_model.filter(|model| !model.chars().all(plain)) {
+        bail!("{key} must be the name of a model, not {model:?} ({})", layers.source(key));
+    }
+    let source = source(layers, providers, TRANSCRIPTION)?;
+    Ok(match (source, session_model) {
+        (VoiceSource::Provider { config, model }, Some(session_model)) => {
+            TranscriptionSource::Realtime { config, model, session_model: session_model.into() }
+        }
+        (source, _) => TranscriptionSource::Utterances(source),
+    })
 }
 
 /// Reads a key. Fails if it names a provider that has no OpenAI-compatible API.
 pub(super) fn source(layers: &Layers, providers: &[Provider], key: &str) -> Result<VoiceSource> {
+    let more = if key == TRANSCRIPTION { ", \"nova\"" } else { "" };
     let word = match layers.str(key).unwrap_or("local") {
         "off" => return Ok(VoiceSource::Off),
         "local" => return Ok(VoiceSource::Local),
@@ -39,7 +104,7 @@ pub(super) fn source(layers: &Layers, providers: &[Provider], key: &str) -> Resu
     };
     let Some(ModelRef { provider, model }) = ModelRef::parse(word) else {
         bail!(
-            "{key} must be \"local\", \"off\" or provider/model, not {word:?} ({})",
+            "{key} must be \"local\", \"off\"{more} or provider/model, not {word:?} ({})",
             layers.source(key)
         );
     };
