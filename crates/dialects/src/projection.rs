@@ -272,9 +272,10 @@ pub(crate) fn is_transient(error: &ProjectionError) -> bool {
         ProjectionError::Session(Error::Storage(error)) | ProjectionError::Storage(error) => {
             match error {
                 StorageError::Damaged(_) | StorageError::Missing(_) => false,
-                StorageError::Conflict(_) | StorageError::Fenced | StorageError::Unavailable(_) => {
-                    true
-                }
+                StorageError::Conflict(_)
+                | StorageError::Fenced
+                | StorageError::Held(_)
+                | StorageError::Unavailable(_) => true,
             }
         }
         ProjectionError::File(error) => error.kind() != ErrorKind::InvalidFilename,

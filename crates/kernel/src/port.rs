@@ -2,6 +2,7 @@
 
 mod editors;
 mod front_ends;
+mod nodes;
 mod prompts;
 mod receipt;
 mod runs;
@@ -11,7 +12,7 @@ mod tool_source;
 mod voice;
 
 use std::fmt;
-use std::future::{Future, ready};
+use std::future::{Future, pending, ready};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub use editors::Editors;
 pub use front_ends::{
     Artifact, Artifacts, ERASED, Install, Installs, Preferences, Upload, Uploads,
 };
+pub use nodes::{Inbox, InboxEntry, NodeAddress, NodeStatus, Nodes, Wakes};
 pub use prompts::Prompts;
 pub use receipt::{AddedMessage, Receipt};
 pub use runs::{RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs, WorkerRuns};
@@ -190,6 +192,9 @@ pub enum StorageError {
     /// Another owner holds the session's lease now.
     #[error("the session has another owner")]
     Fenced,
+    /// Another node owns the session or, if that one is dead, has its workspace.
+    #[error("the session is owned by node {}", .0.name)]
+    Held(NodeAddress),
     /// There is no such item.
     #[error("not found: {0}")]
     Missing(String),
@@ -212,8 +217,18 @@ pub struct Lease {
 
 /// Leases: the right to write to a session.
 pub trait Leases: Send + Sync {
-    /// Takes a session over.
+    /// Takes a session over; `Held` if another live node owns it, or if only another node has its
+    /// workspace.
     fn acquire(&self, session: &SessionId) -> BoxFuture<'_, Result<Lease, StorageError>>;
+    /// Gives a session back, so that any node may own it. A lease that is void already is ignored.
+    fn release(&self, _lease: &Lease) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(ready(Ok(())))
+    }
+    /// Resolves once this node's heartbeat has failed for longer than a lease lasts, so that every lease
+    /// given before is void. A later call waits for the next time.
+    fn lost(&self) -> BoxFuture<'static, ()> {
+        Box::pin(pending())
+    }
 }
 
 /// Events that are kept together or not at all.
@@ -284,6 +299,10 @@ pub trait Journal: Send + Sync {
         _snapshot: Snapshot,
     ) -> BoxFuture<'static, Result<(), StorageError>> {
         Box::pin(ready(Ok(())))
+    }
+    /// Notice of what other nodes append; `None` if there are no other nodes.
+    fn wakes(&self) -> Option<Box<dyn Wakes>> {
+        None
     }
 }
 

@@ -11,6 +11,7 @@ mod drafts;
 mod error;
 pub mod memory;
 mod packs;
+mod single_node;
 pub mod sqlite;
 mod uploads;
 
@@ -21,6 +22,7 @@ pub use data_dir::DataDir;
 pub use drafts::FileDrafts;
 pub use error::Error;
 pub use packs::PackBlobs;
+pub use single_node::SingleNode;
 pub use uploads::FileUploads;
 
 /// Locks, whether or not another thread panicked meanwhile: every change under our locks is made

@@ -33,7 +33,9 @@ fn word(mut answer: oneshot::Receiver<Answer<Seq>>) -> String {
         Err(StorageError::Conflict(head)) => format!("conflict {head}"),
         Err(StorageError::Fenced) => "fenced".into(),
         Err(StorageError::Unavailable(_)) => "unavailable".into(),
-        Err(other @ (StorageError::Missing(_) | StorageError::Damaged(_))) => other.to_string(),
+        Err(
+            other @ (StorageError::Missing(_) | StorageError::Damaged(_) | StorageError::Held(_)),
+        ) => other.to_string(),
     }
 }
 
