@@ -32,6 +32,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// The database server cannot be used.
+    #[error("{server} cannot be used: {reason}")]
+    Server {
+        /// Where the server is, without a password.
+        server: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The system says no.
     #[error("{} cannot be used: {source}", path.display())]
     Unusable {

@@ -37,7 +37,7 @@ impl Uploads for FileUploads {
         let root = Arc::clone(&self.root);
         Box::pin(blocking(move || {
             let file = NamedTempFile::new_in(root.join(TMP)).map_err(unavailable)?;
-            Ok(Box::new(Growing { root, file: Some(file) }) as Box<dyn Upload>)
+            Ok(Box::new(Growing { root, spool: Spool::new(file) }) as Box<dyn Upload>)
         }))
     }
 
@@ -75,32 +75,51 @@ impl Uploads for FileUploads {
 #[derive(Debug)]
 struct Growing {
     root: Arc<Path>,
-    /// Away while it is written to.
-    file: Option<NamedTempFile>,
+    spool: Spool,
 }
 
 impl Upload for Growing {
     fn write(&mut self, bytes: Vec<u8>) -> BoxFuture<'_, Result<(), StorageError>> {
-        let file = self.file.take();
-        Box::pin(async move {
-            let written = blocking(move || {
-                let mut file = file.ok_or_else(broken)?;
-                file.write_all(&bytes).map_err(unavailable)?;
-                Ok(file)
-            });
-            self.file = Some(written.await?);
-            Ok(())
-        })
+        Box::pin(self.spool.write(bytes))
     }
 
     fn keep(self: Box<Self>, name: &str) -> BoxFuture<'static, Result<(), StorageError>> {
         let path = path(&self.root, name);
         Box::pin(blocking(move || {
-            let (file, path) = (self.file.ok_or_else(broken)?, path.ok_or_else(broken)?);
+            let (file, path) = (self.spool.into_file()?, path.ok_or_else(broken)?);
             file.as_file().sync_all().map_err(unavailable)?;
             file.persist(path).map_err(unavailable)?;
             sync(&self.root).map_err(unavailable)
         }))
+    }
+}
+
+/// A temporary file that content is written to.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    /// Away while it is written to.
+    file: Option<NamedTempFile>,
+}
+
+impl Spool {
+    pub(crate) fn new(file: NamedTempFile) -> Self {
+        Self { file: Some(file) }
+    }
+
+    pub(crate) async fn write(&mut self, bytes: Vec<u8>) -> Result<(), StorageError> {
+        let file = self.file.take();
+        let written = blocking(move || {
+            let mut file = file.ok_or_else(broken)?;
+            file.write_all(&bytes).map_err(unavailable)?;
+            Ok(file)
+        });
+        self.file = Some(written.await?);
+        Ok(())
+    }
+
+    /// All that was written; an error if a write failed.
+    pub(crate) fn into_file(self) -> Result<NamedTempFile, StorageError> {
+        self.file.ok_or_else(broken)
     }
 }
 
@@ -131,7 +150,12 @@ fn names(root: &Path) -> io::Result<Vec<String>> {
 
 /// Where a file lies; nothing if the name could lead elsewhere.
 fn path(root: &Path, name: &str) -> Option<PathBuf> {
+    is_safe(name).then(|| root.join(name))
+}
+
+/// True if a name is a plain one.
+pub(crate) fn is_safe(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let safe = name.len() <= LONGEST && name.bytes().all(plain) && name != TMP;
-    (safe && !name.is_empty() && !name.starts_with('.')).then(|| root.join(name))
+    safe && !name.is_empty() && !name.starts_with('.')
 }

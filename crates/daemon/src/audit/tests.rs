@@ -136,6 +136,16 @@ impl Preferences for Journals {
             Ok(())
         })
     }
+
+    fn replace(
+        &self,
+        _: &str,
+        _: &str,
+        _: Option<Value>,
+        _: Value,
+    ) -> BoxFuture<'_, Result<bool, StorageError>> {
+        unreachable!("positions are kept whatever was there")
+    }
 }
 
 struct World {

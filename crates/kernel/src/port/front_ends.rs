@@ -59,6 +59,15 @@ pub trait Preferences: Send + Sync {
         name: &str,
         value: Value,
     ) -> BoxFuture<'_, Result<(), StorageError>>;
+    /// Keeps it if what is there is as expected, and says whether it was; `None` stands for nothing. Durable
+    /// when it resolves.
+    fn replace(
+        &self,
+        space: &str,
+        name: &str,
+        expected: Option<Value>,
+        value: Value,
+    ) -> BoxFuture<'_, Result<bool, StorageError>>;
 }
 
 /// A file that a front end handed in.

@@ -74,13 +74,15 @@ pub trait Inbox: Send + Sync {
     fn receive(&self) -> BoxFuture<'_, Result<Vec<InboxEntry>, StorageError>>;
     /// Answers a command; the first answer counts. Ignored if there is no such command.
     fn reply(&self, key: &str, body: Vec<u8>) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// The answer to a command, which is then forgotten; `None` if there is none yet.
+    /// The answer to a command; `None` if there is none yet. Commands and answers are kept for a day, so that
+    /// one who sends a command again gets the same answer.
     fn take_reply(&self, key: &str) -> BoxFuture<'_, Result<Option<Vec<u8>>, StorageError>>;
 }
 
 /// Notice of what other nodes appended.
 pub trait Wakes: Send {
     /// Sessions and how far their journals may reach. Notices may be late, repeated or lost: followers
-    /// look by themselves now and then. `None` once the store is closed.
+    /// look by themselves now and then. A session with number 0 may have something in its [`Inbox`]. `None`
+    /// once the store is closed.
     fn next(&mut self) -> BoxFuture<'_, Option<Vec<(SessionId, Seq)>>>;
 }

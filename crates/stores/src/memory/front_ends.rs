@@ -116,6 +116,22 @@ impl Preferences for Store {
         };
         Box::pin(ready(Ok(())))
     }
+
+    fn replace(
+        &self,
+        space: &str,
+        name: &str,
+        expected: Option<Value>,
+        value: Value,
+    ) -> BoxFuture<'_, Result<bool, StorageError>> {
+        let key = (space.to_owned(), name.to_owned());
+        let preferences = &mut lock(&self.contents).front_ends.preferences;
+        let same = preferences.get(&key) == expected.as_ref();
+        if same {
+            preferences.insert(key, value);
+        }
+        Box::pin(ready(Ok(same)))
+    }
 }
 
 impl Artifacts for Store {

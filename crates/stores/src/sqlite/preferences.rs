@@ -39,6 +39,25 @@ impl Preferences for Store {
         let value = (!value.is_null()).then(|| value.to_string());
         self.writer.change(self.epoch, move |db| set(db, [&space, &name], value.as_deref()))
     }
+
+    fn replace(
+        &self,
+        space: &str,
+        name: &str,
+        expected: Option<Value>,
+        value: Value,
+    ) -> BoxFuture<'_, Result<bool, StorageError>> {
+        let (space, name, value) = (space.to_owned(), name.to_owned(), value.to_string());
+        self.writer.change(self.epoch, move |db| {
+            let found = find(db, &space, &name)?;
+            let found = found.map(|text| serde_json::from_str::<Value>(&text).unwrap_or_default());
+            if found != expected {
+                return Ok(false);
+            }
+            set(db, [&space, &name], Some(&value))?;
+            Ok(true)
+        })
+    }
 }
 
 impl Store {

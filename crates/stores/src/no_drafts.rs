@@ -1,0 +1,23 @@
+//! No drafts: text is shown only once it is in the journal.
+
+use quintet_kernel::follow::Piece;
+use quintet_kernel::id::SessionId;
+use quintet_kernel::port::{Drafts, StorageError};
+
+/// Drafts for stores that several nodes share. A draft is a file of one machine, and what a client saw must
+/// be there for the node that takes the session over; so every piece is declined, and text waits for the
+/// journal.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoDrafts;
+
+impl Drafts for NoDrafts {
+    fn keep(&self, _: &SessionId, _: &Piece) -> Result<(), StorageError> {
+        Err(StorageError::Unavailable("text is kept in the journal alone".into()))
+    }
+
+    fn load(&self, _: &SessionId) -> Result<Vec<Piece>, StorageError> {
+        Ok(Vec::new())
+    }
+
+    fn clear(&self, _: &SessionId) {}
+}

@@ -1,0 +1,227 @@
+//! Everything in a PostgreSQL database that several daemons may share.
+//!
+//! A thread of its own with a runtime of its own does the work: heartbeats do not wait for a busy daemon,
+//! and what is queued is written before the store is gone. Each node has a row with a heartbeat, each
+//! session a row that says which node may append; see [`node`] and [`writer`] for how they exclude each
+//! other.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use quintet_kernel::port::{NodeAddress, StorageError};
+use tokio::runtime::Builder;
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval_at};
+use tokio_postgres::Error as PostgresError;
+
+use crate::Error;
+use connection::{Connection, Pool};
+use health::Health;
+use node::Node;
+use url::Target;
+use wakes::{Moved, Notices};
+use writer::{Queue, Writer};
+
+mod append;
+mod blobs;
+mod connection;
+mod erase;
+mod fork;
+mod front_ends;
+mod health;
+mod index;
+mod journal;
+mod migrate;
+mod node;
+mod nodes;
+mod runs;
+mod url;
+mod wakes;
+mod writer;
+
+/// Worker threads of a store; the database does most of the work.
+const THREADS: usize = 2;
+/// How often a node looks for what nobody needs.
+const GARBAGE_INTERVAL: Duration = Duration::from_secs(3600);
+/// How long closing may take once everything that was queued is written.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How a node uses a database.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where the database is: `postgres://user:password@host/database`.
+    pub url: String,
+    /// This node, and where others reach it.
+    pub node: NodeAddress,
+    /// How long a node that is not heard of owns its sessions.
+    pub lease: Duration,
+    /// Folders that all nodes have.
+    pub shared_workspaces: Vec<PathBuf>,
+    /// How long content is kept that nobody refers to.
+    pub blob_grace: Duration,
+}
+
+/// A password may be in the URL.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+/// A node of a store in a PostgreSQL database. Dropping it finishes what is queued and leaves.
+pub struct Store {
+    node: Arc<Node>,
+    pool: Arc<Pool>,
+    queue: Queue,
+    moved: mpsc::UnboundedSender<Moved>,
+    notices: broadcast::Sender<Arc<Vec<(quintet_kernel::id::SessionId, u64)>>>,
+    health: Arc<Health>,
+    /// Taken when the store is dropped.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Store {
+    /// Connects, brings the tables up to date, and joins as a node. Blocks until that is done.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, its tables are of a newer version, or another daemon that is alive
+    /// has this node's name.
+    pub fn open(settings: &Settings) -> Result<Self, Error> {
+        let unknown = |reason| Error::Server { server: "store.url".into(), reason };
+        let target = Target::parse(&settings.url).map_err(unknown)?;
+        let server = target.server.clone();
+        Self::start(settings, target).map_err(|reason| Error::Server { server, reason })
+    }
+
+    fn start(settings: &Settings, target: Target) -> Result<Self, String> {
+        let failed = |error: std::io::Error| error.to_string();
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("postgres")
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let shared = settings.shared_workspaces.iter();
+        let shared = shared.map(|path| path.to_string_lossy().trim_end_matches('/').to_owned());
+        let node = Node::new(settings.node.clone(), settings.lease, shared.collect());
+        let (node, health) = (Arc::new(node), Arc::new(Health::default()));
+        let pool = Arc::new(Pool::new(target.clone(), runtime.handle().clone()));
+        let (queue, changes) = Queue::new();
+        let (moved, notified) = mpsc::unbounded_channel();
+        let listener = Notices::new(target.clone(), Arc::clone(&node));
+        let notices = listener.sender();
+        let writer = Writer {
+            target: target.clone(),
+            node: Arc::clone(&node),
+            health: Arc::clone(&health),
+            moved: moved.clone(),
+            connection: None,
+        };
+        let (opened, opening) = std::sync::mpsc::channel();
+        let (of_thread, grace) = (Arc::clone(&node), settings.blob_grace);
+        let work = move || {
+            runtime.block_on(async move {
+                let heart = match join(&target, &of_thread, grace).await {
+                    Ok(heart) => heart,
+                    Err(reason) => return opened.send(Err(reason)).unwrap_or_default(),
+                };
+                opened.send(Ok(())).unwrap_or_default();
+                let mut tasks = JoinSet::new();
+                tasks.spawn(Arc::clone(&of_thread).beat(heart, target.clone()));
+                tasks.spawn(listener.run(notified));
+                tasks.spawn(collect_garbage(target.clone(), grace));
+                writer.run(changes).await;
+                leave(&target, &of_thread).await;
+            });
+            runtime.shutdown_timeout(CLOSE_TIMEOUT);
+        };
+        let thread = thread::Builder::new().name("journal".into()).spawn(work).map_err(failed)?;
+        opening.recv().unwrap_or_else(|_| Err("its thread panicked".into()))?;
+        Ok(Self { node, pool, queue, moved, notices, health, thread: Some(thread) })
+    }
+
+    /// Resolves with the reason when this node cannot go on, ever. Whoever runs the store should end then and
+    /// say so.
+    pub fn ended(&self) -> impl Future<Output = String> + Send + use<> {
+        self.node.ended()
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // The writer ends once nobody can queue anything any more.
+        (self.queue, _) = Queue::new();
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the journal's writer panicked");
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+/// Connects for the first time; gives the connection that heartbeats go over.
+async fn join(target: &Target, node: &Node, grace: Duration) -> Result<Connection, String> {
+    let handle = tokio::runtime::Handle::current();
+    let failed = |error: PostgresError| reason(&error);
+    let db = Connection::open(target, &handle).await.map_err(failed)?;
+    migrate::migrate(&db).await?;
+    blobs::collect_garbage(&db, grace).await.map_err(failed)?;
+    node.register(&db).await?;
+    Ok(db)
+}
+
+async fn leave(target: &Target, node: &Node) {
+    let handle = tokio::runtime::Handle::current();
+    let left = async { node.leave(&Connection::open(target, &handle).await?).await };
+    if let Err(error) = left.await {
+        tracing::warn!(error = reason(&error), "other nodes will wait for the end of the lease");
+    }
+}
+
+async fn collect_garbage(target: Target, grace: Duration) {
+    let handle = tokio::runtime::Handle::current();
+    let mut hours = interval_at(Instant::now() + GARBAGE_INTERVAL, GARBAGE_INTERVAL);
+    loop {
+        hours.tick().await;
+        let collected = async {
+            let db = Connection::open(&target, &handle).await?;
+            blobs::collect_garbage(&db, grace).await
+        };
+        if let Err(error) = collected.await {
+            tracing::warn!(error = reason(&error), "content that nobody needs is still there");
+        }
+    }
+}
+
+/// What trouble with the database means for a caller.
+fn trouble(error: PostgresError) -> StorageError {
+    StorageError::Unavailable(reason(&error))
+}
+
+/// What the server said, or why it cannot be reached.
+fn reason(error: &PostgresError) -> String {
+    use std::error::Error as _;
+    match (error.as_db_error(), error.source()) {
+        (Some(said), _) => format!("{} ({})", said.message(), said.code().code()),
+        (None, Some(source)) => format!("{error}: {source}"),
+        (None, None) => error.to_string(),
+    }
+}
+
+/// A number as PostgreSQL keeps it. Nothing is ever numbered beyond what fits.
+fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number that PostgreSQL kept.
+fn from_sql(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}

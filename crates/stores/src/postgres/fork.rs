@@ -1,0 +1,54 @@
+//! A session that begins with the history of another one: a pointer and its first events.
+
+use quintet_kernel::card;
+use quintet_kernel::event::Seq;
+use quintet_kernel::port::{Lease, StorageError};
+use tokio_postgres::Error;
+
+use super::append::Append;
+use super::connection::Connection;
+use super::to_sql;
+use super::writer::{Answer, Group};
+
+/// Judges a fork and, if it may be, writes it. The rows of both sessions must be locked: the parent cannot be
+/// erased meanwhile.
+pub(super) async fn fork(
+    group: &mut Group,
+    lease: &Lease,
+    from: &card::Fork,
+    first: &Append,
+) -> Result<Answer<Seq>, Error> {
+    let child = match group.leased(lease) {
+        Ok(child) => child,
+        Err(fenced) => return Ok(Err(fenced)),
+    };
+    if child.begun {
+        return Ok(Err(StorageError::Conflict(child.head)));
+    }
+    let card::Fork { parent, at } = from;
+    let found = group.row(parent).filter(|row| row.begun && (1..=row.head).contains(at));
+    let Some(key) = found.map(|row| row.key) else {
+        return Ok(Err(StorageError::Missing(format!("event {at} of {parent}"))));
+    };
+    let at = to_sql(*at);
+    let db = group.flushed().await?;
+    let owner = owner(db, key, at).await?;
+    let point = "INSERT INTO forks (child, parent, base) VALUES ($1, $2, $3)";
+    db.execute(point, &[&child.key, &owner, &at]).await?;
+    // The fork shows what its parent refers to, also when the parent is gone.
+    let inherit = "INSERT INTO claims (artifact, session)
+        SELECT artifact, $2 FROM claims WHERE session = $1 ON CONFLICT DO NOTHING";
+    db.execute(inherit, &[&parent.as_str(), &lease.session.as_str()]).await?;
+    group.append(&lease.session, first);
+    Ok(Ok(first.head()))
+}
+
+/// The session that an event belongs to, so that a fork of a fork is read no slower.
+async fn owner(db: &Connection, session: i64, seq: i64) -> Result<i64, Error> {
+    let query = "SELECT parent FROM forks WHERE child = $1 AND base >= $2";
+    let mut owner = session;
+    while let Some(row) = db.row(query, &[&owner, &seq]).await? {
+        owner = row.get(0);
+    }
+    Ok(owner)
+}
