@@ -3,6 +3,7 @@
 pub mod embedder;
 pub mod model_server;
 pub mod notes;
+pub mod postgres;
 pub mod replay;
 pub mod scripted;
 pub mod stamps;

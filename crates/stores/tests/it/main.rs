@@ -8,6 +8,7 @@ mod crowd;
 mod data_dir;
 mod drafts;
 mod front_ends;
+mod nodes;
 mod refusals;
 mod runs;
 mod story;

@@ -27,6 +27,7 @@ async fn check(spoil: impl Fn(&Path), then: &str) {
             "newer"
         }
         Error::Damaged { .. } => "damaged",
+        Error::Server { .. } => "server",
         Error::Unusable { .. } => "unusable",
     };
     assert_eq!(name, then, "{error}");

@@ -62,6 +62,7 @@ impl Teller {
         match self.subject {
             Subject::Memory(_) => "memory",
             Subject::Sqlite(_) => "sqlite",
+            Subject::Postgres(_) => "postgres",
         }
     }
 

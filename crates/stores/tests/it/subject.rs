@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quintet_kernel::card::{Card, Status};
 use quintet_kernel::event::{Event, Record};
@@ -10,10 +11,12 @@ use quintet_kernel::id::{BlobId, SessionId, StepId, TurnId};
 use quintet_kernel::message::Attachment;
 use quintet_kernel::model::{Channel, Usage};
 use quintet_kernel::port::{
-    Artifacts, Batch, Blobs, Installs, Journal, Leases, Preferences, RunJournal, SessionIndex,
+    Artifacts, Batch, Blobs, Installs, Journal, Leases, NodeAddress, Preferences, RunJournal,
+    SessionIndex,
 };
 use quintet_kernel::time::Time;
-use quintet_stores::{DataDir, FileBlobs, memory};
+use quintet_stores::{DataDir, FileBlobs, memory, postgres};
+use quintet_testkit::postgres::Server;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
@@ -28,14 +31,32 @@ impl<T: Journal + Leases + SessionIndex + Installs + Preferences + Artifacts> St
 pub(crate) enum Subject {
     Memory(memory::Store),
     Sqlite(TempDir),
+    Postgres(String),
+}
+
+/// How a test's node uses a database: content that nobody refers to is gone with the next start.
+pub(crate) fn settings(url: &str, node: &str) -> postgres::Settings {
+    postgres::Settings {
+        url: url.into(),
+        node: NodeAddress { name: node.into(), advertise: None },
+        lease: Duration::from_secs(60),
+        shared_workspaces: Vec::new(),
+        blob_grace: Duration::ZERO,
+    }
+}
+
+/// A node of a database.
+pub(crate) fn node(url: &str, name: &str) -> postgres::Store {
+    postgres::Store::open(&settings(url, name)).expect("the database is there")
 }
 
 impl Subject {
     /// One of each kind, empty.
-    pub(crate) fn all() -> [Self; 2] {
+    pub(crate) fn all() -> [Self; 3] {
         [
             Self::Memory(memory::Store::new()),
             Self::Sqlite(tempfile::tempdir().expect("a directory")),
+            Self::Postgres(Server::shared().fresh()),
         ]
     }
 
@@ -45,6 +66,11 @@ impl Subject {
             Self::Memory(store) => Arc::new(store.clone()),
             Self::Sqlite(dir) => {
                 Arc::new(FileBlobs::open(&dir.path().join("blobs")).expect("a directory"))
+            }
+            Self::Postgres(url) => {
+                let blob_grace = Duration::from_secs(60);
+                let settings = postgres::Settings { blob_grace, ..settings(url, "blobs") };
+                Arc::new(postgres::Store::open(&settings).expect("the database is there"))
             }
         }
     }
@@ -57,6 +83,7 @@ impl Subject {
                 let dir = DataDir::open(dir.path()).expect("nobody else is there");
                 Arc::new(dir.sqlite().expect("the database is sound"))
             }
+            Self::Postgres(url) => Arc::new(node(url, "a")),
         }
     }
 
@@ -68,6 +95,7 @@ impl Subject {
                 let dir = DataDir::open(dir.path()).expect("nobody else is there");
                 Arc::new(dir.sqlite().expect("the database is sound"))
             }
+            Self::Postgres(url) => Arc::new(node(url, "a")),
         }
     }
 }

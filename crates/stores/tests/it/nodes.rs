@@ -1,0 +1,330 @@
+//! Several nodes on one database.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::card::Card;
+use quintet_kernel::port::{
+    Blobs, Body, Inbox, Journal, Lease, Leases, NodeAddress, Nodes, Page, Preferences, Pulse,
+    SessionIndex, StorageError, Uploads,
+};
+use quintet_stores::{Error, postgres};
+use quintet_testkit::postgres::Server;
+use serde_json::json;
+
+use crate::subject::{batch, card, node, session, settings};
+
+const ALL: Page = Page { events: 99, bytes: usize::MAX };
+
+/// Has a node's heartbeat be long ago, by the server's clock.
+fn silence(url: &str, name: &str) {
+    let long_ago = format!("UPDATE nodes SET heartbeat = '-infinity' WHERE name = '{name}'");
+    Server::shared().run_on(url, &long_ago);
+}
+
+fn held_by(error: Result<Lease, StorageError>) -> String {
+    match error {
+        Err(StorageError::Held(NodeAddress { name, .. })) => name,
+        other => panic!("not held: {other:?}"),
+    }
+}
+
+/// A node for which all sessions' workspaces are at hand.
+fn everywhere(url: &str, name: &str) -> postgres::Store {
+    let shared_workspaces = vec![PathBuf::from("/tmp/")];
+    let settings = postgres::Settings { shared_workspaces, ..settings(url, name) };
+    postgres::Store::open(&settings).unwrap()
+}
+
+#[tokio::test]
+async fn a_session_has_one_owner_at_a_time() {
+    let url = Server::shared().fresh();
+    let (a, b) = (everywhere(&url, "a"), everywhere(&url, "b"));
+    let lease = a.acquire(&session("s")).await.unwrap();
+    a.append(&lease, 0, batch(card("s", 1, 1), &["x"])).await.unwrap();
+    assert_eq!(held_by(b.acquire(&session("s")).await), "a");
+    assert_eq!(b.read(&session("s"), 0, ALL).await.unwrap().len(), 1, "anybody may read");
+    assert_eq!(b.card(&session("s")).await.unwrap().unwrap().head, 1);
+    a.release(&lease).await.unwrap();
+    let mine = b.acquire(&session("s")).await.unwrap();
+    b.append(&mine, 1, batch(card("s", 1, 2), &["y"])).await.unwrap();
+    let late = a.append(&lease, 2, batch(card("s", 1, 2), &["z"])).await;
+    assert!(matches!(late, Err(StorageError::Fenced)), "{late:?}");
+    assert_eq!(held_by(a.acquire(&session("s")).await), "b");
+}
+
+#[tokio::test]
+async fn a_silent_node_is_fenced_and_its_open_sessions_are_claimed_once() {
+    let url = Server::shared().fresh();
+    let (a, b, c) = (everywhere(&url, "a"), everywhere(&url, "b"), everywhere(&url, "c"));
+    let mut leases = Vec::new();
+    for name in ["s", "t", "idle"] {
+        let lease = a.acquire(&session(name)).await.unwrap();
+        let card = Card { open: name != "idle", ..card(name, 1, 1) };
+        a.append(&lease, 0, batch(card, &["x"])).await.unwrap();
+        leases.push(lease);
+    }
+    assert!(b.claim_open(9).await.unwrap().is_empty(), "the owner is alive");
+    silence(&url, "a");
+    let late = a.append(&leases[0], 1, batch(card("s", 1, 2), &["z"])).await;
+    assert!(matches!(late, Err(StorageError::Fenced)), "{late:?}");
+    let (first, second) = tokio::join!(b.claim_open(9), c.claim_open(9));
+    let mut claimed = [first.unwrap(), second.unwrap()].concat();
+    claimed.sort();
+    assert_eq!(claimed, [session("s"), session("t")]);
+    assert!(b.claim_open(9).await.unwrap().is_empty());
+    // The idle one is there for whoever needs it.
+    let idle = c.acquire(&session("idle")).await.unwrap();
+    assert_eq!(c.append(&idle, 1, batch(card("idle", 1, 2), &["y"])).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_node_that_comes_back_has_lost_what_it_had() {
+    let url = Server::shared().fresh();
+    let lease = Duration::from_millis(400);
+    let a = postgres::Store::open(&postgres::Settings { lease, ..settings(&url, "a") }).unwrap();
+    let old = a.acquire(&session("s")).await.unwrap();
+    a.append(&old, 0, batch(card("s", 1, 1), &["x"])).await.unwrap();
+    let lost = a.lost();
+    silence(&url, "a");
+    lost.await;
+    let late = a.append(&old, 1, batch(card("s", 1, 2), &["z"])).await;
+    assert!(matches!(late, Err(StorageError::Fenced)), "{late:?}");
+    let new = a.acquire(&session("s")).await.unwrap();
+    assert_eq!(a.append(&new, 1, batch(card("s", 1, 2), &["y"])).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_workspace_of_one_node_stays_with_it() {
+    let url = Server::shared().fresh();
+    let (a, b) = (node(&url, "a"), node(&url, "b"));
+    let lease = a.acquire(&session("s")).await.unwrap();
+    let open = Card { open: true, ..card("s", 1, 1) };
+    a.append(&lease, 0, batch(open, &["x"])).await.unwrap();
+    a.release(&lease).await.unwrap();
+    assert_eq!(held_by(b.acquire(&session("s")).await), "a");
+    silence(&url, "a");
+    assert_eq!(held_by(b.acquire(&session("s")).await), "a", "nobody else has the files");
+    assert!(b.claim_open(9).await.unwrap().is_empty());
+    let c = everywhere(&url, "c");
+    assert_eq!(c.claim_open(9).await.unwrap(), [session("s")]);
+}
+
+#[tokio::test]
+async fn nodes_are_listed_and_drained() {
+    let url = Server::shared().fresh();
+    let advertise = Some("http://127.0.0.1:9001".to_owned());
+    let address = NodeAddress { name: "b".into(), advertise };
+    let b = postgres::Settings { node: address.clone(), ..settings(&url, "b") };
+    let (a, b) = (node(&url, "a"), postgres::Store::open(&b).unwrap());
+    assert_eq!(b.this(), address);
+    let lease = b.acquire(&session("s")).await.unwrap();
+    let open = Card { open: true, ..card("s", 1, 1) };
+    b.append(&lease, 0, batch(open, &["x"])).await.unwrap();
+    b.drain("a", true).await.unwrap();
+    let missing = a.drain("n", true).await;
+    assert!(matches!(missing, Err(StorageError::Missing(_))), "{missing:?}");
+    a.drain("b", true).await.unwrap();
+    a.drain("b", false).await.unwrap();
+    drop(a);
+    let listed = Nodes::list(&b).await.unwrap();
+    let brief = listed.iter().map(|node| {
+        (node.name.as_str(), node.alive, node.draining, node.sessions, node.open_turns)
+    });
+    assert_eq!(
+        brief.collect::<Vec<_>>(),
+        [("a", false, true, 0, 0), ("b", true, false, 1, 1)],
+        "one that left is known still"
+    );
+    assert_eq!(listed[1].advertise, address.advertise);
+    assert!(listed[1].heartbeat_age_ms < 60_000);
+}
+
+#[tokio::test]
+async fn a_name_is_had_by_one_daemon() {
+    let url = Server::shared().fresh();
+    let short = postgres::Settings { lease: Duration::from_millis(300), ..settings(&url, "a") };
+    let _a = postgres::Store::open(&short).unwrap();
+    let error = postgres::Store::open(&short).unwrap_err().to_string();
+    assert!(error.contains("another daemon is the node \"a\""), "{error}");
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_and_an_older_one_brought_up_to_date() {
+    let url = Server::shared().fresh();
+    drop(node(&url, "a"));
+    let version = "SELECT value FROM quintet_meta WHERE key = 'schema_version'";
+    let known = Server::shared().run_on(&url, version);
+    Server::shared().run_on(&url, "UPDATE quintet_meta SET value = '999'");
+    match postgres::Store::open(&settings(&url, "a")) {
+        Err(Error::Server { reason, .. }) => {
+            assert!(
+                reason
+                    .contains(&format!("schema version 999, and this version knows up to {known}")),
+                "{reason}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    Server::shared().run_on(&url, &format!("UPDATE quintet_meta SET value = '{known}'"));
+    drop(node(&url, "a"));
+    let empty = Server::shared().fresh();
+    Server::shared().run_on(&empty, "CREATE TABLE quintet_meta (key text PRIMARY KEY, value text)");
+    drop(node(&empty, "a"));
+    assert_eq!(Server::shared().run_on(&empty, version), known);
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_named_without_its_password() {
+    let url = "postgres://me:secret@127.0.0.1:1/q";
+    let error = postgres::Store::open(&settings(url, "a")).unwrap_err().to_string();
+    assert!(error.starts_with("postgres://127.0.0.1:1/q cannot be used: "), "{error}");
+    assert!(!error.contains("secret"), "{error}");
+}
+
+#[tokio::test]
+async fn other_nodes_are_woken_by_appends_and_commands() {
+    let url = Server::shared().fresh();
+    let (a, b) = (node(&url, "a"), node(&url, "b"));
+    let mut wakes = b.wakes().unwrap();
+    let lease = a.acquire(&session("s")).await.unwrap();
+    a.append(&lease, 0, batch(card("s", 1, 1), &["x", "y"])).await.unwrap();
+    while !wakes.next().await.unwrap().contains(&(session("s"), 2)) {}
+    let mut of_owner = a.wakes().unwrap();
+    b.send(&session("s"), "k", b"do it".to_vec()).await.unwrap();
+    b.send(&session("s"), "k", b"do it again".to_vec()).await.unwrap();
+    while !of_owner.next().await.unwrap().contains(&(session("s"), 0)) {}
+    assert!(b.receive().await.unwrap().is_empty(), "the session is another node's");
+    let received = a.receive().await.unwrap();
+    assert_eq!(received.len(), 1);
+    assert_eq!((received[0].key.as_str(), &*received[0].body), ("k", &b"do it"[..]));
+    assert_eq!(b.take_reply("k").await.unwrap(), None);
+    a.reply("k", b"done".to_vec()).await.unwrap();
+    a.reply("k", b"done twice".to_vec()).await.unwrap();
+    assert!(a.receive().await.unwrap().is_empty());
+    for _ in 0..2 {
+        assert_eq!(b.take_reply("k").await.unwrap(), Some(b"done".to_vec()));
+    }
+}
+
+#[tokio::test]
+async fn two_nodes_replace_a_setting_once() {
+    let url = Server::shared().fresh();
+    let (a, b) = (node(&url, "a"), node(&url, "b"));
+    for expected in [None, Some(json!({ "n": 1, "m": 2 }))] {
+        let value = json!({ "m": 2, "n": 1 });
+        let (one, other) = tokio::join!(
+            a.replace("x", "me", expected.clone(), value.clone()),
+            b.replace("x", "me", expected, json!({ "m": 2, "n": 1 })),
+        );
+        assert_ne!((one.unwrap(), other.unwrap()), (false, false));
+    }
+    assert!(!a.replace("x", "me", None, json!(1)).await.unwrap());
+    assert!(a.replace("x", "me", Some(json!({ "n": 1, "m": 2 })), json!(1)).await.unwrap());
+    assert!(!b.replace("x", "me", Some(json!(2)), json!(3)).await.unwrap());
+    assert_eq!(b.preference("x", "me").await.unwrap(), Some(json!(1)));
+}
+
+#[tokio::test]
+async fn files_are_taken_in_and_given_out_in_pieces() {
+    let url = Server::shared().fresh();
+    let (a, b) = (node(&url, "a"), node(&url, "b"));
+    let content: Vec<u8> = (0..2_500_000_u32).map(|n| (n / 7) as u8).collect();
+    let mut upload = a.begin().await.unwrap();
+    for piece in content.chunks(400_000) {
+        upload.write(piece.to_vec()).await.unwrap();
+    }
+    assert!(Uploads::names(&b).await.unwrap().is_empty());
+    upload.keep("a.bin").await.unwrap();
+    a.begin().await.unwrap().keep("empty").await.unwrap();
+    assert!(a.begin().await.unwrap().keep("../a").await.is_err());
+    assert_eq!(Uploads::names(&b).await.unwrap(), ["a.bin", "empty"]);
+    let part = async |name, from, length| b.part(name, from, length).await.unwrap();
+    assert_eq!(part("a.bin", 0, usize::MAX >> 1).await, content);
+    assert_eq!(part("a.bin", 1_048_570, 20).await, content[1_048_570..1_048_590]);
+    assert_eq!(part("a.bin", 2_499_990, 99).await, content[2_499_990..]);
+    assert_eq!(part("a.bin", 9_999_999, 9).await, b"");
+    assert_eq!(part("empty", 0, 9).await, b"");
+    b.remove("a.bin").await.unwrap();
+    let gone = a.part("a.bin", 0, 1).await;
+    assert!(matches!(gone, Err(StorageError::Missing(_))), "{gone:?}");
+}
+
+#[tokio::test]
+async fn blobs_are_given_whole_and_damage_is_noticed() {
+    let url = Server::shared().fresh();
+    let store = node(&url, "a");
+    let content = vec![7; 3 << 20];
+    let id = store.put(content.clone()).await.unwrap();
+    assert_eq!(store.body(&id, 5).await.unwrap(), Body::Bytes(content.clone()));
+    Server::shared().run_on(&url, "UPDATE blobs SET body = 'x'");
+    assert!(matches!(store.get(&id).await, Err(StorageError::Damaged(_))));
+    assert_eq!(store.put(content.clone()).await.unwrap(), id);
+    assert_eq!(store.get(&id).await.unwrap(), content);
+    let missing = store.get(&crate::subject::blob("n")).await;
+    assert!(matches!(missing, Err(StorageError::Missing(_))), "{missing:?}");
+}
+
+/// Appends until told to stop, as a daemon would: what is not known to be kept is looked up.
+async fn write(store: Arc<postgres::Store>, name: String, appends: u64) -> u64 {
+    let id = session(&name);
+    let mut acknowledged = 0;
+    let mut lease = store.acquire(&id).await.unwrap();
+    while acknowledged < appends {
+        match store.append(&lease, acknowledged, batch(card(&name, 1, 1), &["x"])).await {
+            Ok(head) => acknowledged = head,
+            Err(StorageError::Conflict(head)) => {
+                assert_eq!(head, acknowledged + 1, "only what was not answered may be there");
+                acknowledged = head;
+            }
+            Err(StorageError::Fenced) => lease = again(&store, &id).await,
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+    acknowledged
+}
+
+async fn again(store: &postgres::Store, id: &quintet_kernel::SessionId) -> Lease {
+    loop {
+        match store.acquire(id).await {
+            Ok(lease) => return lease,
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_acknowledged_is_lost_when_connections_are_cut() {
+    let url = Server::shared().fresh();
+    let store = Arc::new(node(&url, "a"));
+    let mut writers = tokio::task::JoinSet::new();
+    for number in 0..8 {
+        writers.spawn(write(Arc::clone(&store), format!("s{number}"), 60));
+    }
+    // Only the connections of this test, whose schema is in their options.
+    let schema = url.rsplit("%3D").next().unwrap().to_owned();
+    let cut = format!(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_locks JOIN pg_class ON pg_class.oid = relation
+         WHERE relnamespace = '{schema}'::regnamespace AND pid <> pg_backend_pid()"
+    );
+    let mut cuts = 0;
+    while !writers.is_empty() {
+        let (sql, url) = (cut.clone(), url.clone());
+        let count = tokio::task::spawn_blocking(move || Server::shared().run_on(&url, &sql));
+        cuts += count.await.unwrap().parse::<u64>().unwrap();
+        while let Some(done) = writers.try_join_next() {
+            assert_eq!(done.unwrap(), 60);
+        }
+    }
+    for number in 0..8 {
+        let read = store.read(&session(&format!("s{number}")), 0, ALL).await;
+        let read = match read {
+            Ok(read) => read,
+            Err(_) => store.read(&session(&format!("s{number}")), 0, ALL).await.unwrap(),
+        };
+        assert_eq!(read.len(), 60);
+    }
+    assert!(store.beat().await.is_ok());
+    assert!(cuts > 0, "connections were cut");
+}
