@@ -10,7 +10,6 @@ use quintet_dialects::user_keys;
 use quintet_kernel::model::Account;
 use quintet_kernel::port::{BoxFuture, Preferences, StorageError};
 use quintet_providers::{Accounts, Secret};
-use quintet_stores::sqlite::Store;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -91,16 +90,19 @@ impl EncryptedSettings {
     /// Encrypts the keys that an older version kept as they came, and erases what is left of them in the
     /// database's files. Nobody else may use the store meanwhile. Fails if a key cannot be encrypted or
     /// storage fails; the next start tries again then.
-    pub(crate) async fn encrypt_old_keys(&self, store: &Store) -> Result<(), StorageError> {
+    pub(crate) async fn encrypt_old_keys(
+        &self,
+        vacuum: impl AsyncFnOnce() -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
         let mut keys = false;
-        for name in store.names(user_keys::SPACE).await? {
+        for name in self.settings.names(user_keys::SPACE).await? {
             keys |= self.encrypt_old_keys_of(&name).await?;
         }
         if self.settings.preference(SPACE, ERASED).await? == Some(true.into()) {
             return Ok(());
         }
         if keys {
-            store.vacuum().await?;
+            vacuum().await?;
         }
         self.settings.prefer(SPACE, ERASED, true.into()).await
     }
@@ -153,6 +155,23 @@ impl Preferences for EncryptedSettings {
             // Others are queued meanwhile and share the commit.
             drop(queued);
             kept.await
+        })
+    }
+
+    fn replace(
+        &self,
+        space: &str,
+        name: &str,
+        expected: Option<Value>,
+        mut value: Value,
+    ) -> BoxFuture<'_, Result<bool, StorageError>> {
+        let (space, name) = (space.to_owned(), name.to_owned());
+        Box::pin(async move {
+            let queued = self.queueing.lock().await;
+            self.seal(&space, &name, &mut value).await?;
+            let replaced = self.settings.replace(&space, &name, expected, value);
+            drop(queued);
+            replaced.await
         })
     }
 }

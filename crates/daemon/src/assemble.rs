@@ -9,10 +9,7 @@ use quintet_dialects::RunOptions;
 use quintet_dialects::change_feed::ChangeFeed;
 use quintet_dialects::editors::EditorRegistry;
 use quintet_kernel::policy::{Action, Approval, Rule, Rules, Verdict};
-use quintet_kernel::port::{
-    Artifacts, Blobs, Editors, Installs, Memory, Models, Outlines, Pulse, SessionIndex, Tool,
-    Uploads, Vision,
-};
+use quintet_kernel::port::{Blobs, Editors, Memory, Models, Outlines, Tool, Vision};
 use quintet_kernel::search::{WEB_SEARCH, without_asking};
 use quintet_kernel::tool::Spec;
 use quintet_kernel::toolset::Toolset;
@@ -23,7 +20,6 @@ use quintet_runtime::{
     Archive, Pace, Parts, RunService, RunSettings, Runtime, SystemStamps, subagents,
 };
 use quintet_stores::DataDir;
-use quintet_stores::sqlite::Store;
 use quintet_tools::mcp::{self, McpServers, McpSettings};
 use quintet_tools::{Recall, Settings, Toolbox};
 
@@ -31,21 +27,18 @@ use crate::accounts::{EncryptedSettings, UserKeys, Vault};
 use crate::options::{self, Options};
 use crate::senses::{self, Senses};
 use crate::sessions;
+use crate::storage::Storage;
 use crate::vision;
 use crate::voice::{self, Voice};
 
 /// Everything that runs.
 pub(crate) struct Assembly {
     pub(crate) runtime: Runtime,
-    pub(crate) store: Arc<Store>,
-    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) storage: Storage,
     pub(crate) models: Arc<dyn Models>,
     pub(crate) local: Option<Local>,
     /// Sessions as they are in the journal, read without waking them.
     pub(crate) archive: Archive,
-    pub(crate) directory: Arc<dyn SessionIndex>,
-    /// Whether storage can be written to.
-    pub(crate) pulse: Arc<dyn Pulse>,
     pub(crate) senses: Senses,
     pub(crate) vision: Arc<dyn Vision>,
     pub(crate) has_vision_model: bool,
@@ -61,7 +54,8 @@ pub(crate) struct Assembly {
     pub(crate) changes: ChangeFeed,
     /// The editors that have sessions open.
     pub(crate) editors: EditorRegistry,
-    pub(crate) front_ends: FrontEnds,
+    /// Settings of front ends.
+    pub(crate) settings: Arc<EncryptedSettings>,
     /// The control plane of runs.
     pub(crate) runs: RunService,
     /// Tools that run without anybody being asked.
@@ -70,37 +64,23 @@ pub(crate) struct Assembly {
     pub(crate) searches: Result<(), String>,
 }
 
-/// What is kept for front ends besides sessions.
-pub(crate) struct FrontEnds {
-    pub(crate) installs: Arc<dyn Installs>,
-    pub(crate) preferences: Arc<EncryptedSettings>,
-    pub(crate) artifacts: Arc<dyn Artifacts>,
-    pub(crate) uploads: Arc<dyn Uploads>,
-}
-
 /// Opens the data directory and builds everything on it.
 pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let dir = DataDir::open(&options.data_dir)?;
-    let store = Arc::new(dir.sqlite()?);
-    let blobs: Arc<dyn Blobs> = Arc::new(dir.blobs()?);
+    let storage = Storage::open(options, &dir)?;
     let changes = ChangeFeed::default();
-    let directory: Arc<dyn SessionIndex> = store.clone();
-    let pulse: Arc<dyn Pulse> = store.clone();
     let vault = Arc::new(Vault::new(dir.path()));
-    let settings = Arc::new(EncryptedSettings::new(store.clone(), Arc::clone(&vault)));
-    let front_ends = FrontEnds {
-        installs: store.clone(),
-        preferences: Arc::clone(&settings),
-        artifacts: store.clone(),
-        uploads: Arc::new(dir.uploads()?),
-    };
+    let settings = EncryptedSettings::new(Arc::clone(&storage.preferences), Arc::clone(&vault));
+    let settings = Arc::new(settings);
     let senses = senses::build(options);
     let editors = EditorRegistry::default();
-    let sessions = SessionFiles { blobs: Arc::clone(&blobs), editors: Arc::new(editors.clone()) };
+    let blobs = Arc::clone(&storage.blobs);
+    let sessions = SessionFiles { blobs, editors: Arc::new(editors.clone()) };
     let toolbox = toolbox(options, &senses, Some(sessions));
     let (memory, outlines) = (toolbox.memory(), toolbox.outlines());
     let (providers, local) = models(options);
-    let providers = providers.with_accounts(Arc::new(UserKeys { settings, vault }));
+    let keys = UserKeys { settings: settings.clone(), vault };
+    let providers = providers.with_accounts(Arc::new(keys));
     let models: Arc<dyn Models> = Arc::new(providers);
     let vision = vision::build(options, &models, &senses.ocr);
     let rules = Arc::new(rules(options, &toolbox));
@@ -108,11 +88,11 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let messages = sessions::index(dir.path(), senses.embedder_if_on());
     let (unattended_tools, searches) = (unattended_tools(&rules), searches(&rules, &*models));
     let runtime = Runtime::new(Parts {
-        journal: store.clone(),
-        leases: store.clone(),
-        directory: store.clone(),
-        drafts: Arc::new(dir.drafts(options.runtime_dir.as_deref())?),
-        blobs: Arc::clone(&blobs),
+        journal: Arc::clone(&storage.journal),
+        leases: Arc::clone(&storage.leases),
+        directory: Arc::clone(&storage.sessions),
+        drafts: Arc::clone(&storage.drafts),
+        blobs: Arc::clone(&storage.blobs),
         undo: Arc::new(dir.undo(options.undo)?),
         models: Arc::clone(&models),
         tools: tools(&toolbox),
@@ -124,19 +104,16 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         hints: vec![Arc::new(changes.clone())],
         pace: Pace::default(),
     });
-    let archive = Archive::new(store.clone(), store.clone(), rules);
+    let archive = Archive::new(storage.journal.clone(), storage.sessions.clone(), rules);
     let RunOptions { active, lease, losses, .. } = options.runs;
     let limits = RunSettings { most_active: active, lease, most_losses: losses };
-    let runs = RunService::new(store.clone(), Arc::new(SystemStamps), limits);
+    let runs = RunService::new(storage.runs.clone(), Arc::new(SystemStamps), limits);
     Ok(Assembly {
         runtime,
-        store,
-        blobs,
+        storage,
         models,
         local,
         archive,
-        directory,
-        pulse,
         senses,
         vision,
         has_vision_model: options.senses.vision.is_some(),
@@ -147,7 +124,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         mcp,
         changes,
         editors,
-        front_ends,
+        settings,
         runs,
         unattended_tools,
         searches,

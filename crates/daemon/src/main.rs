@@ -30,6 +30,7 @@ mod runs;
 mod senses;
 mod serve;
 mod sessions;
+mod storage;
 mod telemetry;
 mod tools;
 mod trial;

@@ -73,7 +73,7 @@ async fn run(options: &Options, detached: bool) -> Result<()> {
     }
     warn_sandbox_gaps(options.sandbox.mode);
     let assembly = assemble(options)?;
-    let writer_ended = assembly.store.writer_ended();
+    let storage_ended = assembly.storage.ended();
     assembly.senses.log_missing();
     assembly.voice.log_missing();
     encrypt_old_keys(&assembly).await;
@@ -92,9 +92,7 @@ async fn run(options: &Options, detached: bool) -> Result<()> {
     let ended = tokio::select! {
         _ = signals.next() => Ok(()),
         failure = daemon.failed() => Err(failure),
-        () = writer_ended => Err(anyhow!(
-            "the thread that writes the database is gone: nothing can be kept any more"
-        )),
+        why = storage_ended => Err(anyhow!(why)),
         never = memory::release_when_idle() => match never {},
     };
     if let Err(failure) = &ended {
@@ -111,15 +109,17 @@ async fn run(options: &Options, detached: bool) -> Result<()> {
 
 /// Takes sessions that were erased while the daemon was down out of the search index.
 async fn remove_erased(assembly: &Assembly) {
-    if let Err(error) = sessions::remove_erased(&assembly.messages, &*assembly.store).await {
+    if let Err(error) =
+        sessions::remove_erased(&assembly.messages, &*assembly.storage.preferences).await
+    {
         tracing::warn!(%error, "erased sessions may still be in the search index");
     }
 }
 
 /// Encrypts keys of an older version. One that could not be is reported to its user when it is used.
 async fn encrypt_old_keys(assembly: &Assembly) {
-    let settings = &assembly.front_ends.preferences;
-    if let Err(error) = settings.encrypt_old_keys(&assembly.store).await {
+    let vacuum = async || assembly.storage.vacuum().await;
+    if let Err(error) = assembly.settings.encrypt_old_keys(vacuum).await {
         tracing::error!(%error, "users' keys of an older version stay in the database as they are");
     }
 }
@@ -320,6 +320,7 @@ fn services(
     parked: &CancellationToken,
 ) -> Services {
     let runtime = Arc::new(assembly.runtime.clone());
+    let storage = &assembly.storage;
     Services {
         sessions: runtime.clone(),
         archive: Arc::new(assembly.archive.clone()),
@@ -329,16 +330,16 @@ fn services(
         search: Arc::new(assembly.messages.clone()),
         removals: runtime.clone(),
         changes: runtime,
-        directory: Arc::clone(&assembly.directory),
-        blobs: Arc::clone(&assembly.blobs),
+        directory: Arc::clone(&storage.sessions),
+        blobs: Arc::clone(&storage.blobs),
         models: Arc::clone(&assembly.models),
-        pulse: Arc::clone(&assembly.pulse),
+        pulse: Arc::clone(&storage.health),
         stamps: Arc::new(SystemStamps),
-        installs: Arc::clone(&assembly.front_ends.installs),
-        preferences: assembly.front_ends.preferences.clone(),
-        notes: assembly.store.clone(),
-        artifacts: Arc::clone(&assembly.front_ends.artifacts),
-        uploads: Arc::clone(&assembly.front_ends.uploads),
+        installs: Arc::clone(&storage.installs),
+        preferences: assembly.settings.clone(),
+        notes: Arc::clone(&storage.preferences),
+        artifacts: Arc::clone(&storage.artifacts),
+        uploads: Arc::clone(&storage.uploads),
         runs: Arc::new(assembly.runs.clone()),
         memory: assembly.memory.clone(),
         transcriber: Arc::clone(&assembly.voice.transcriber),
@@ -367,10 +368,10 @@ fn projections(options: &Options, assembly: &Assembly, parked: &CancellationToke
         stamps: Arc::new(SystemStamps),
         stop: parked.clone(),
     };
-    let (store, index) = (assembly.store.clone(), assembly.messages.clone());
+    let (storage, index) = (assembly.storage.clone(), assembly.messages.clone());
     let (index_sources, stop) = (sources(), parked.clone());
     tasks.spawn("the search index", async move {
-        match Indexer::open(index, store.clone(), store).await {
+        match Indexer::open(index, storage.journal, storage.sessions).await {
             Ok(indexer) => projection::run(indexer, index_sources).await,
             Err(error) => {
                 tracing::error!(%error, "sessions cannot be searched");
@@ -388,7 +389,7 @@ fn projections(options: &Options, assembly: &Assembly, parked: &CancellationToke
     if options.audit {
         let (sources, sessions) = (sources(), Arc::new(assembly.runtime.clone()));
         let (folder, secrets) = (options.data_dir.clone(), secrets(options));
-        let (positions, stop) = (assembly.store.clone(), parked.clone());
+        let (positions, stop) = (assembly.storage.preferences.clone(), parked.clone());
         tasks.spawn("the audit log", async move {
             match Audit::open(&folder, secrets, sessions, positions).await {
                 Ok(audit) => projection::run(audit, sources).await,

@@ -30,6 +30,11 @@ pub(super) fn listen() -> impl Iterator<Item = (String, &'static str)> {
 /// The keys of the daemon itself.
 const KEYS: &[OptionSpec] = &[
     ("data_dir", Shape::Path, None),
+    ("store.url", Shape::Secret, None),
+    ("node.name", Shape::Text, None),
+    ("node.advertise", Shape::Text, None),
+    ("node.lease_seconds", Shape::Number, Some("10")),
+    ("node.shared_workspaces", Shape::List, Some("[]")),
     ("default_model", Shape::Text, None),
     ("auth.token", Shape::Secret, None),
     ("auth.origins", Shape::List, Some("[]")),

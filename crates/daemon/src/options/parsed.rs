@@ -22,6 +22,7 @@ mod credentials;
 mod local;
 mod mcp;
 mod memory;
+mod node;
 mod policy;
 mod providers;
 mod sandbox;
@@ -35,6 +36,7 @@ pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
 pub(crate) use mcp::Mcp;
 pub(crate) use memory::Memory;
+pub(crate) use node::Node;
 pub(crate) use search::{SEARCH, Search};
 pub(crate) use senses::EmbeddingSource;
 pub(crate) use voice::{TranscriptionSource, VoiceSource};
@@ -46,6 +48,10 @@ pub(crate) type Provider = ProviderConfig;
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) data_dir: PathBuf,
+    /// The PostgreSQL database that sessions are kept in; none if that is SQLite in the data directory.
+    pub(crate) store: Option<String>,
+    /// This daemon among others that share the store.
+    pub(crate) node: Node,
     /// Where what need not outlive the machine is kept, where there is such a place.
     pub(crate) runtime_dir: Option<PathBuf>,
     pub(crate) default_model: ModelRef,
@@ -122,6 +128,8 @@ impl Options {
             subagents: subagents::parse(layers),
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
+            store: node::store(layers)?,
+            node: node::understand(layers)?,
             runtime_dir: providers::variable(layers, "XDG_RUNTIME_DIR")
                 .map(PathBuf::from)
                 .filter(|dir| dir.is_absolute() && dir.is_dir()),

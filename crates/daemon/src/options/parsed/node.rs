@@ -1,0 +1,67 @@
+//! Where sessions are kept, and what this daemon is among others that share the store.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use quintet_kernel::port::NodeAddress;
+
+use super::Layers;
+
+/// This daemon among others.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// The name, and the URL that other nodes forward commands to.
+    pub(crate) address: NodeAddress,
+    /// How long a node that is silent owns its sessions.
+    pub(crate) lease: Duration,
+    /// Folders that all nodes have.
+    pub(crate) shared_workspaces: Vec<PathBuf>,
+}
+
+/// The PostgreSQL database, if there is one.
+pub(super) fn store(layers: &Layers) -> Result<Option<String>> {
+    let Some(url) = layers.str("store.url") else { return Ok(None) };
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        bail!("store.url must begin with postgres:// ({})", layers.source("store.url"));
+    }
+    Ok(Some(url.into()))
+}
+
+pub(super) fn understand(layers: &Layers) -> Result<Node> {
+    let named = layers.str("node.name").map(String::from);
+    let name = named.unwrap_or_else(host_name);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 100 || !name.chars().all(plain) {
+        bail!(
+            "node.name: {name:?} may only have letters, digits, '-', '_' and '.' ({})",
+            layers.source("node.name")
+        );
+    }
+    let advertise = layers.str("node.advertise").map(|url| url.trim_end_matches('/').to_owned());
+    if advertise.as_ref().is_some_and(|url| !url.starts_with("http://")) {
+        bail!("node.advertise must begin with http:// ({})", layers.source("node.advertise"));
+    }
+    let lease = layers.number("node.lease_seconds").unwrap_or_default();
+    if !(1..=3600).contains(&lease) {
+        bail!("node.lease_seconds must be 1 to 3600 ({})", layers.source("node.lease_seconds"));
+    }
+    let shared = layers.list("node.shared_workspaces").unwrap_or_default();
+    if let Some(path) = shared.iter().find(|path| !Path::new(path).is_absolute()) {
+        let source = layers.source("node.shared_workspaces");
+        bail!("node.shared_workspaces: {path:?} is not an absolute path ({source})");
+    }
+    Ok(Node {
+        address: NodeAddress { name, advertise },
+        lease: Duration::from_secs(lease),
+        shared_workspaces: shared
+            .iter()
+            .map(|path| Path::new(path).components().collect())
+            .collect(),
+    })
+}
+
+fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "node".into() } else { name }
+}

@@ -1,0 +1,123 @@
+//! Opens what sessions are kept in: SQLite below the data directory, or a PostgreSQL database that several
+//! daemons share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use quintet_kernel::port::{
+    Artifacts, Blobs, BoxFuture, Drafts, Installs, Journal, Leases, Nodes, Preferences, Pulse,
+    RunJournal, SessionIndex, StorageError, Uploads,
+};
+use quintet_stores::{DataDir, NoDrafts, SingleNode, postgres, sqlite};
+
+use crate::options::Options;
+
+/// How long content is kept in PostgreSQL that nobody refers to.
+const BLOB_GRACE: Duration = Duration::from_secs(24 * 3600);
+
+/// Every port of storage, whatever is behind it.
+#[derive(Clone)]
+pub(crate) struct Storage {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) leases: Arc<dyn Leases>,
+    pub(crate) sessions: Arc<dyn SessionIndex>,
+    pub(crate) drafts: Arc<dyn Drafts>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) installs: Arc<dyn Installs>,
+    pub(crate) preferences: Arc<dyn Preferences>,
+    pub(crate) artifacts: Arc<dyn Artifacts>,
+    pub(crate) uploads: Arc<dyn Uploads>,
+    pub(crate) runs: Arc<dyn RunJournal>,
+    pub(crate) health: Arc<dyn Pulse>,
+    pub(crate) nodes: Arc<dyn Nodes>,
+    engine: Engine,
+}
+
+/// What is behind the ports, for what only one of them can do.
+#[derive(Clone)]
+enum Engine {
+    Sqlite(Arc<sqlite::Store>),
+    Postgres(Arc<postgres::Store>),
+}
+
+impl Storage {
+    /// Opens the store that the options name. Files that belong to this machine stay in the data directory
+    /// in any case.
+    pub(crate) fn open(options: &Options, dir: &DataDir) -> Result<Self> {
+        let storage = match &options.store {
+            Some(url) => Self::postgres(options, url)?,
+            None => Self::sqlite(options, dir)?,
+        };
+        tracing::info!(node = storage.nodes.this().name, "the store is open");
+        Ok(storage)
+    }
+
+    fn sqlite(options: &Options, dir: &DataDir) -> Result<Self> {
+        let store = Arc::new(dir.sqlite()?);
+        let node = SingleNode::new(options.node.address.clone(), store.clone());
+        Ok(Self {
+            journal: store.clone(),
+            leases: store.clone(),
+            sessions: store.clone(),
+            drafts: Arc::new(dir.drafts(options.runtime_dir.as_deref())?),
+            blobs: Arc::new(dir.blobs()?),
+            installs: store.clone(),
+            preferences: store.clone(),
+            artifacts: store.clone(),
+            uploads: Arc::new(dir.uploads()?),
+            runs: store.clone(),
+            health: store.clone(),
+            nodes: Arc::new(node),
+            engine: Engine::Sqlite(store),
+        })
+    }
+
+    fn postgres(options: &Options, url: &str) -> Result<Self> {
+        let store = Arc::new(postgres::Store::open(&postgres::Settings {
+            url: url.into(),
+            node: options.node.address.clone(),
+            lease: options.node.lease,
+            shared_workspaces: options.node.shared_workspaces.clone(),
+            blob_grace: BLOB_GRACE,
+        })?);
+        Ok(Self {
+            journal: store.clone(),
+            leases: store.clone(),
+            sessions: store.clone(),
+            drafts: Arc::new(NoDrafts),
+            blobs: store.clone(),
+            installs: store.clone(),
+            preferences: store.clone(),
+            artifacts: store.clone(),
+            uploads: store.clone(),
+            runs: store.clone(),
+            health: store.clone(),
+            nodes: store.clone(),
+            engine: Engine::Postgres(store),
+        })
+    }
+
+    /// Resolves with the reason when nothing can be written any more, ever.
+    pub(crate) fn ended(&self) -> BoxFuture<'static, String> {
+        match &self.engine {
+            Engine::Sqlite(store) => {
+                let ended = store.writer_ended();
+                Box::pin(async move {
+                    ended.await;
+                    "the thread that writes the database is gone: nothing can be kept any more"
+                        .into()
+                })
+            }
+            Engine::Postgres(store) => Box::pin(store.ended()),
+        }
+    }
+
+    /// Leaves nothing in the database's files of what was replaced before, where they are this daemon's own.
+    pub(crate) async fn vacuum(&self) -> Result<(), StorageError> {
+        match &self.engine {
+            Engine::Sqlite(store) => store.vacuum().await,
+            Engine::Postgres(_) => Ok(()),
+        }
+    }
+}
