@@ -1,6 +1,10 @@
 //! What somebody wants. There is one way in, for clients and for the runtime's own news.
+//!
+//! Commands are serialized only on their way between nodes of one version; the journal has none.
 
 use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
 
 use crate::change::{FileChange, Gap, MoreChanges};
 use crate::client::ClientRef;
@@ -15,7 +19,7 @@ use crate::tool::{Assessment, Outcome};
 use crate::toolset::Toolset;
 
 /// What somebody wants of a session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Command {
     /// Begin.
     Create(Origin),
@@ -103,7 +107,7 @@ pub enum Command {
 }
 
 /// A file that a client hands over.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Upload {
     /// The client's name for it.
     pub name: String,
@@ -116,7 +120,7 @@ pub struct Upload {
 }
 
 /// A client's message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Say {
     /// The speaker.
     pub role: Role,
@@ -145,7 +149,7 @@ impl Say {
 }
 
 /// A message of another session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recalled {
     /// The speaker.
     pub role: Role,
@@ -166,7 +170,7 @@ impl Recalled {
 }
 
 /// Whether to answer a message at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Run {
     /// Yes; refused if the session is busy.
     Now,
@@ -177,7 +181,7 @@ pub enum Run {
 }
 
 /// An answer to a question.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Approve {
     /// The question.
     pub question: Question,
@@ -194,7 +198,7 @@ pub struct Approve {
 }
 
 /// What became of files by a call that the end of the daemon cut off.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CutOff {
     /// The call.
     pub call: CallId,

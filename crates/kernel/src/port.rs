@@ -1,6 +1,7 @@
 //! The outside world, as the core sees it. Adapters implement these; nobody else is told how.
 
 mod editors;
+mod forward;
 mod front_ends;
 mod nodes;
 mod prompts;
@@ -35,6 +36,7 @@ use crate::time::Time;
 use crate::tool::{Assessment, Outcome, Spec};
 
 pub use editors::Editors;
+pub use forward::{Forward, ForwardError};
 pub use front_ends::{
     Artifact, Artifacts, ERASED, Install, Installs, Preferences, Upload, Uploads,
 };

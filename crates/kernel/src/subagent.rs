@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::command::{Command, Run, Say};
@@ -30,7 +31,7 @@ const INSTRUCTIONS: &str = "You work on one task for another agent, in the same 
     answer is all the other agent reads.";
 
 /// A task as a model asks for it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// What to do.
     pub text: String,

@@ -70,6 +70,7 @@ impl Runtime {
         let lease = parts.leases.acquire(&child).await?;
         let batch = Batch { at: stamp.at, records: vec![Arc::clone(&record)], card };
         parts.journal.fork(&lease, &from, batch).await?;
+        self.shared().release(&lease).await;
         parts.hints.iter().for_each(|hint| hint.published(&child, at + 1));
         if open {
             // A turn that is open there ends here; nobody has to wait for either.

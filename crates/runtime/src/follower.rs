@@ -23,6 +23,8 @@ pub(crate) struct Follower {
     pub(crate) reader: ItemReader,
     pub(crate) heard: u64,
     pub(crate) head: Seq,
+    /// True if other nodes may write the session's journal.
+    pub(crate) shared: bool,
 }
 
 impl Follow for Follower {
@@ -59,7 +61,7 @@ impl Follower {
                         return Ok(Some(items));
                     }
                     if self.seq() == from {
-                        return Err(StorageError::Missing(format!("events after {from}")).into());
+                        self.found_nothing(from).await?;
                     }
                 }
                 Found::Gone => return Err(Error::NotFound(self.session.clone())),
@@ -69,6 +71,19 @@ impl Follower {
                     () = self.closed.cancelled() => {}
                 },
             }
+        }
+    }
+
+    /// The tail knows of events that are not in the journal: the session is gone, or another node said
+    /// too much of it.
+    async fn found_nothing(&self, from: Seq) -> Result<(), Error> {
+        match self.journal.head(&self.session).await? {
+            None => Err(Error::NotFound(self.session.clone())),
+            Some(head) if self.shared && head == from => {
+                self.tail.begin(head);
+                Ok(())
+            }
+            Some(_) => Err(StorageError::Missing(format!("events after {from}")).into()),
         }
     }
 

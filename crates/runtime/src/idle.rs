@@ -51,6 +51,11 @@ impl IdleSessions {
         ticket
     }
 
+    /// Has every session leave memory that has nothing to do.
+    pub(crate) fn leave_all(&self) {
+        self.lock().sessions.values().for_each(|idle| idle.leave.notify_one());
+    }
+
     /// Notes that a session has something to do again, or has left.
     pub(crate) fn remove(&self, ticket: u64) {
         let mut inner = self.lock();

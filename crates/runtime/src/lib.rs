@@ -8,6 +8,7 @@ mod archive;
 mod backoff;
 mod branches;
 mod changes;
+mod cluster;
 mod follower;
 mod idle;
 mod load;
@@ -22,6 +23,7 @@ pub mod subagents;
 mod tail;
 
 pub use archive::Archive;
+pub use cluster::Cluster;
 pub use parts::{Pace, Parts};
 pub use runs::{RunService, RunSettings};
 pub use runtime::Runtime;

@@ -34,6 +34,15 @@ pub(crate) type Recovered = Vec<Vec<Arc<Record>>>;
 /// Reads a session and closes what the last owner left open.
 pub(crate) async fn load(parts: &Parts, id: &SessionId) -> Result<Loaded, Error> {
     let lease = parts.leases.acquire(id).await?;
+    let loaded = load_owned(parts, id, lease.clone()).await;
+    if loaded.is_err() {
+        // Another node may have more luck; if nobody learns of it, it ends with this one.
+        let _ = parts.leases.release(&lease).await;
+    }
+    loaded
+}
+
+async fn load_owned(parts: &Parts, id: &SessionId, lease: Lease) -> Result<Loaded, Error> {
     let (mut state, snapshot) = read(&*parts.journal, &parts.rules, id).await?;
     if state.created.is_none() {
         return Err(Error::NotFound(id.clone()));
@@ -65,10 +74,16 @@ pub(crate) async fn read(
     let restored = restored(journal, rules, id).await;
     let mut state = restored.unwrap_or_else(|| State::new(id.clone(), Arc::clone(rules)));
     let snapshot = state.head;
+    read_on(journal, &mut state).await?;
+    Ok((state, snapshot))
+}
+
+/// Reads what is new in a session's journal.
+pub(crate) async fn read_on(journal: &dyn Journal, state: &mut State) -> Result<(), StorageError> {
     loop {
-        let records = journal.read(id, state.head, PAGE).await?;
+        let records = journal.read(&state.id, state.head, PAGE).await?;
         if records.is_empty() {
-            return Ok((state, snapshot));
+            return Ok(());
         }
         state.replay(&records);
     }

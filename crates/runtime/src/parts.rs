@@ -16,6 +16,8 @@ use quintet_kernel::port::{
 use quintet_kernel::session::handle;
 use quintet_kernel::{Refusal, Stamp, State};
 
+use crate::cluster::Cluster;
+
 /// The adapters and rules that all sessions share.
 #[derive(Clone)]
 pub struct Parts {
@@ -47,6 +49,8 @@ pub struct Parts {
     pub rules: Arc<Rules>,
     /// Listeners that are told of new events.
     pub hints: Vec<Arc<dyn Hints>>,
+    /// The other nodes of the store, where there may be some.
+    pub cluster: Option<Cluster>,
     /// How patient to be.
     pub pace: Pace,
 }

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::cluster::{Action, Done, Membership};
 use crate::follower::Follower;
 use crate::idle::IdleSessions;
 use crate::parts::Parts;
@@ -46,13 +47,14 @@ pub(crate) struct Shared {
     closed: CancellationToken,
     /// The time to close is up: tasks end where they are.
     aborted: CancellationToken,
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
     /// Places for sessions that are loaded without hurry.
     pub(crate) recovering: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, mpsc::Sender<Mail>>>,
     tails: Mutex<HashMap<SessionId, Weak<Tail>>>,
     /// Sessions that stay in memory with nothing to do.
     pub(crate) idle: IdleSessions,
+    pub(crate) membership: Membership,
 }
 
 impl Runtime {
@@ -69,6 +71,7 @@ impl Runtime {
             live: Mutex::default(),
             tails: Mutex::default(),
             idle: IdleSessions::new(idle_bytes),
+            membership: Membership::default(),
         };
         Self { shared: Arc::new_cyclic(shared) }
     }
@@ -78,8 +81,12 @@ impl Runtime {
     }
 
     /// Has every session woken that was left with something under way, some at a time; gives their
-    /// number. One that a client asks for meanwhile does not wait for the others.
+    /// number. One that a client asks for meanwhile does not wait for the others. Where several nodes
+    /// share a store, takes part in the cluster from here on.
     pub async fn recover(&self) -> Result<usize, Error> {
+        if let Some(cluster) = &self.shared.parts.cluster {
+            return self.join(cluster).await;
+        }
         let open = self.shared.parts.directory.open().await?;
         for session in &open {
             self.shared.mailbox(session, Begin::Recover)?;
@@ -95,6 +102,10 @@ impl Runtime {
     /// Done once the daemon takes nothing new.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.shared.closing
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     pub(crate) fn parts(&self) -> &Parts {
@@ -113,8 +124,21 @@ impl Runtime {
         }
     }
 
-    async fn carry_out(&self, session: &SessionId, command: Command) -> Result<Receipt, Error> {
-        let mut command = Box::new(command);
+    /// Has a command carried out by the node that owns the session.
+    async fn order(&self, session: &SessionId, command: Command) -> Result<Receipt, Error> {
+        match self.route(session, Action::Submit(Box::new(command))).await? {
+            Done::Receipt(receipt) => Ok(receipt),
+            Done::Removed => Err(Error::NotFound(session.clone())),
+        }
+    }
+
+    /// Has a command carried out by this node, if it may own the session.
+    pub(crate) async fn carry_out(
+        &self,
+        session: &SessionId,
+        command: Box<Command>,
+    ) -> Result<Receipt, Error> {
+        let mut command = command;
         loop {
             let mailbox = self.shared.awaken(session).await?;
             match deliver(&mailbox, command).await {
@@ -125,15 +149,28 @@ impl Runtime {
         }
     }
 
+    /// Deletes a session, if this node may own it.
+    pub(crate) async fn erase(&self, session: &SessionId) -> Result<(), Error> {
+        loop {
+            let mailbox = self.shared.awaken(session).await?;
+            let (reply, answer) = oneshot::channel();
+            if mailbox.send(Mail::Erase(reply)).await.is_ok()
+                && let Ok(gone) = answer.await
+            {
+                return gone;
+            }
+        }
+    }
+
     /// An answer goes to the session that asks: a question is put to everybody above it, too.
     async fn approve(&self, session: &SessionId, approve: Approve) -> Result<Receipt, Error> {
         let asker = self.view(session).await?.asker(&approve.question).cloned();
         match asker {
             Some(asker) => {
                 let approve = Approve { turn: None, ..approve };
-                self.carry_out(&asker, Command::Approve(approve)).await
+                self.order(&asker, Command::Approve(approve)).await
             }
-            None => self.carry_out(session, Command::Approve(approve)).await,
+            None => self.order(session, Command::Approve(approve)).await,
         }
     }
 
@@ -156,6 +193,10 @@ impl Runtime {
             shared.aborted.cancel();
             // A task that is stuck in a call to the system cannot notice.
             let _ = timeout(ABORT_TIMEOUT, shared.tasks.wait()).await;
+        }
+        if shared.parts.cluster.is_some() {
+            // What is not released in time ends with the node.
+            let _ = timeout(within, shared.release_parked()).await;
         }
         shared.closed.cancel();
         unfinished
@@ -183,7 +224,7 @@ impl Sessions for Runtime {
         Box::pin(async move {
             match command {
                 Command::Approve(approve) => self.approve(&session, approve).await,
-                command => self.carry_out(&session, command).await,
+                command => self.order(&session, command).await,
             }
         })
     }
@@ -191,13 +232,25 @@ impl Sessions for Runtime {
     fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
         let session = session.clone();
         Box::pin(async move {
+            let shared = self.parts().cluster.is_some();
             loop {
+                // To look at a session is no reason to own it.
+                if shared && !self.shared.is_live(&session) {
+                    return self.view_elsewhere(&session).await;
+                }
                 let mailbox = self.shared.awaken(&session).await?;
                 let (reply, answer) = oneshot::channel();
                 if mailbox.send(Mail::View(reply)).await.is_ok()
                     && let Ok(view) = answer.await
                 {
-                    return view;
+                    return match view {
+                        Err(Error::Storage(StorageError::Held(_) | StorageError::Fenced))
+                            if shared =>
+                        {
+                            self.view_elsewhere(&session).await
+                        }
+                        view => view,
+                    };
                 }
             }
         })
@@ -221,9 +274,9 @@ impl Sessions for Runtime {
                 return Err(Error::Ahead(from.seq, head));
             }
             let closed = self.shared.closed.clone();
-            let reader = from.into();
+            let (reader, shared) = (from.into(), self.parts().cluster.is_some());
             let follower =
-                Follower { session, journal, tail, changed, closed, reader, heard, head };
+                Follower { session, journal, tail, changed, closed, reader, heard, head, shared };
             Ok(Box::new(follower) as Box<dyn Follow>)
         })
     }
@@ -244,17 +297,7 @@ impl Sessions for Runtime {
 impl Removals for Runtime {
     fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>> {
         let session = session.clone();
-        Box::pin(async move {
-            loop {
-                let mailbox = self.shared.awaken(&session).await?;
-                let (reply, answer) = oneshot::channel();
-                if mailbox.send(Mail::Erase(reply)).await.is_ok()
-                    && let Ok(gone) = answer.await
-                {
-                    return gone;
-                }
-            }
-        })
+        Box::pin(async move { self.route(&session, Action::Remove).await.map(drop) })
     }
 }
 
@@ -274,7 +317,7 @@ impl Shared {
     }
 
     /// The mailbox of a session, whose task begins here if it has none.
-    fn mailbox(
+    pub(crate) fn mailbox(
         self: &Arc<Self>,
         session: &SessionId,
         begin: Begin,
@@ -296,6 +339,11 @@ impl Shared {
         let aborted = self.aborted.clone();
         self.tasks.spawn(async move { aborted.run_until_cancelled(task.run(begin)).await });
         Ok(sender)
+    }
+
+    /// True if a task of this node has the session.
+    pub(crate) fn is_live(&self, session: &SessionId) -> bool {
+        open(&lock(&self.live), session).is_some()
     }
 
     /// Wakes a session after a while, unless the daemon closes.
@@ -327,6 +375,21 @@ impl Shared {
             tails.remove(session);
             shrink(&mut tails);
         }
+    }
+
+    /// The tail of a session that somebody has here.
+    pub(crate) fn known_tail(&self, session: &SessionId) -> Option<Arc<Tail>> {
+        lock(&self.tails).get(session).and_then(Weak::upgrade)
+    }
+
+    /// Sessions that are followed here and that this node does not have in memory.
+    pub(crate) fn followed_elsewhere(&self) -> Vec<SessionId> {
+        let tails = lock(&self.tails);
+        let followed = |tail: &Weak<Tail>| tail.upgrade().is_some_and(|tail| tail.is_followed());
+        let followed = tails.iter().filter(|(_, tail)| followed(tail)).map(|(id, _)| id.clone());
+        let followed: Vec<_> = followed.collect();
+        drop(tails);
+        followed.into_iter().filter(|session| !self.is_live(session)).collect()
     }
 
     /// The tail of a session, shared by its task and its followers.
@@ -373,6 +436,6 @@ async fn deliver(mailbox: &mpsc::Sender<Mail>, command: Box<Command>) -> Deliver
     answer.await.unwrap_or_else(|_| Delivery::Answered(Err(lost().into())))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

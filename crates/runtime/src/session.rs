@@ -92,6 +92,10 @@ impl Task {
                 break;
             }
             match self.wake(begin).await {
+                Err(error @ Error::Storage(StorageError::Held(_))) => {
+                    let id = self.id.clone();
+                    return self.answer_all(|| same(&error, &id)).await;
+                }
                 Err(error) if begin == Begin::New || !self.tries_again(&error).await => {
                     return self.give_up(&error).await;
                 }
@@ -105,6 +109,12 @@ impl Task {
                         End::Idle => return self.retire().await,
                         End::Closing => break,
                         End::Erased(gone) => return self.erase(*gone).await,
+                        // Commands go to the new owner; what was under way goes on there.
+                        End::Fenced => return self.retire().await,
+                        End::Broken(StorageError::Fenced) if self.is_shared() => {
+                            tracing::warn!(session = %self.id, "another node owns the session now");
+                            return self.retire().await;
+                        }
                         // Two owners that take a session from each other would never end.
                         End::Broken(error @ StorageError::Fenced) => {
                             return self.give_up(&error.into()).await;
@@ -165,16 +175,24 @@ impl Task {
         }
     }
 
+    /// True if other nodes may own the session.
+    fn is_shared(&self) -> bool {
+        self.shared.parts.cluster.is_some()
+    }
+
     async fn wake(&self, begin: Begin) -> Result<Live, Error> {
+        // Known before the lease is asked for: one that is void at once is noticed, too.
+        let void = self.shared.membership.void();
+        self.shared.unpark(&self.id);
         if begin == Begin::New {
             let lease = self.shared.parts.leases.acquire(&self.id).await?;
             let state = State::new(self.id.clone(), Arc::clone(&self.shared.parts.rules));
-            return Ok(Live::new(Arc::clone(&self.shared), state, lease));
+            return Ok(Live::new(Arc::clone(&self.shared), state, lease, void));
         }
         let loaded = load(&self.shared.parts, &self.id).await?;
         let added: usize = loaded.recovered.iter().map(Vec::len).sum();
         let head = loaded.state.head - added as u64;
-        let mut live = Live::new(Arc::clone(&self.shared), loaded.state, loaded.lease);
+        let mut live = Live::new(Arc::clone(&self.shared), loaded.state, loaded.lease, void);
         live.snapshot = loaded.snapshot;
         live.resume(head, loaded.recovered);
         Ok(live)
@@ -239,7 +257,10 @@ impl Task {
         };
         let lease = parts.leases.acquire(&self.id).await?;
         let (status, error) = (Status::Failed, Some(damage.to_string()));
-        parts.directory.update(&lease, Card { status, error, open: false, ..card }).await
+        let updated = parts.directory.update(&lease, Card { status, error, open: false, ..card });
+        let updated = updated.await;
+        self.shared.release(&lease).await;
+        updated
     }
 
     async fn answer_all(mut self, error: impl Fn() -> Error) {

@@ -79,6 +79,26 @@ impl Tail {
         self.changed.send_replace(());
     }
 
+    /// Another node wrote the journal up to `head`; says whether that is news. What comes after a
+    /// follower's position is in the journal alone.
+    pub(crate) fn moved_to(&self, head: Seq) -> bool {
+        let mut inner = self.lock();
+        let is_new = head > inner.head;
+        if is_new {
+            *inner = Inner { head, spoken: inner.spoken, ..Inner::default() };
+        }
+        drop(inner);
+        if is_new {
+            self.changed.send_replace(());
+        }
+        is_new
+    }
+
+    /// True if somebody follows the session.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.changed.receiver_count() > 0
+    }
+
     /// The session was taken away.
     pub(crate) fn end(&self) {
         self.lock().gone = true;

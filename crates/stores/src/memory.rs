@@ -19,6 +19,7 @@ mod front_ends;
 mod history;
 mod index;
 mod journal;
+mod nodes;
 mod runs;
 
 /// A store in memory. Clones share what is in it.
@@ -26,6 +27,8 @@ mod runs;
 pub struct Store {
     contents: Arc<Mutex<Contents>>,
     epoch: u64,
+    /// The node that uses it, where several do.
+    node: Option<Arc<str>>,
 }
 
 /// What is in it.
@@ -38,6 +41,7 @@ struct Contents {
     blobs: HashMap<BlobId, Vec<u8>>,
     front_ends: front_ends::FrontEnds,
     runs: runs::RunTable,
+    nodes: nodes::NodeTable,
     /// Blobs that nobody may refer to: those that were put, and those of sessions that are gone.
     loose: HashSet<BlobId>,
 }
@@ -89,13 +93,41 @@ impl Store {
         let mut contents = lock(&self.contents);
         contents.epoch += 1;
         contents.clear_away();
-        Self { contents: Arc::clone(&self.contents), epoch: contents.epoch }
+        Self {
+            contents: Arc::clone(&self.contents),
+            epoch: contents.epoch,
+            node: self.node.clone(),
+        }
     }
 }
 
 impl Leases for Store {
     fn acquire(&self, session: &SessionId) -> BoxFuture<'_, Result<Lease, StorageError>> {
-        Box::pin(ready(Ok(Lease { session: session.clone(), epoch: self.epoch })))
+        let lease = match &self.node {
+            Some(node) => lock(&self.contents).nodes.acquire(node, session),
+            None => Ok(Lease { session: session.clone(), epoch: self.epoch }),
+        };
+        Box::pin(ready(lease))
+    }
+
+    fn release(&self, lease: &Lease) -> BoxFuture<'_, Result<(), StorageError>> {
+        lock(&self.contents).nodes.release(lease);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn lost(&self) -> BoxFuture<'static, ()> {
+        self.leases_lost()
+    }
+}
+
+impl Contents {
+    /// Refuses a lease that is void.
+    fn check(&self, lease: &Lease) -> Result<(), StorageError> {
+        let held = match self.nodes.is_empty() {
+            true => lease.epoch == self.epoch,
+            false => self.nodes.holds(lease),
+        };
+        held.then_some(()).ok_or(StorageError::Fenced)
     }
 }
 

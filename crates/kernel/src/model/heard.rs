@@ -36,7 +36,7 @@ pub enum Channel {
 }
 
 /// The end of a whole answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Why it ended.
     pub finish: Finish,
@@ -78,7 +78,7 @@ pub enum Place {
 }
 
 /// A call as the model wrote it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AskedCall {
     /// The model's own id for it; may be empty or repeat.
     pub id: String,

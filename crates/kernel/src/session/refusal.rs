@@ -1,11 +1,13 @@
 //! A session's "no", with its reason.
 
+use serde::{Deserialize, Serialize};
+
 use crate::id::{CallId, SessionId, TurnId};
 use crate::message::MediaKind;
 use crate::model::ModelRef;
 
 /// Why a command was not carried out. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     /// A turn is open.
     #[error("session already running: {0}")]

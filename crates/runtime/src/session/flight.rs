@@ -24,17 +24,18 @@ pub(super) struct Flight {
     bytes: usize,
     /// What followers may not see yet, because something that comes before it is not durable.
     held: Vec<Piece>,
-    /// A draft could not be written: from there on text is shown when the journal has it.
+    /// Text is shown when the journal has it: a draft could not be written, or would die with this node.
     late: bool,
     /// When what is unkept must be kept.
     due: Option<Instant>,
 }
 
 impl Flight {
-    pub(super) fn new(turn: TurnId, step: &OpenStep) -> Self {
+    /// Output of a step; `late` if it may be shown only once the journal has it.
+    pub(super) fn new(turn: TurnId, step: &OpenStep, late: bool) -> Self {
         let (unkept, held) = (Vec::new(), Vec::new());
         let (step, end) = (step.id.clone(), step.written);
-        Self { turn, step, end, unkept, bytes: 0, held, late: false, due: None }
+        Self { turn, step, end, unkept, bytes: 0, held, late, due: None }
     }
 
     pub(super) fn step(&self) -> &StepId {

@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 use crate::load::Recovered;
 use crate::load::write;
@@ -51,6 +52,8 @@ pub(super) enum End {
     Erased(Box<Erased>),
     /// What was decided could not be kept; the state in memory is worthless.
     Broken(StorageError),
+    /// The lease is lost; another node may own the session.
+    Fenced,
 }
 
 /// A session that is to be taken away.
@@ -99,10 +102,18 @@ pub(super) struct Live {
     /// The session's place among those that are recovered at a time, until its model has begun to answer
     /// or it waits for something else, and not for longer than [`FIRST_ANSWER_LIMIT`].
     pub(super) place: Option<OwnedSemaphorePermit>,
+    /// Cancelled once the lease is void.
+    void: CancellationToken,
 }
 
 impl Live {
-    pub(super) fn new(shared: Arc<Shared>, state: State, lease: Lease) -> Self {
+    /// A session whose lease holds until `void` is cancelled.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        state: State,
+        lease: Lease,
+        void: CancellationToken,
+    ) -> Self {
         let (tail, rest) = (shared.tail(&state.id), Rest::new(&shared));
         Self {
             rest,
@@ -121,6 +132,7 @@ impl Live {
             erasing: None,
             tidying: JoinSet::new(),
             place: None,
+            void,
         }
     }
 
@@ -141,7 +153,7 @@ impl Live {
         mail: &mut mpsc::Receiver<Mail>,
         unread: Option<Mail>,
     ) -> End {
-        let shared = Arc::clone(&self.shared);
+        let (shared, void) = (Arc::clone(&self.shared), self.void.clone());
         let mut last_use = Instant::now();
         let place_until = last_use + FIRST_ANSWER_LIMIT;
         unread.into_iter().for_each(|letter| self.read(letter));
@@ -171,6 +183,7 @@ impl Live {
                     Ok(_) => self.published(),
                     Err(error) => return self.broken(error).await,
                 },
+                () = void.cancelled() => return self.fenced().await,
                 () = shared.closing.cancelled() => return self.close().await,
                 letter = mail.recv(), if room => match letter {
                     Some(letter) => {

@@ -101,6 +101,7 @@ impl World {
             memory: self.memory.clone().map(|memory| memory as Arc<dyn Memory>),
             stamps: self.stamps.clone(),
             hints: Vec::new(),
+            cluster: None,
             pace: self.pace,
         }
     }

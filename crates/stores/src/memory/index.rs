@@ -79,9 +79,7 @@ impl SessionIndex for Store {
 
 impl Contents {
     fn update(&mut self, lease: &Lease, card: Card) -> Result<(), StorageError> {
-        if lease.epoch != self.epoch {
-            return Err(StorageError::Fenced);
-        }
+        self.check(lease)?;
         let found = self.sessions.get_mut(&lease.session);
         let head = found.as_ref().map_or(0, |found| found.history.head());
         match found {

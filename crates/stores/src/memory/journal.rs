@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quintet_kernel::card::{Card, Fork};
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, Snapshot, StorageError};
+use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, Snapshot, StorageError, Wakes};
 
 use super::{Contents, History, Session, Store};
 use crate::lock;
@@ -67,21 +67,23 @@ impl Journal for Store {
         snapshot: Snapshot,
     ) -> BoxFuture<'static, Result<(), StorageError>> {
         let contents = lock(&self.contents);
-        if lease.epoch != contents.epoch {
-            return Box::pin(ready(Err(StorageError::Fenced)));
+        if let Err(fenced) = contents.check(lease) {
+            return Box::pin(ready(Err(fenced)));
         }
         if let Some(found) = contents.sessions.get(&lease.session) {
             found.history.keep_snapshot(snapshot);
         }
         Box::pin(ready(Ok(())))
     }
+
+    fn wakes(&self) -> Option<Box<dyn Wakes>> {
+        self.node.as_ref().map(|_| self.notices())
+    }
 }
 
 impl Contents {
     fn append(&mut self, lease: &Lease, expected: Seq, batch: Batch) -> Result<Seq, StorageError> {
-        if lease.epoch != self.epoch {
-            return Err(StorageError::Fenced);
-        }
+        self.check(lease)?;
         let head = self.sessions.get(&lease.session).map_or(0, |session| session.history.head());
         if head != expected {
             return Err(StorageError::Conflict(head));
@@ -102,13 +104,13 @@ impl Contents {
         }
         session.card.head = session.history.head();
         session.card.updated = batch.at;
-        Ok(session.card.head)
+        let head = session.card.head;
+        self.nodes.wake(&lease.session, head);
+        Ok(head)
     }
 
     fn fork(&mut self, lease: &Lease, from: &Fork, batch: Batch) -> Result<Seq, StorageError> {
-        if lease.epoch != self.epoch {
-            return Err(StorageError::Fenced);
-        }
+        self.check(lease)?;
         if let Some(session) = self.sessions.get(&lease.session) {
             return Err(StorageError::Conflict(session.history.head()));
         }
@@ -121,6 +123,7 @@ impl Contents {
         let session = Session { rank, used: card.updated, history: Arc::new(history), card };
         self.sessions.insert(lease.session.clone(), session);
         self.front_ends.inherit(&from.parent, &lease.session);
+        self.nodes.wake(&lease.session, head);
         Ok(head)
     }
 
@@ -129,9 +132,7 @@ impl Contents {
     }
 
     fn erase(&mut self, lease: &Lease) -> Result<(), StorageError> {
-        if lease.epoch != self.epoch {
-            return Err(StorageError::Fenced);
-        }
+        self.check(lease)?;
         self.front_ends.forget(&lease.session);
         self.aliases.retain(|_, session| *session != lease.session);
         if let Some(session) = self.sessions.remove(&lease.session) {

@@ -19,8 +19,8 @@ impl Live {
         }
         let Some(open) = &self.state.open else { return };
         let Some(step) = open.step() else { return };
-        self.flight = Some(Flight::new(open.id.clone(), step));
         let parts = &self.shared.parts;
+        self.flight = Some(Flight::new(open.id.clone(), step, parts.cluster.is_some()));
         let prompt = prompt::assemble_next(&self.state, &mut self.prompts);
         self.asking = Some(Asking::new(id, prompt, Arc::clone(&parts.blobs), &parts.models));
     }

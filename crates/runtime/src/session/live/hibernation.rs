@@ -13,7 +13,10 @@ impl Live {
         let (drafts, id) = (Arc::clone(&self.shared.parts.drafts), self.state.id.clone());
         // A file that cannot be closed keeps nobody from falling asleep.
         let _ = spawn_blocking(move || drafts.release(&id)).await;
+        let (shared, lease) = (Arc::clone(&self.shared), self.lease.clone());
+        let open_turn = self.state.open.is_some();
         self.keep_snapshot().await;
+        shared.give_back(lease, open_turn).await;
         End::Idle
     }
 

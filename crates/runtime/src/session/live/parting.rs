@@ -1,5 +1,7 @@
 //! How a live session ends before it is idle: storage failed, or the daemon shuts down.
 
+use std::sync::Arc;
+
 use quintet_kernel::command::Command;
 use quintet_kernel::port::{Error, StorageError};
 use quintet_kernel::session::Effect;
@@ -9,6 +11,9 @@ use super::{End, Live, Waiting};
 use crate::session::Delivery;
 use crate::session::pending::{Answer, oldest};
 
+/// What clients are told whose commands were kept or may have been.
+const MOVED: &str = "the session moves to another node; whether this was done is not known";
+
 impl Live {
     /// Ends the session after storage failed: waiting clients get the error, and running work is
     /// stopped, because its results could not be stored.
@@ -16,13 +21,25 @@ impl Live {
         for pending in self.pending.drain(..) {
             pending.answers.into_iter().for_each(|answer| answer.fail(&error));
         }
+        let unfinished = match &error {
+            // The command itself was kept, so it must not be sent to the new owner again.
+            StorageError::Fenced => StorageError::Unavailable(MOVED.into()),
+            error => error.clone(),
+        };
         for Waiting { receipt, reply, .. } in self.waiting.drain(..) {
-            Answer::Receipt(reply, receipt).fail(&error);
+            Answer::Receipt(reply, receipt).fail(&unfinished);
         }
         self.asking = None;
         self.work.keep(is_undo);
         while self.work.done().await.is_some() {}
         End::Broken(error)
+    }
+
+    /// Ends the session after this node lost its leases: another node may own it by now. Whether what is
+    /// on its way was kept is not known.
+    pub(super) async fn fenced(self) -> End {
+        self.broken(StorageError::Unavailable(MOVED.into())).await;
+        End::Fenced
     }
 
     /// Parks the session: what runs is ended, what was written is kept, the turn stays open.
@@ -48,7 +65,10 @@ impl Live {
         for Waiting { reply, .. } in self.waiting.drain(..) {
             let _ = reply.send(Delivery::Answered(Err(Error::Closing)));
         }
+        let (shared, lease) = (Arc::clone(&self.shared), self.lease.clone());
+        let open_turn = self.state.open.is_some();
         self.keep_snapshot().await;
+        shared.give_back(lease, open_turn).await;
         End::Closing
     }
 

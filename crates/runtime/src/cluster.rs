@@ -1,0 +1,284 @@
+//! Several nodes on one store: what this node does besides carrying out commands.
+//!
+//! A session has one owner, the node that holds its lease. Other nodes read its journal, wake their
+//! followers when the store says that it moved on, and forward commands to the owner ([`route`]). A node
+//! takes over the open sessions of nodes that died, answers what was left in the store's inbox, and
+//! gives its own sessions away while it is drained.
+
+mod request;
+mod route;
+mod served;
+mod views;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use quintet_kernel::SessionId;
+use quintet_kernel::event::Seq;
+use quintet_kernel::port::{
+    Error, Forward, InboxEntry, Lease, NodeAddress, Nodes, StorageError, Wakes,
+};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::runtime::{Runtime, Shared, lock};
+use crate::session::Begin;
+pub(crate) use request::{Action, Done};
+use served::Served;
+use views::Views;
+
+/// Sessions that are taken over with one statement.
+const CLAIM_LIMIT: usize = 16;
+/// How often the inbox is read.
+const INBOX_INTERVAL: Duration = Duration::from_millis(200);
+/// How often the journals of sessions with followers are looked at, in case a notice was lost.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Journals that are looked at, and leases that are released, at a time.
+const CONCURRENCY: usize = 16;
+/// How often dead nodes are looked for, at least and at most.
+const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_CLAIM_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The nodes of a store, as one of them uses them.
+#[derive(Clone)]
+pub struct Cluster {
+    /// The nodes, and the inbox between them.
+    pub nodes: Arc<dyn Nodes>,
+    /// How they are reached directly.
+    pub forward: Arc<dyn Forward>,
+    /// How long a lease lasts after its node's last heartbeat.
+    pub lease: Duration,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("node", &self.nodes.this()).finish_non_exhaustive()
+    }
+}
+
+/// What a node remembers of its part in the cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Membership {
+    /// Cancelled, and replaced, when every lease given so far is void.
+    void: Mutex<CancellationToken>,
+    /// Leases of sessions that left memory with an open turn: the turn waits for somebody, and giving
+    /// it away would only have another node wait instead.
+    parked: Mutex<HashMap<SessionId, Lease>>,
+    served: Served,
+    views: Views,
+}
+
+impl Membership {
+    /// Cancelled once the leases that are given from now on are void.
+    pub(crate) fn void(&self) -> CancellationToken {
+        lock(&self.void).clone()
+    }
+
+    fn void_leases(&self) {
+        lock(&self.parked).clear();
+        std::mem::take(&mut *lock(&self.void)).cancel();
+    }
+}
+
+impl Runtime {
+    /// Takes part in the cluster until the runtime closes; gives how many sessions were taken over at
+    /// once.
+    pub(crate) async fn join(&self, cluster: &Cluster) -> Result<usize, Error> {
+        let shared = self.shared();
+        let tasks = [
+            Box::pin(watch_leases(Arc::clone(shared))) as quintet_kernel::port::BoxFuture<'_, ()>,
+            Box::pin(watch_nodes(self.clone(), cluster.clone())),
+            Box::pin(watch_inbox(self.clone(), cluster.clone())),
+            Box::pin(poll_tails(Arc::clone(shared))),
+        ];
+        for task in tasks {
+            shared.spawn_until_closing(task);
+        }
+        if let Some(wakes) = shared.parts.journal.wakes() {
+            shared.spawn_until_closing(watch_journal(Arc::clone(shared), wakes));
+        }
+        self.take_over(cluster).await
+    }
+
+    /// Goes on with the open turns of nodes that died; gives their number.
+    async fn take_over(&self, cluster: &Cluster) -> Result<usize, Error> {
+        let mut taken = 0;
+        while !cluster.nodes.draining() {
+            let claimed = cluster.nodes.claim_open(CLAIM_LIMIT).await?;
+            for session in &claimed {
+                self.shared().mailbox(session, Begin::Recover)?;
+            }
+            taken += claimed.len();
+            if claimed.len() < CLAIM_LIMIT {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Carries out a request of another node; gives the reply. A request that comes again is carried
+    /// out once.
+    pub async fn serve_node(&self, body: &[u8]) -> Vec<u8> {
+        match request::decode(body) {
+            Ok(request) => self.shared().membership.served.serve(self, request).await.to_vec(),
+            Err(reply) => reply,
+        }
+    }
+}
+
+impl Shared {
+    /// Runs a task of the node until the runtime closes.
+    fn spawn_until_closing(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let closing = self.closing.clone();
+        self.tasks.spawn(async move { closing.run_until_cancelled(task).await });
+    }
+
+    /// Gives the lease of a session back that leaves memory.
+    pub(crate) async fn give_back(&self, lease: Lease, open_turn: bool) {
+        let Some(cluster) = &self.parts.cluster else { return };
+        if open_turn && !self.closing.is_cancelled() && !cluster.nodes.draining() {
+            lock(&self.membership.parked).insert(lease.session.clone(), lease);
+        } else {
+            self.release(&lease).await;
+        }
+    }
+
+    /// A session that is loaded again holds its lease itself.
+    pub(crate) fn unpark(&self, session: &SessionId) {
+        lock(&self.membership.parked).remove(session);
+    }
+
+    /// Releases the leases of all sessions that are not in memory.
+    pub(crate) async fn release_parked(&self) {
+        let parked = std::mem::take(&mut *lock(&self.membership.parked));
+        let releases = stream::iter(parked.into_values());
+        releases.for_each_concurrent(CONCURRENCY, async |lease| self.release(&lease).await).await;
+    }
+
+    /// Has any node own a session. Without it the lease ends with the node.
+    pub(crate) async fn release(&self, lease: &Lease) {
+        if let Err(error) = self.parts.leases.release(lease).await {
+            tracing::warn!(session = %lease.session, %error, "the lease was not released");
+        }
+    }
+
+    /// A journal may have moved on by the hand of another node.
+    fn moved(&self, session: &SessionId, head: Seq) {
+        if self.is_live(session) {
+            return;
+        }
+        if let Some(tail) = self.known_tail(session) {
+            tail.moved_to(head);
+        }
+        self.parts.hints.iter().for_each(|hint| hint.published(session, head));
+    }
+
+    /// Looks at the journal of a session that somebody follows here and that another node owns.
+    async fn poll(&self, session: &SessionId) {
+        let head = self.parts.journal.head(session).await;
+        let Some(tail) = self.known_tail(session).filter(|_| !self.is_live(session)) else {
+            return;
+        };
+        match head {
+            Ok(Some(head)) if tail.moved_to(head) => {
+                tracing::debug!(%session, head, "a notice was lost or late");
+                self.parts.hints.iter().for_each(|hint| hint.published(session, head));
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                tail.end();
+                self.parts.hints.iter().for_each(|hint| hint.erased(session));
+            }
+            Err(error) => tracing::debug!(%session, %error, "the journal was not looked at"),
+        }
+    }
+}
+
+/// Ends what runs under leases that are void.
+async fn watch_leases(shared: Arc<Shared>) {
+    loop {
+        shared.parts.leases.lost().await;
+        tracing::error!("this node's leases are lost; its sessions go on elsewhere");
+        shared.membership.void_leases();
+    }
+}
+
+/// Wakes followers of sessions that other nodes own.
+async fn watch_journal(shared: Arc<Shared>, mut wakes: Box<dyn Wakes>) {
+    while let Some(moved) = wakes.next().await {
+        for (session, head) in moved {
+            shared.moved(&session, head);
+        }
+    }
+}
+
+/// Takes over from dead nodes, or gives sessions away.
+async fn watch_nodes(runtime: Runtime, cluster: Cluster) {
+    let mut ticks = interval((cluster.lease / 4).clamp(MIN_CLAIM_INTERVAL, MAX_CLAIM_INTERVAL));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if cluster.nodes.draining() {
+            runtime.shared().idle.leave_all();
+            runtime.shared().release_parked().await;
+            continue;
+        }
+        match runtime.take_over(&cluster).await {
+            Ok(0) => {}
+            Ok(sessions) => tracing::info!(sessions, "going on with what another node left open"),
+            Err(error) => tracing::warn!(%error, "dead nodes could not be looked for"),
+        }
+    }
+}
+
+/// Answers requests that could not be sent directly.
+async fn watch_inbox(runtime: Runtime, cluster: Cluster) {
+    let mut ticks = interval(INBOX_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let entries = match cluster.nodes.receive().await {
+            Ok(entries) => entries,
+            Err(error) => {
+                tracing::debug!(%error, "the inbox could not be read");
+                continue;
+            }
+        };
+        for InboxEntry { key, body, .. } in entries {
+            let (runtime, cluster) = (runtime.clone(), cluster.clone());
+            // An entry is given again until it has a reply; it is carried out once.
+            runtime.shared().clone().tasks.spawn(async move {
+                let reply = runtime.serve_node(&body).await;
+                if request::is_final(&reply)
+                    && let Err(error) = cluster.nodes.reply(&key, reply).await
+                {
+                    tracing::debug!(%error, "a reply could not be left in the inbox");
+                }
+            });
+        }
+    }
+}
+
+/// The net below notices, which may be lost.
+async fn poll_tails(shared: Arc<Shared>) {
+    let mut ticks = interval(POLL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let followed = stream::iter(shared.followed_elsewhere());
+        followed
+            .for_each_concurrent(CONCURRENCY, async |session| shared.poll(&session).await)
+            .await;
+    }
+}
+
+/// The node that is to be asked instead of this one.
+fn elsewhere(error: &Error) -> Option<&NodeAddress> {
+    match error {
+        Error::Storage(StorageError::Held(node)) => Some(node),
+        _ => None,
+    }
+}

@@ -1,0 +1,297 @@
+//! Decides whether a request is carried out here or by the node that owns the session.
+//!
+//! The store says who owns a session: whoever holds its lease. A request goes there over HTTP or, if
+//! that node cannot be reached, through the store's inbox. What may have been carried out already is
+//! sent again only if that changes nothing ([`Action::is_repeatable`]); of anything else the client is
+//! told that the outcome is not known.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::event::{Event, Record};
+use quintet_kernel::id::MessageId;
+use quintet_kernel::port::{
+    Error, ForwardError, NodeAddress, NodeStatus, Page, Receipt, StorageError,
+};
+use quintet_kernel::{SessionId, TurnId};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::request::{Action, Done, Reply, Request};
+use super::{Cluster, elsewhere};
+use crate::runtime::Runtime;
+
+/// How long to wait before a request is tried again.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// How often the inbox is looked at for a reply.
+const REPLY_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a node that lives may take for a request; a cancel waits for the end of what runs.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Leases for which a request looks for an owner that carries it out.
+const PATIENCE: u32 = 3;
+
+const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
+
+/// What came of asking a node.
+enum Attempt {
+    /// The node's answer.
+    Answered(Result<Done, Error>),
+    /// Nothing was done.
+    Nothing,
+    /// The request may have been carried out, or may yet be.
+    Unknown(String),
+}
+
+impl Runtime {
+    /// Has a request carried out by the node that owns the session.
+    pub(crate) async fn route(&self, session: &SessionId, action: Action) -> Result<Done, Error> {
+        match self.parts().cluster.clone() {
+            None => self.here(session, action).await,
+            Some(cluster) => {
+                let deadline = Instant::now() + cluster.lease * PATIENCE;
+                let route = Route {
+                    runtime: self,
+                    cluster,
+                    session,
+                    key: self.parts().stamps.stamp().id::<MessageId>().to_string(),
+                    deadline,
+                    sent: false,
+                };
+                route.follow(action).await
+            }
+        }
+    }
+
+    /// Carries a request out, if this node may own the session.
+    pub(crate) async fn here(&self, session: &SessionId, action: Action) -> Result<Done, Error> {
+        match action {
+            Action::Submit(command) => self.carry_out(session, command).await.map(Done::Receipt),
+            Action::Remove => self.erase(session).await.map(|()| Done::Removed),
+        }
+    }
+}
+
+/// A request on its way.
+struct Route<'a> {
+    runtime: &'a Runtime,
+    cluster: Cluster,
+    session: &'a SessionId,
+    key: String,
+    deadline: Instant,
+    /// True once the request may have been carried out elsewhere.
+    sent: bool,
+}
+
+impl Route<'_> {
+    async fn follow(mut self, mut action: Action) -> Result<Done, Error> {
+        if let Some(node) = self.instead_of_this().await {
+            action = action.with_key(&self.key);
+            match self.there(&node, &action).await {
+                Attempt::Answered(answer) => return answer,
+                Attempt::Nothing => {}
+                Attempt::Unknown(why) if !action.is_repeatable() => return Err(unknown(&why)),
+                Attempt::Unknown(_) => self.sent = true,
+            }
+        }
+        loop {
+            let answer = self.attempt(&action).await;
+            let error = match answer {
+                Err(error @ Error::Storage(StorageError::Held(_) | StorageError::Fenced)) => error,
+                answer => return self.completed(answer, &action).await,
+            };
+            if let Some(owner) = elsewhere(&error) {
+                action = action.with_key(&self.key);
+                match self.there(owner, &action).await {
+                    Attempt::Answered(answer) => return self.completed(answer, &action).await,
+                    Attempt::Nothing if self.is_dead(owner).await => return Err(error),
+                    Attempt::Nothing => {}
+                    Attempt::Unknown(why) if !action.is_repeatable() => return Err(unknown(&why)),
+                    Attempt::Unknown(_) => self.sent = true,
+                }
+            }
+            if Instant::now() >= self.deadline {
+                return Err(error);
+            }
+            sleep(RETRY_DELAY).await;
+        }
+    }
+
+    /// Carries the request out here, unless the session is owned elsewhere. One that may be in the inbox
+    /// is remembered by its key: this node may be the one to read it there.
+    async fn attempt(&self, action: &Action) -> Result<Done, Error> {
+        if !self.sent {
+            return self.runtime.here(self.session, action.clone()).await;
+        }
+        let shared = self.runtime.shared();
+        let request = self.request(action);
+        let reply = shared.membership.served.serve(self.runtime, request).await;
+        match Reply::decode(&reply).map_err(|error| unknown(&error.to_string()))? {
+            Reply::NotOwner => {
+                // Who it is then is found out by asking for the lease once more.
+                self.runtime.here(self.session, action.clone()).await
+            }
+            reply => match answered(reply) {
+                Attempt::Answered(answer) => answer,
+                Attempt::Nothing => Err(StorageError::Fenced.into()),
+                Attempt::Unknown(why) => Err(unknown(&why)),
+            },
+        }
+    }
+
+    fn request(&self, action: &Action) -> Request {
+        let (key, session) = (self.key.clone(), self.session.clone());
+        Request { key, session, action: action.clone() }
+    }
+
+    /// Asks another node.
+    async fn there(&self, node: &NodeAddress, action: &Action) -> Attempt {
+        let body = self.request(action).encode();
+        if node.advertise.is_some() {
+            match self.directly(node, body.clone()).await {
+                Ok(reply) => return read_reply(&reply),
+                Err(ForwardError::Unanswered(why)) => return Attempt::Unknown(why),
+                Err(ForwardError::Unreachable(why)) => {
+                    tracing::debug!(node = %node.name, %why, "a node cannot be reached");
+                }
+            }
+        }
+        // What is in the inbox may be read after it was given up here.
+        if action.is_repeatable() { self.by_inbox(body).await } else { Attempt::Nothing }
+    }
+
+    /// Sends the request itself; a node that dies meanwhile is not waited for.
+    async fn directly(&self, node: &NodeAddress, body: Vec<u8>) -> Result<Vec<u8>, ForwardError> {
+        let reply = self.cluster.forward.send(node, body);
+        let died = async {
+            loop {
+                sleep(self.cluster.lease / 2).await;
+                if self.is_dead(node).await {
+                    return;
+                }
+            }
+        };
+        let silent = |why: &str| Err(ForwardError::Unanswered(why.into()));
+        tokio::select! {
+            reply = timeout(REPLY_TIMEOUT, reply) => {
+                reply.unwrap_or_else(|_| silent("it took too long"))
+            }
+            () = died => silent("it died"),
+        }
+    }
+
+    async fn by_inbox(&self, body: Vec<u8>) -> Attempt {
+        let nodes = &self.cluster.nodes;
+        if let Err(error) = nodes.send(self.session, &self.key, body).await {
+            return Attempt::Unknown(error.to_string());
+        }
+        let give_up = Instant::now() + self.cluster.lease / 2;
+        while Instant::now() < give_up {
+            sleep(REPLY_INTERVAL).await;
+            match nodes.take_reply(&self.key).await {
+                Ok(Some(reply)) => return read_reply(&reply),
+                Ok(None) => {}
+                Err(error) => return Attempt::Unknown(error.to_string()),
+            }
+        }
+        Attempt::Unknown("it does not read its inbox".into())
+    }
+
+    /// The node that takes a session which this one should not load, because it is being drained.
+    async fn instead_of_this(&self) -> Option<NodeAddress> {
+        if !self.cluster.nodes.draining() || self.runtime.shared().is_live(self.session) {
+            return None;
+        }
+        let this = self.cluster.nodes.this();
+        let takes = |node: &NodeStatus| {
+            node.alive && !node.draining && node.advertise.is_some() && node.name != this.name
+        };
+        let nodes = self.cluster.nodes.list().await.ok()?;
+        let NodeStatus { name, advertise, .. } = nodes.into_iter().find(takes)?;
+        Some(NodeAddress { name, advertise })
+    }
+
+    /// True if the store takes a node for dead.
+    async fn is_dead(&self, node: &NodeAddress) -> bool {
+        let nodes = self.cluster.nodes.list().await;
+        let alive = |known: &NodeStatus| known.name == node.name && known.alive;
+        nodes.is_ok_and(|nodes| !nodes.iter().any(alive))
+    }
+
+    /// What came of a request that was perhaps carried out before: a message that is there already is
+    /// found by its key, and a session that is gone is gone.
+    async fn completed(&self, answer: Result<Done, Error>, action: &Action) -> Result<Done, Error> {
+        match (answer, action) {
+            (Err(Error::NotFound(_)), Action::Remove) if self.sent => Ok(Done::Removed),
+            (Ok(Done::Receipt(receipt)), _) if self.sent && receipt.records.is_empty() => {
+                let Some(key) = action.message_key() else { return Ok(Done::Receipt(receipt)) };
+                Ok(Done::Receipt(self.receipt_of(key).await?))
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    /// The events of a message that was added under this key.
+    async fn receipt_of(&self, key: &str) -> Result<Receipt, Error> {
+        let journal = &self.runtime.parts().journal;
+        let (mut after, mut records) = (0, Vec::new());
+        let mut turn: Option<TurnId> = None;
+        loop {
+            let page = journal.read(self.session, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            for record in page {
+                if is_of(&record, key, turn.as_ref()) {
+                    turn = turn.or_else(|| turn_of(&record.event));
+                    records.push(Arc::new(record));
+                }
+            }
+        }
+        Ok(Receipt { session: self.session.clone(), records })
+    }
+}
+
+fn is_of(record: &Record, key: &str, turn: Option<&TurnId>) -> bool {
+    match &record.event {
+        Event::MessageAdded { options, .. } => options.key.as_deref() == Some(key),
+        Event::TurnStarted { turn: started, attempt: 1, .. } => Some(started) == turn,
+        _ => false,
+    }
+}
+
+fn turn_of(event: &Event) -> Option<TurnId> {
+    match event {
+        Event::MessageAdded { turn, .. } => Some(turn.clone()),
+        _ => None,
+    }
+}
+
+fn read_reply(reply: &[u8]) -> Attempt {
+    match Reply::decode(reply) {
+        Ok(reply) => answered(reply),
+        Err(error) => Attempt::Unknown(format!("its reply cannot be read: {error}")),
+    }
+}
+
+fn answered(reply: Reply) -> Attempt {
+    match reply {
+        Reply::Receipt { session, records } => {
+            let record = |(seq, at, event)| Arc::new(Record { seq, at, event });
+            let records = records.into_iter().map(record).collect();
+            Attempt::Answered(Ok(Done::Receipt(Receipt { session, records })))
+        }
+        Reply::Removed => Attempt::Answered(Ok(Done::Removed)),
+        Reply::NotOwner => Attempt::Nothing,
+        Reply::Closing => Attempt::Unknown("it shuts down".into()),
+        Reply::Version(other) => {
+            let why =
+                format!("the session's node has version {other}; drain it, or upgrade this one");
+            Attempt::Answered(Err(StorageError::Unavailable(why).into()))
+        }
+        Reply::Failed(failure) => Attempt::Answered(Err(failure.into())),
+    }
+}
+
+fn unknown(why: &str) -> Error {
+    let why =
+        format!("the session's node gave no answer ({why}); whether it did this is not known");
+    StorageError::Unavailable(why).into()
+}
