@@ -21,6 +21,7 @@ use quintet_kernel::event::Seq;
 use quintet_kernel::port::{
     Error, Forward, InboxEntry, Lease, NodeAddress, Nodes, StorageError, Wakes,
 };
+use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -32,8 +33,8 @@ use views::Views;
 
 /// Sessions that are taken over with one statement.
 const CLAIM_LIMIT: usize = 16;
-/// How often the inbox is read.
-const INBOX_INTERVAL: Duration = Duration::from_millis(200);
+/// How often the inbox is read, in case a notice was lost.
+const INBOX_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the journals of sessions with followers are looked at, in case a notice was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Journals that are looked at, and leases that are released, at a time.
@@ -69,6 +70,8 @@ pub(crate) struct Membership {
     parked: Mutex<HashMap<SessionId, Lease>>,
     served: Served,
     views: Views,
+    /// Notified when there may be something in the inbox.
+    inbox: Notify,
 }
 
 impl Membership {
@@ -210,7 +213,10 @@ async fn watch_leases(shared: Arc<Shared>) {
 async fn watch_journal(shared: Arc<Shared>, mut wakes: Box<dyn Wakes>) {
     while let Some(moved) = wakes.next().await {
         for (session, head) in moved {
-            shared.moved(&session, head);
+            match head {
+                0 => shared.membership.inbox.notify_one(),
+                head => shared.moved(&session, head),
+            }
         }
     }
 }
@@ -239,7 +245,10 @@ async fn watch_inbox(runtime: Runtime, cluster: Cluster) {
     let mut ticks = interval(INBOX_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = runtime.shared().membership.inbox.notified() => {}
+        }
         let entries = match cluster.nodes.receive().await {
             Ok(entries) => entries,
             Err(error) => {

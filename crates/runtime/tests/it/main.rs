@@ -16,6 +16,7 @@ mod forking;
 mod gate;
 mod hibernate;
 mod measure;
+mod nodes;
 mod panics;
 mod positions;
 mod recovery;

@@ -196,11 +196,12 @@ impl Inbox for Store {
         key: &str,
         body: Vec<u8>,
     ) -> BoxFuture<'_, Result<(), StorageError>> {
-        let inbox = &mut lock(&self.contents).nodes.inbox;
-        if inbox.iter().all(|letter| letter.entry.key != key) {
+        let nodes = &mut lock(&self.contents).nodes;
+        if nodes.inbox.iter().all(|letter| letter.entry.key != key) {
             let entry = InboxEntry { key: key.to_owned(), session: session.clone(), body };
-            inbox.push(Letter { entry, reply: None });
+            nodes.inbox.push(Letter { entry, reply: None });
         }
+        nodes.wake(session, 0);
         Box::pin(ready(Ok(())))
     }
 
@@ -223,9 +224,8 @@ impl Inbox for Store {
     }
 
     fn take_reply(&self, key: &str) -> BoxFuture<'_, Result<Option<Vec<u8>>, StorageError>> {
-        let inbox = &mut lock(&self.contents).nodes.inbox;
-        let answered = |letter: &Letter| letter.entry.key == key && letter.reply.is_some();
-        let at = inbox.iter().position(answered);
-        Box::pin(ready(Ok(at.and_then(|at| inbox.remove(at).reply))))
+        let contents = lock(&self.contents);
+        let sent = contents.nodes.inbox.iter().find(|letter| letter.entry.key == key);
+        Box::pin(ready(Ok(sent.and_then(|letter| letter.reply.clone()))))
     }
 }

@@ -1,0 +1,417 @@
+//! Two nodes on one store: who owns a session, who carries out its commands, and what becomes of it
+//! when a node dies, pauses or is drained.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quintet_kernel::card::Status;
+use quintet_kernel::follow::Piece;
+use quintet_kernel::port::{
+    BoxFuture, Branches as _, Drafts, Error, Forward, ForwardError, Hints, NodeAddress, Nodes as _,
+    Removals as _, Sessions, StorageError,
+};
+use quintet_kernel::tool::{Kind, Outcome};
+use quintet_kernel::{Command, Cursor, SessionId};
+use quintet_runtime::{Cluster, Parts, Runtime};
+use quintet_stores::memory::Store;
+
+use crate::world::{Client, World, label, name, say, settle, within};
+
+const LEASE: Duration = Duration::from_secs(10);
+
+/// Connections between the nodes, which can be cut.
+#[derive(Clone, Default)]
+struct Wires {
+    nodes: Arc<Mutex<HashMap<String, Runtime>>>,
+    state: Arc<Mutex<Wire>>,
+    sent: Arc<AtomicUsize>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Wire {
+    #[default]
+    Whole,
+    Cut,
+    /// Requests arrive, replies do not.
+    NoReplies,
+}
+
+impl Wires {
+    fn set(&self, state: Wire) {
+        *self.state.lock().unwrap() = state;
+    }
+}
+
+impl Forward for Wires {
+    fn send(
+        &self,
+        to: &NodeAddress,
+        body: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Vec<u8>, ForwardError>> {
+        let node = self.nodes.lock().unwrap().get(&to.name).cloned();
+        let state = *self.state.lock().unwrap();
+        Box::pin(async move {
+            let Some(node) = node.filter(|_| state != Wire::Cut) else {
+                return Err(ForwardError::Unreachable("no connection".into()));
+            };
+            self.sent.fetch_add(1, Ordering::SeqCst);
+            let reply = node.serve_node(&body).await;
+            match state {
+                Wire::NoReplies => Err(ForwardError::Unanswered("connection reset".into())),
+                Wire::Whole | Wire::Cut => Ok(reply),
+            }
+        })
+    }
+}
+
+/// Drafts that nobody may use: another node could not read them.
+struct NoDrafts;
+
+impl Drafts for NoDrafts {
+    fn keep(&self, _: &SessionId, _: &Piece) -> Result<(), StorageError> {
+        panic!("text must be in the journal before it is shown");
+    }
+
+    fn load(&self, _: &SessionId) -> Result<Vec<Piece>, StorageError> {
+        Ok(Vec::new())
+    }
+
+    fn clear(&self, _: &SessionId) {}
+}
+
+/// A node: its handle on the store, and its runtime.
+struct Node {
+    store: Store,
+    runtime: Runtime,
+    hinted: Arc<Hinted>,
+}
+
+#[derive(Default)]
+struct Hinted(Mutex<Vec<SessionId>>);
+
+impl Hints for Hinted {
+    fn published(&self, session: &SessionId, _: u64) {
+        self.0.lock().unwrap().push(session.clone());
+    }
+
+    fn erased(&self, _: &SessionId) {}
+}
+
+async fn node(world: &World, wires: &Wires, name: &str) -> Node {
+    let store = world.store.node(name);
+    let hinted = Arc::new(Hinted::default());
+    let runtime = Runtime::new(Parts {
+        journal: Arc::new(store.clone()),
+        leases: Arc::new(store.clone()),
+        directory: Arc::new(store.clone()),
+        drafts: Arc::new(NoDrafts),
+        hints: vec![hinted.clone()],
+        cluster: Some(Cluster {
+            nodes: Arc::new(store.clone()),
+            forward: Arc::new(wires.clone()),
+            lease: LEASE,
+        }),
+        ..world.parts()
+    });
+    wires.nodes.lock().unwrap().insert(name.into(), runtime.clone());
+    runtime.recover().await.unwrap();
+    Node { store, runtime, hinted }
+}
+
+async fn pair(world: &World) -> (Node, Node, Wires) {
+    let wires = Wires::default();
+    (node(world, &wires, "a").await, node(world, &wires, "b").await, wires)
+}
+
+/// What is durable, numbered without gaps.
+async fn names(world: &World, session: &SessionId) -> Vec<&'static str> {
+    let records = world.journal_of(session).await;
+    let seqs: Vec<u64> = records.iter().map(|record| record.seq).collect();
+    assert_eq!(seqs, (1..=records.len() as u64).collect::<Vec<_>>());
+    records.iter().map(|record| name(&record.event)).collect()
+}
+
+/// How many sessions a node owns.
+async fn owned(node: &Node) -> u64 {
+    let this = node.store.this().name;
+    let nodes = node.store.list().await.unwrap();
+    nodes.into_iter().find(|node| node.name == this).unwrap().sessions
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_node_reads_follows_and_commands_any_session() {
+    let world = World::new();
+    let (a, b, wires) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    assert_eq!(b.runtime.state(&session).await.head, 1);
+    let mut watcher = b.runtime.watch(&session, Cursor::START).await;
+    let receipt = b.runtime.say(&session, "go").await.unwrap();
+    assert!(receipt.message().unwrap().started, "the receipt comes back");
+    assert_eq!(wires.sent.load(Ordering::SeqCst), 1);
+    let asked = world.asked().await;
+    asked.say("some ");
+    watcher.until("<step>some ").await;
+    asked.say("text");
+    asked.finish();
+    watcher.turn_over().await;
+    assert_eq!(watcher.story(), "<created><said><turn><step>some text<answered><done>");
+    assert!(b.hinted.0.lock().unwrap().contains(&session), "copies learn of it");
+    let state = b.runtime.state(&session).await;
+    assert_eq!((state.status, state.turns.len()), (Status::Active, 1));
+    assert_eq!((owned(&a).await, owned(&b).await), (1, 0), "looking takes nothing over");
+    assert!(matches!(b.runtime.say(&"s-unknown".parse_id(), "x").await, Err(Error::NotFound(_))));
+    assert_eq!(b.runtime.list(9).await.unwrap().len(), 1);
+}
+
+trait ParseId {
+    fn parse_id(&self) -> SessionId;
+}
+
+impl ParseId for str {
+    fn parse_id(&self) -> SessionId {
+        SessionId::parse(self).unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_the_owner_comes_back() {
+    let world = World::new();
+    let (a, b, _) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    b.runtime.say(&session, "go").await.unwrap();
+    assert!(matches!(b.runtime.say(&session, "again").await, Err(Error::Refused(_))));
+    b.runtime.cancel(&session).await.unwrap();
+    assert!(names(&world, &session).await.ends_with(&["stop", "interrupted", "cancelled"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_erased_and_forked_from_any_node() {
+    let world = World::new();
+    let (a, b, _) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    let fork = within(b.runtime.fork(&session, None)).await.unwrap().session;
+    b.runtime.label(&fork, "own").await.unwrap();
+    let mut watcher = b.runtime.watch(&session, Cursor::START).await;
+    watcher.until("<created>").await;
+    within(b.runtime.remove(&session)).await.unwrap();
+    assert!(matches!(within(watcher.more()).await, Err(Error::NotFound(_))));
+    for node in [&a, &b] {
+        assert!(matches!(node.runtime.view(&session).await, Err(Error::NotFound(_))));
+        assert_eq!(node.runtime.state(&fork).await.head, 3);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_connection_commands_go_through_the_store() {
+    let world = World::new();
+    let (a, b, wires) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    wires.set(Wire::Cut);
+    let receipt = b.runtime.say(&session, "go").await.unwrap();
+    assert!(receipt.turn().is_some());
+    world.asked().await.finish();
+    b.runtime.watch(&session, Cursor::START).await.turn_over().await;
+    // What could count twice is not left in the store: whoever reads it there may be too late.
+    let refused = within(b.runtime.submit(&session, Command::Compact)).await;
+    assert!(matches!(refused, Err(Error::Storage(StorageError::Held(_)))), "{refused:?}");
+    assert_eq!(names(&world, &session).await.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_is_lost_doubles_nothing() {
+    let world = World::new();
+    let (a, b, wires) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    wires.set(Wire::NoReplies);
+    let mut sending = Box::pin(b.runtime.submit(&session, say("go")));
+    let asked = tokio::select! {
+        asked = world.asked() => asked,
+        done = &mut sending => panic!("no reply can come: {done:?}"),
+    };
+    wires.set(Wire::Whole);
+    let receipt = within(sending).await.unwrap();
+    assert!(receipt.message().is_some_and(|added| added.started));
+    asked.finish();
+    b.runtime.watch(&session, Cursor::START).await.turn_over().await;
+    let told = ["created", "said", "turn", "step", "answered", "done"];
+    assert_eq!(names(&world, &session).await, told);
+    // Of what cannot be sent again the client is told so.
+    wires.set(Wire::NoReplies);
+    let unknown = within(b.runtime.submit(&session, Command::Compact)).await;
+    assert!(matches!(unknown, Err(Error::Storage(StorageError::Unavailable(_)))), "{unknown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_was_taken_before_its_owner_died_is_found_again() {
+    let world = World::new();
+    let (a, b, wires) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    wires.set(Wire::NoReplies);
+    let mut sending = Box::pin(b.runtime.submit(&session, say("go")));
+    tokio::select! {
+        _ = world.asked() => {}
+        done = &mut sending => panic!("no reply can come: {done:?}"),
+    }
+    a.store.die();
+    wires.nodes.lock().unwrap().remove("a");
+    let receipt = within(sending).await.unwrap();
+    assert!(receipt.message().is_some_and(|added| added.started));
+    assert_eq!(names(&world, &session).await.iter().filter(|name| **name == "said").count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_nodes_turn_goes_on_and_its_tools_do_not_run_again() {
+    let mut world = World::new();
+    world.ask_for = vec![Kind::Exec];
+    let (a, b, wires) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    a.runtime.say(&session, "go").await.unwrap();
+    world.asked().await.call(&[("c1", "edit", "{}"), ("c2", "shell", "{}")]);
+    let _running = within(world.edit.started()).await;
+    let mut watcher = b.runtime.watch(&session, Cursor::START).await;
+    watcher.until("<call>").await;
+    a.store.die();
+    wires.nodes.lock().unwrap().remove("a");
+    // The call that ran is reported as interrupted; the question of the other one is answered at b.
+    watcher.until("<ask>").await;
+    assert_eq!(b.runtime.state(&session).await.status, Status::WaitingApproval);
+    b.runtime.allow(&session, "c2").await.unwrap();
+    within(world.shell.started()).await.finish(Outcome::success("fine"));
+    world.asked().await.finish();
+    watcher.turn_over().await;
+    assert_eq!((world.edit.count(), world.shell.count()), (1, 1));
+    let all = names(&world, &session).await;
+    assert_eq!(all.iter().filter(|name| **name == "done").count(), 1);
+    assert_eq!((owned(&a).await, owned(&b).await), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_node_appends_nothing_when_it_comes_back() {
+    let world = World::new();
+    let (a, b, _) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    a.runtime.say(&session, "go").await.unwrap();
+    let first = world.asked().await;
+    let mut watcher = a.runtime.watch(&session, Cursor::START).await;
+    watcher.until("<step>").await;
+    a.store.die();
+    let second = world.asked().await;
+    // Node a does not know yet, and its model goes on writing.
+    first.say("old");
+    first.finish();
+    settle().await;
+    second.say("new");
+    second.finish();
+    watcher.turn_over().await;
+    let told = "<created><said><turn><step><resumed>new<answered><done>";
+    assert_eq!(watcher.story(), told, "followers at a see what b does");
+    // The command is carried out by b, and a knows it.
+    a.runtime.label(&session, "x").await.unwrap();
+    watcher.until("<labelled>").await;
+    assert_eq!((owned(&a).await, owned(&b).await), (0, 1));
+    assert_eq!(names(&world, &session).await.len(), 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_leases_end_what_runs() {
+    let world = World::new();
+    let (a, b, _) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    a.runtime.say(&session, "go").await.unwrap();
+    world.asked().await.call(&[("c1", "shell", "{}")]);
+    let job = within(world.shell.started()).await;
+    b.store.drain("b", true).await.unwrap();
+    a.store.lose_leases();
+    within(job.stopped()).await;
+    job.finish(Outcome::success("too late"));
+    // The node that lost them takes the turn up again; the call is not run again.
+    let asked = world.asked().await;
+    asked.finish();
+    b.runtime.watch(&session, Cursor::START).await.turn_over().await;
+    assert_eq!(world.shell.count(), 1);
+    assert_eq!(names(&world, &session).await.iter().filter(|name| **name == "done").count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_leaves_memory_belongs_to_whoever_asks_next() {
+    let world = World::new();
+    let (a, b, wires) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    tokio::time::sleep(world.pace.hibernate_after * 2).await;
+    assert_eq!((a.runtime.awake(), owned(&a).await), (0, 0));
+    b.runtime.label(&session, "x").await.unwrap();
+    assert_eq!((owned(&b).await, wires.sent.load(Ordering::SeqCst)), (1, 0));
+    a.runtime.label(&session, "y").await.unwrap();
+    assert_eq!(wires.sent.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_waits_stays_with_its_node_until_that_is_drained() {
+    let mut world = World::new();
+    world.ask_for = vec![Kind::Exec];
+    let (a, b, _) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    a.runtime.say(&session, "go").await.unwrap();
+    world.asked().await.call(&[("c1", "shell", "{}")]);
+    a.runtime.watch(&session, Cursor::START).await.until("<ask>").await;
+    tokio::time::sleep(world.pace.hibernate_after * 2).await;
+    assert_eq!((a.runtime.awake(), owned(&a).await), (0, 1));
+    a.store.drain("a", true).await.unwrap();
+    tokio::time::sleep(LEASE * 2).await;
+    assert_eq!((owned(&a).await, owned(&b).await), (0, 1));
+    a.runtime.allow(&session, "c1").await.unwrap();
+    within(world.shell.started()).await.finish(Outcome::success("fine"));
+    world.asked().await.finish();
+    a.runtime.watch(&session, Cursor::START).await.turn_over().await;
+    assert_eq!((owned(&a).await, world.shell.count()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_node_takes_no_sessions() {
+    let world = World::new();
+    let (a, b, _) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    a.store.drain("a", true).await.unwrap();
+    tokio::time::sleep(LEASE).await;
+    assert_eq!(owned(&a).await, 0);
+    a.runtime.label(&session, "x").await.unwrap();
+    assert_eq!((owned(&a).await, owned(&b).await), (0, 1));
+    // With nobody else left it works all the same.
+    b.store.drain("b", true).await.unwrap();
+    tokio::time::sleep(LEASE).await;
+    a.runtime.label(&session, "y").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_gives_everything_away() {
+    let world = World::new();
+    let (a, b, _) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    a.runtime.say(&session, "go").await.unwrap();
+    world.asked().await.say("part");
+    b.runtime.watch(&session, Cursor::START).await.until("part").await;
+    assert!(a.runtime.close(Duration::from_secs(9)).await.is_empty());
+    world.asked().await.finish();
+    let mut watcher = b.runtime.watch(&session, Cursor::START).await;
+    watcher.turn_over().await;
+    let told = "<created><said><turn><step>part<interrupted><resumed><step><answered><done>";
+    assert_eq!(watcher.story(), told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_at_once_from_both_nodes_are_all_taken() {
+    let world = World::new();
+    let (a, b, _) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    let keys: Vec<String> = (0..50).map(|n| format!("k{n}")).collect();
+    let labels = keys.iter().enumerate().map(|(n, key)| {
+        let runtime = if n % 2 == 0 { &a.runtime } else { &b.runtime };
+        runtime.submit(&session, label(key))
+    });
+    for done in futures_util::future::join_all(labels).await {
+        done.unwrap();
+    }
+    assert_eq!(names(&world, &session).await.len(), 51);
+}
