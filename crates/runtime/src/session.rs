@@ -229,6 +229,7 @@ impl Task {
             let _ = reply.send(Err(error));
             return self.give_up(&StorageError::Unavailable(why).into()).await;
         }
+        self.shared.release(&lease).await;
         parts.drafts.clear(&self.id);
         parts.drafts.release(&self.id);
         self.shared.tail(&self.id).end();
