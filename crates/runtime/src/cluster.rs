@@ -5,6 +5,7 @@
 //! takes over the open sessions of nodes that died, answers what was left in the store's inbox, and
 //! gives its own sessions away while it is drained.
 
+mod remote_clients;
 mod request;
 mod route;
 mod served;
@@ -27,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{Runtime, Shared, lock};
 use crate::session::Begin;
+use remote_clients::RemoteClients;
 pub(crate) use request::{Action, Done};
 use served::Served;
 use views::Views;
@@ -61,8 +63,10 @@ impl fmt::Debug for Cluster {
 }
 
 /// What a node remembers of its part in the cluster.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Membership {
+    /// Tells this process from an earlier one of the same node.
+    instance: String,
     /// Cancelled, and replaced, when every lease given so far is void.
     void: Mutex<CancellationToken>,
     /// Leases of sessions that left memory with an open turn: the turn waits for somebody, and giving
@@ -70,11 +74,24 @@ pub(crate) struct Membership {
     parked: Mutex<HashMap<SessionId, Lease>>,
     served: Served,
     views: Views,
+    remote_clients: RemoteClients,
     /// Notified when there may be something in the inbox.
     inbox: Notify,
 }
 
 impl Membership {
+    pub(crate) fn new(instance: String) -> Self {
+        Self {
+            instance,
+            void: Mutex::default(),
+            parked: Mutex::default(),
+            served: Served::default(),
+            views: Views::default(),
+            remote_clients: RemoteClients::default(),
+            inbox: Notify::new(),
+        }
+    }
+
     /// Cancelled once the leases that are given from now on are void.
     pub(crate) fn void(&self) -> CancellationToken {
         lock(&self.void).clone()
@@ -126,7 +143,10 @@ impl Runtime {
     /// out once.
     pub async fn serve_node(&self, body: &[u8]) -> Vec<u8> {
         match request::decode(body) {
-            Ok(request) => self.shared().membership.served.serve(self, request).await.to_vec(),
+            Ok(request) => {
+                self.note_clients(&request).await;
+                self.shared().membership.served.serve(self, request).await.to_vec()
+            }
             Err(reply) => reply,
         }
     }
@@ -227,6 +247,7 @@ async fn watch_nodes(runtime: Runtime, cluster: Cluster) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
+        runtime.disconnect_dead(&cluster).await;
         if cluster.nodes.draining() {
             runtime.shared().idle.leave_all();
             runtime.shared().release_parked().await;

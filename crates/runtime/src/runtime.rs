@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quintet_kernel::command::{Approve, Command};
 use quintet_kernel::event::Origin;
+use quintet_kernel::id::MessageId;
 use quintet_kernel::port::{BoxFuture, Error, Follow, Receipt, Removals, Sessions, StorageError};
 use quintet_kernel::{Card, Cursor, SessionId, State};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -61,6 +62,7 @@ impl Runtime {
     /// A runtime with nothing awake.
     pub fn new(parts: Parts) -> Self {
         let idle_bytes = parts.pace.idle_bytes;
+        let instance = parts.stamps.stamp().id::<MessageId>().to_string();
         let shared = |this: &Weak<Shared>| Shared {
             parts: subagents::joined(parts, this),
             closing: CancellationToken::new(),
@@ -71,7 +73,7 @@ impl Runtime {
             live: Mutex::default(),
             tails: Mutex::default(),
             idle: IdleSessions::new(idle_bytes),
-            membership: Membership::default(),
+            membership: Membership::new(instance),
         };
         Self { shared: Arc::new_cyclic(shared) }
     }

@@ -101,8 +101,16 @@ pub(crate) enum Done {
 pub(crate) struct Request {
     /// Carried out once under this key.
     pub(super) key: String,
+    pub(super) from: Sender,
     pub(super) session: SessionId,
     pub(super) action: Action,
+}
+
+/// The process that sends a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Sender {
+    pub(super) name: String,
+    pub(super) instance: String,
 }
 
 #[derive(Serialize, Deserialize)]

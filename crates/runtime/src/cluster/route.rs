@@ -16,7 +16,7 @@ use quintet_kernel::port::{
 use quintet_kernel::{SessionId, TurnId};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::request::{Action, Done, Reply, Request};
+use super::request::{Action, Done, Reply, Request, Sender};
 use super::{Cluster, elsewhere};
 use crate::runtime::Runtime;
 
@@ -138,8 +138,10 @@ impl Route<'_> {
     }
 
     fn request(&self, action: &Action) -> Request {
+        let name = self.cluster.nodes.this().name;
+        let from = Sender { name, instance: self.runtime.shared().membership.instance.clone() };
         let (key, session) = (self.key.clone(), self.session.clone());
-        Request { key, session, action: action.clone() }
+        Request { key, from, session, action: action.clone() }
     }
 
     /// Asks another node.

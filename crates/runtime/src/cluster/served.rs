@@ -45,7 +45,7 @@ impl Served {
         drop(requests);
         let owner = runtime.clone();
         runtime.shared().tasks.spawn(async move {
-            let Request { key, session, action } = request;
+            let Request { key, session, action, .. } = request;
             let reply: Arc<[u8]> = Reply::from(owner.here(&session, action).await).encode().into();
             if !is_final(&reply) {
                 lock(&owner.shared().membership.served.requests).forget(&key);

@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quintet_kernel::card::Status;
+use quintet_kernel::client::ClientRef;
 use quintet_kernel::follow::Piece;
 use quintet_kernel::port::{
     BoxFuture, Branches as _, Drafts, Error, Forward, ForwardError, Hints, NodeAddress, Nodes as _,
     Removals as _, Sessions, StorageError,
 };
-use quintet_kernel::tool::{Kind, Outcome};
-use quintet_kernel::{Command, Cursor, SessionId};
+use quintet_kernel::tool::{Kind, Outcome, Risk};
+use quintet_kernel::toolset::{ClientTool, Toolset};
+use quintet_kernel::{CallId, Command, Cursor, SessionId};
 use quintet_runtime::{Cluster, Parts, Runtime};
 use quintet_stores::memory::Store;
 
@@ -414,4 +416,38 @@ async fn commands_at_once_from_both_nodes_are_all_taken() {
         done.unwrap();
     }
     assert_eq!(names(&world, &session).await.len(), 51);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_a_dead_nodes_clients_are_given_to_others() {
+    let world = World::new();
+    let (a, b, _) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    let tool = ClientTool {
+        name: "open_app".into(),
+        description: "Opens an app.".into(),
+        schema: serde_json::json!({ "type": "object" }),
+        risk: Risk::Low,
+        repeatable: false,
+        front_end: None,
+    };
+    let toolset = Toolset { client: vec![tool], ..Toolset::default() };
+    a.runtime.submit(&session, Command::Offer(toolset)).await.unwrap();
+    a.runtime.say(&session, "go").await.unwrap();
+    world.asked().await.call(&[("c1", "open_app", "{}")]);
+    a.runtime.watch(&session, Cursor::START).await.until("<call>").await;
+    let calls = vec![CallId::parse("c1").unwrap()];
+    let claim = |connection: &str, came_back| Command::Claim {
+        calls: calls.clone(),
+        by: ClientRef::connected("test/desktop", connection),
+        came_back,
+    };
+    within(b.runtime.submit(&session, claim("one", false))).await.unwrap();
+    // The client was connected to b. It comes back at a, which learns that b is dead.
+    let refused = within(a.runtime.submit(&session, claim("two", true))).await;
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    b.store.die();
+    let mut watcher = a.runtime.watch(&session, Cursor::START).await;
+    watcher.until("<holder lost>").await;
+    within(a.runtime.submit(&session, claim("two", true))).await.unwrap();
 }

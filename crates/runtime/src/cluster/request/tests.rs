@@ -18,6 +18,11 @@ fn say(key: Option<&str>) -> Action {
     Action::Submit(Box::new(Command::Say(Box::new(say))))
 }
 
+fn request(action: Action) -> Request {
+    let from = Sender { name: "a".into(), instance: "1".into() };
+    Request { key: "k1".into(), from, session: session(), action }
+}
+
 #[test]
 fn a_request_arrives_as_it_was_sent() {
     let approve = Command::Approve(Approve {
@@ -29,7 +34,7 @@ fn a_request_arrives_as_it_was_sent() {
         remember: Remember::Once,
     });
     for action in [say(Some("k")), Action::Submit(Box::new(approve)), Action::Remove] {
-        let request = Request { key: "k1".into(), session: session(), action };
+        let request = request(action);
         let read = decode(&request.encode()).unwrap();
         assert_eq!(format!("{read:?}"), format!("{request:?}"));
     }
@@ -52,7 +57,7 @@ fn a_reply_arrives_as_it_was_sent() {
 
 #[test]
 fn a_node_of_another_version_is_refused() {
-    let request = Request { key: "k1".into(), session: session(), action: Action::Remove };
+    let request = request(Action::Remove);
     let body = String::from_utf8(request.encode()).unwrap().replace(VERSION, "0.0.1");
     let reply = decode(body.as_bytes()).unwrap_err();
     assert!(matches!(Reply::decode(&reply), Ok(Reply::Version(version)) if version == VERSION));

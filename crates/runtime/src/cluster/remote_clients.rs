@@ -1,0 +1,101 @@
+//! Clients of other nodes that hold calls of sessions owned here. Who is connected where is known to
+//! the node with the connection alone; if that node dies, nobody else can say that its clients are gone.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+
+use quintet_kernel::SessionId;
+use quintet_kernel::client::ClientRef;
+use quintet_kernel::command::Command;
+
+use super::Cluster;
+use super::request::{Action, Request, Sender};
+use crate::runtime::{Runtime, lock};
+
+/// A client and the session of its calls.
+type Holder = (SessionId, ClientRef);
+
+/// The clients of each node, by the node's process.
+#[derive(Debug, Default)]
+pub(super) struct RemoteClients {
+    nodes: Mutex<HashMap<String, Clients>>,
+}
+
+#[derive(Debug, Default)]
+struct Clients {
+    instance: String,
+    holders: HashSet<Holder>,
+}
+
+impl RemoteClients {
+    /// Notes what a request says of the sender's clients. Gives those of an earlier process of that
+    /// node, which are gone.
+    fn note(&self, request: &Request) -> Vec<Holder> {
+        let Sender { name, instance } = &request.from;
+        let mut nodes = lock(&self.nodes);
+        let known = nodes.get(name);
+        let gone = match known.is_some_and(|known| known.instance != *instance) {
+            true => nodes.remove(name).map(|clients| clients.holders),
+            false => None,
+        };
+        let Action::Submit(command) = &request.action else {
+            return gone.into_iter().flatten().collect();
+        };
+        match &**command {
+            Command::Claim { by, .. } => {
+                let clients = nodes.entry(name.clone()).or_default();
+                clients.instance.clone_from(instance);
+                clients.holders.insert((request.session.clone(), by.clone()));
+            }
+            Command::Disconnect { client } => {
+                if let Some(clients) = nodes.get_mut(name) {
+                    clients.holders.remove(&(request.session.clone(), client.clone()));
+                }
+            }
+            _ => {}
+        }
+        gone.into_iter().flatten().collect()
+    }
+
+    fn nodes(&self) -> Vec<String> {
+        lock(&self.nodes).keys().cloned().collect()
+    }
+
+    fn remove(&self, node: &str) -> Vec<Holder> {
+        let clients = lock(&self.nodes).remove(node);
+        clients.map(|clients| clients.holders).into_iter().flatten().collect()
+    }
+}
+
+impl Runtime {
+    /// Notes what a request says of the clients of its sender.
+    pub(super) async fn note_clients(&self, request: &Request) {
+        let gone = self.shared().membership.remote_clients.note(request);
+        self.disconnect(gone).await;
+    }
+
+    /// Has the grace time begin of what clients of dead nodes hold.
+    pub(super) async fn disconnect_dead(&self, cluster: &Cluster) {
+        let known = self.shared().membership.remote_clients.nodes();
+        if known.is_empty() {
+            return;
+        }
+        let Ok(nodes) = cluster.nodes.list().await else { return };
+        for name in known {
+            if !nodes.iter().any(|node| node.name == name && node.alive) {
+                let gone = self.shared().membership.remote_clients.remove(&name);
+                self.disconnect(gone).await;
+            }
+        }
+    }
+
+    async fn disconnect(&self, gone: Vec<Holder>) {
+        for (session, client) in gone {
+            let disconnect = Action::Submit(Box::new(Command::Disconnect { client }));
+            // A session that is gone, or owned elsewhere by now, took its clients for lost when it was loaded.
+            if let Err(error) = self.here(&session, disconnect).await {
+                tracing::debug!(%session, %error, "a client of a dead node is not disconnected");
+            }
+        }
+    }
+}
