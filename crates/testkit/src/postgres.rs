@@ -38,9 +38,15 @@ impl Server {
         SERVER.get_or_init(Self::start)
     }
 
-    fn start() -> Self {
-        let bin = programs();
-        let dir = std::env::temp_dir().join(format!("quintet-postgres-{}", std::process::id()));
+    /// A server of one's own, for tests that crash it; it ends when it is dropped.
+    ///
+    /// # Panics
+    /// If PostgreSQL is not installed or does not start.
+    pub fn start() -> Self {
+        static SERVERS: AtomicU32 = AtomicU32::new(0);
+        let (bin, number) = (programs(), SERVERS.fetch_add(1, Ordering::Relaxed));
+        let name = format!("quintet-postgres-{}-{number}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir(&dir).expect("a folder");
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).expect("permissions");
@@ -91,6 +97,14 @@ impl Server {
         let done = psql.args(["-c", sql, "postgres"]).output().expect("psql starts");
         assert!(done.status.success(), "{sql}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    }
+
+    /// Cuts every connection.
+    pub fn cut_connections(&self) {
+        self.run(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+             WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
+        );
     }
 
     /// Stops the server as a crash would, and waits until it is back.
