@@ -17,13 +17,14 @@ use quintet_local::Local;
 use quintet_memory::{MarkdownMemory, MessageIndex};
 use quintet_providers::{Providers, Secret};
 use quintet_runtime::{
-    Archive, Pace, Parts, RunService, RunSettings, Runtime, SystemStamps, subagents,
+    Archive, Cluster, Pace, Parts, RunService, RunSettings, Runtime, SystemStamps, subagents,
 };
 use quintet_stores::DataDir;
 use quintet_tools::mcp::{self, McpServers, McpSettings};
 use quintet_tools::{Recall, Settings, Toolbox};
 
 use crate::accounts::{EncryptedSettings, UserKeys, Vault};
+use crate::nodes::{HttpForward, NodeToken};
 use crate::options::{self, Options};
 use crate::senses::{self, Senses};
 use crate::sessions;
@@ -35,6 +36,8 @@ use crate::voice::{self, Voice};
 pub(crate) struct Assembly {
     pub(crate) runtime: Runtime,
     pub(crate) storage: Storage,
+    /// What nodes show each other, where several share the store.
+    pub(crate) node_token: Option<NodeToken>,
     pub(crate) models: Arc<dyn Models>,
     pub(crate) local: Option<Local>,
     /// Sessions as they are in the journal, read without waking them.
@@ -87,6 +90,8 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let mcp = McpServers::start(mcp_settings(options));
     let messages = sessions::index(dir.path(), senses.embedder_if_on());
     let (unattended_tools, searches) = (unattended_tools(&rules), searches(&rules, &*models));
+    let node_token = options.store.as_ref().map(|_| NodeToken::default());
+    let cluster = node_token.as_ref().map(|token| cluster(options, &storage, token)).transpose()?;
     let runtime = Runtime::new(Parts {
         journal: Arc::clone(&storage.journal),
         leases: Arc::clone(&storage.leases),
@@ -102,6 +107,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         stamps: Arc::new(SystemStamps),
         rules: Arc::clone(&rules),
         hints: vec![Arc::new(changes.clone())],
+        cluster,
         pace: Pace::default(),
     });
     let archive = Archive::new(storage.journal.clone(), storage.sessions.clone(), rules);
@@ -111,6 +117,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     Ok(Assembly {
         runtime,
         storage,
+        node_token,
         models,
         local,
         archive,
@@ -129,6 +136,12 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         unattended_tools,
         searches,
     })
+}
+
+/// The other nodes of the store.
+fn cluster(options: &Options, storage: &Storage, token: &NodeToken) -> Result<Cluster> {
+    let forward = Arc::new(HttpForward::new(token.clone())?);
+    Ok(Cluster { nodes: Arc::clone(&storage.nodes), forward, lease: options.node.lease })
 }
 
 /// What must never be written down.

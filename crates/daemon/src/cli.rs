@@ -128,6 +128,14 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: Runs,
     },
+    /// List the nodes that share a store, or drain one. Asks the local daemon.
+    #[command(args_conflicts_with_subcommands = true)]
+    Nodes {
+        #[command(subcommand)]
+        verb: Option<Nodes>,
+        #[command(flatten)]
+        flags: Flags,
+    },
     /// Take runs from a control plane and carry them out on this machine.
     Worker(Box<Worker>),
     /// Serve an MCP client on standard input and output, by the daemon of the data directory, which is
@@ -241,6 +249,23 @@ pub(crate) struct Listen {
     /// The daemon's address for the computer-use protocol; without it that of the configuration.
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Nodes {
+    /// Have a node give its sessions to others: idle ones at once, the others when their turns are over.
+    /// Waits until it has none.
+    Drain {
+        #[command(flatten)]
+        flags: Flags,
+        name: String,
+    },
+    /// Let a node take sessions again.
+    Undrain {
+        #[command(flatten)]
+        flags: Flags,
+        name: String,
+    },
 }
 
 /// Where runs are controlled.

@@ -24,6 +24,7 @@ mod keys;
 mod listen;
 mod mcp;
 mod models;
+mod nodes;
 mod open_files;
 mod options;
 mod runs;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         Verb::Say { flags, text, out } => voice::say(&flags, &text, &out).map(success),
         Verb::Embed { flags, texts } => senses::embed(&flags, texts).map(success),
         Verb::Describe { flags, file, json } => vision::describe(&flags, &file, json).map(success),
+        Verb::Nodes { verb, flags } => nodes::main(verb, &flags).map(success),
         Verb::Runs { verb } => runs::main(verb),
         Verb::Mcp { verb: Some(verb), .. } => mcp::main(verb).map(success),
         Verb::Mcp { verb: None, flags } => attach::main(&flags, mcp::LISTENER).map(success),

@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::assemble::{Assembly, assemble, secrets};
 use crate::audit::Audit;
 use crate::cli::Flags;
+use crate::nodes::{self, BoundNode};
 use crate::options::{self, Auth, ListenAddress, Listener, Options};
 use crate::sessions::{self, Indexer};
 use crate::{open_files, telemetry};
@@ -79,6 +80,7 @@ async fn run(options: &Options, detached: bool) -> Result<()> {
     encrypt_old_keys(&assembly).await;
     remove_erased(&assembly).await;
     let bound = bind_all(&options.listeners).await?;
+    let node = nodes::bind(options, &assembly).await?;
     let woken = assembly.runtime.recover().await?;
     if woken > 0 {
         tracing::info!(sessions = woken, "going on with what was left open");
@@ -88,7 +90,7 @@ async fn run(options: &Options, detached: bool) -> Result<()> {
         Err(error) if detached => tracing::warn!("nobody reads the ready line: {error:#}"),
         announced => announced?,
     }
-    let mut daemon = Daemon::start(options, assembly, bound);
+    let mut daemon = Daemon::start(options, assembly, bound, node);
     let ended = tokio::select! {
         _ = signals.next() => Ok(()),
         failure = daemon.failed() => Err(failure),
@@ -230,12 +232,20 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(options: &Options, assembly: Assembly, mut bound: Vec<Bound>) -> Self {
+    fn start(
+        options: &Options,
+        assembly: Assembly,
+        mut bound: Vec<Bound>,
+        node: Option<BoundNode>,
+    ) -> Self {
         let (closing, parked) = (CancellationToken::new(), CancellationToken::new());
         let services = services(&assembly, &closing, &parked);
         let mut listeners = Tasks::default();
         let mut followers = projections(options, &assembly, &parked);
         followers.spawn("the leases of runs", assembly.runs.clone().watch(closing.clone()));
+        if let Some(node) = node {
+            listeners.spawn("node.advertise", node.serve(closing.clone()));
+        }
         for (dialect, protocol) in &options.protocols {
             let is_own =
                 |bound: &Bound| dialect.listeners.iter().any(|own| own.name == bound.spec.name);
@@ -389,7 +399,8 @@ fn projections(options: &Options, assembly: &Assembly, parked: &CancellationToke
     if options.audit {
         let (sources, sessions) = (sources(), Arc::new(assembly.runtime.clone()));
         let (folder, secrets) = (options.data_dir.clone(), secrets(options));
-        let (positions, stop) = (assembly.storage.preferences.clone(), parked.clone());
+        let positions = nodes::own_settings(options, &assembly.storage);
+        let stop = parked.clone();
         tasks.spawn("the audit log", async move {
             match Audit::open(&folder, secrets, sessions, positions).await {
                 Ok(audit) => projection::run(audit, sources).await,

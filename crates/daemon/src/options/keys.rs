@@ -35,6 +35,7 @@ const KEYS: &[OptionSpec] = &[
     ("node.advertise", Shape::Text, None),
     ("node.lease_seconds", Shape::Number, Some("10")),
     ("node.shared_workspaces", Shape::List, Some("[]")),
+    ("node.token", Shape::Secret, None),
     ("default_model", Shape::Text, None),
     ("auth.token", Shape::Secret, None),
     ("auth.origins", Shape::List, Some("[]")),

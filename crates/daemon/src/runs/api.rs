@@ -13,6 +13,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most bytes of an answer that are read.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 
+/// Chooses the cryptography of HTTP clients, once.
+pub(crate) fn provide_crypto() {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        // Only a second call fails, and there is none.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
+
 /// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
@@ -59,11 +68,7 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn new(url: String, keys: Keys) -> anyhow::Result<Self> {
-        static PROVIDER: Once = Once::new();
-        PROVIDER.call_once(|| {
-            // Only a second call fails, and there is none.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        });
+        provide_crypto();
         let builder = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT);
         let http = builder.timeout(REQUEST_TIMEOUT).build()?;
         Ok(Self { url, keys, http })

@@ -17,6 +17,8 @@ pub(crate) struct Node {
     pub(crate) lease: Duration,
     /// Folders that all nodes have.
     pub(crate) shared_workspaces: Vec<PathBuf>,
+    /// What nodes show each other; a secret of the store's own if not given.
+    pub(crate) token: Option<String>,
 }
 
 /// The PostgreSQL database, if there is one.
@@ -54,6 +56,7 @@ pub(super) fn understand(layers: &Layers) -> Result<Node> {
     Ok(Node {
         address: NodeAddress { name, advertise },
         lease: Duration::from_secs(lease),
+        token: layers.str("node.token").map(String::from),
         shared_workspaces: shared
             .iter()
             .map(|path| Path::new(path).components().collect())

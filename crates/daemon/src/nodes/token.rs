@@ -1,0 +1,82 @@
+//! The secret that nodes show each other: from the configuration, or made once and kept in the store
+//! that they share. A copy in the data directory lets `quintet nodes` ask the local daemon.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context as _, Result};
+use quintet_kernel::port::Preferences;
+use serde_json::Value;
+
+/// Where the secret is kept among the settings of the store.
+const SPACE: &str = "nodes";
+const NAME: &str = "token";
+/// The copy in the data directory.
+const FILE: &str = "node-token";
+/// Random bytes of a secret.
+const LENGTH: usize = 32;
+
+/// The nodes' secret, once it is known. Clones are the same one.
+#[derive(Clone, Default)]
+pub(crate) struct NodeToken {
+    secret: Arc<OnceLock<String>>,
+}
+
+impl NodeToken {
+    pub(super) fn get(&self) -> Option<&str> {
+        self.secret.get().map(String::as_str)
+    }
+
+    /// Learns the secret: the configured one, or that of the store, which is made by the node that
+    /// needs it first.
+    pub(crate) async fn learn(
+        &self,
+        configured: Option<&str>,
+        store: &dyn Preferences,
+        data_dir: &Path,
+    ) -> Result<String> {
+        let secret = match configured {
+            Some(token) => token.to_owned(),
+            None => shared(store).await?,
+        };
+        let kept = keep(&data_dir.join(FILE), &secret);
+        kept.with_context(|| format!("{}", data_dir.join(FILE).display()))?;
+        Ok(self.secret.get_or_init(|| secret).clone())
+    }
+
+    /// The secret as the daemon of a data directory left it.
+    pub(super) fn read(data_dir: &Path) -> Result<Self> {
+        let file = data_dir.join(FILE);
+        let secret = std::fs::read_to_string(&file);
+        let secret = secret.with_context(|| {
+            format!(
+                "{}: no node of a shared store was started with this configuration",
+                file.display()
+            )
+        })?;
+        Ok(Self { secret: Arc::new(OnceLock::from(secret.trim().to_owned())) })
+    }
+}
+
+async fn shared(store: &dyn Preferences) -> Result<String> {
+    let mut bytes = [0; LENGTH];
+    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes)
+        .ok()
+        .context("the system has no randomness")?;
+    let fresh: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    store.replace(SPACE, NAME, None, Value::String(fresh)).await?;
+    let kept = store.preference(SPACE, NAME).await?;
+    let kept = kept.as_ref().and_then(Value::as_str);
+    Ok(kept.context("the nodes' token in the store is no text")?.to_owned())
+}
+
+fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
+    // A file that was there keeps its permissions, which may be wrong.
+    let fresh = file.with_extension("new");
+    let _ = std::fs::remove_file(&fresh);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(&fresh)?.write_all(secret.as_bytes())?;
+    std::fs::rename(fresh, file)
+}
