@@ -23,7 +23,7 @@ use quintet_kernel::port::{
     Error, Forward, InboxEntry, Lease, NodeAddress, Nodes, StorageError, Wakes,
 };
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{Runtime, Shared, lock};
@@ -41,6 +41,8 @@ const INBOX_INTERVAL: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Journals that are looked at, and leases that are released, at a time.
 const CONCURRENCY: usize = 16;
+/// How long the release of a lease is waited for; it is queued in any case.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often dead nodes are looked for, at least and at most.
 const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_CLAIM_INTERVAL: Duration = Duration::from_secs(2);
@@ -183,7 +185,9 @@ impl Shared {
 
     /// Has any node own a session. Without it the lease ends with the node.
     pub(crate) async fn release(&self, lease: &Lease) {
-        if let Err(error) = self.parts.leases.release(lease).await {
+        let released = timeout(RELEASE_TIMEOUT, self.parts.leases.release(lease)).await;
+        let slow = |_| Err(StorageError::Unavailable("storage does not answer".into()));
+        if let Err(error) = released.unwrap_or_else(slow) {
             tracing::warn!(session = %lease.session, %error, "the lease was not released");
         }
     }

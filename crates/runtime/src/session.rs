@@ -109,11 +109,10 @@ impl Task {
                         End::Idle => return self.retire().await,
                         End::Closing => break,
                         End::Erased(gone) => return self.erase(*gone).await,
-                        // Commands go to the new owner; what was under way goes on there.
-                        End::Fenced => return self.retire().await,
-                        End::Broken(StorageError::Fenced) if self.is_shared() => {
-                            tracing::warn!(session = %self.id, "another node owns the session now");
-                            return self.retire().await;
+                        // What was under way goes on at the new owner, which may be this node once more.
+                        End::Fenced if !self.has_open_turn().await => return self.retire().await,
+                        End::Fenced => {
+                            tracing::warn!(session = %self.id, "the session's lease is lost");
                         }
                         // Two owners that take a session from each other would never end.
                         End::Broken(error @ StorageError::Fenced) => {
@@ -144,6 +143,11 @@ impl Task {
         while let Some(mail) = self.unread.take().or_else(|| self.mail.try_recv().ok()) {
             mail.fail(same(error, &self.id));
         }
+        self.has_open_turn().await
+    }
+
+    /// True unless nothing is under way in the session.
+    async fn has_open_turn(&self) -> bool {
         match self.shared.parts.directory.card(&self.id).await {
             Ok(card) => card.is_some_and(|card| card.open),
             Err(_) => true,
@@ -173,11 +177,6 @@ impl Task {
             }
             () = self.shared.closing.cancelled() => None,
         }
-    }
-
-    /// True if other nodes may own the session.
-    fn is_shared(&self) -> bool {
-        self.shared.parts.cluster.is_some()
     }
 
     async fn wake(&self, begin: Begin) -> Result<Live, Error> {

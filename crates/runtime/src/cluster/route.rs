@@ -92,6 +92,7 @@ impl Route<'_> {
                 Attempt::Unknown(_) => self.sent = true,
             }
         }
+        let mut dead = None;
         loop {
             let answer = self.attempt(&action).await;
             let error = match answer {
@@ -99,17 +100,20 @@ impl Route<'_> {
                 answer => return self.completed(answer, &action).await,
             };
             if let Some(owner) = elsewhere(&error) {
+                // It was dead before, and nobody else may own the session: nobody else has its workspace.
+                if dead.as_ref() == Some(owner) {
+                    return Err(self.gave_up(error));
+                }
                 action = action.with_key(&self.key);
                 match self.there(owner, &action).await {
                     Attempt::Answered(answer) => return self.completed(answer, &action).await,
-                    Attempt::Nothing if self.is_dead(owner).await => return Err(error),
-                    Attempt::Nothing => {}
+                    Attempt::Nothing => dead = self.is_dead(owner).await.then(|| owner.clone()),
                     Attempt::Unknown(why) if !action.is_repeatable() => return Err(unknown(&why)),
                     Attempt::Unknown(_) => self.sent = true,
                 }
             }
             if Instant::now() >= self.deadline {
-                return Err(error);
+                return Err(self.gave_up(error));
             }
             sleep(RETRY_DELAY).await;
         }
@@ -157,7 +161,16 @@ impl Route<'_> {
             }
         }
         // What is in the inbox may be read after it was given up here.
-        if action.is_repeatable() { self.by_inbox(body).await } else { Attempt::Nothing }
+        if action.is_repeatable() && !self.is_dead(node).await {
+            self.by_inbox(body).await
+        } else {
+            Attempt::Nothing
+        }
+    }
+
+    /// What the client is told if no owner was found.
+    fn gave_up(&self, error: Error) -> Error {
+        if self.sent { unknown(&error.to_string()) } else { error }
     }
 
     /// Sends the request itself; a node that dies meanwhile is not waited for.

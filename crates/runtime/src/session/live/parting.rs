@@ -32,13 +32,19 @@ impl Live {
         self.asking = None;
         self.work.keep(is_undo);
         while self.work.done().await.is_some() {}
-        End::Broken(error)
+        match error {
+            StorageError::Fenced if self.shared.parts.cluster.is_some() => End::Fenced,
+            error => End::Broken(error),
+        }
     }
 
     /// Ends the session after this node lost its leases: another node may own it by now. Whether what is
     /// on its way was kept is not known.
     pub(super) async fn fenced(self) -> End {
+        let (shared, lease) = (Arc::clone(&self.shared), self.lease.clone());
         self.broken(StorageError::Unavailable(MOVED.into())).await;
+        // Ignored, unless the lease was given after the others were lost.
+        shared.release(&lease).await;
         End::Fenced
     }
 
