@@ -82,7 +82,7 @@ pub enum Deferred {
     All,
 }
 
-/// Why a copy is behind.
+/// The reason why a copy is not up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectionError {
     /// A file cannot be written.
@@ -116,32 +116,32 @@ impl std::fmt::Debug for Sources {
 
 /// Keeps a projection up to date until it is stopped.
 pub async fn run<P: Projection>(projection: P, sources: Sources) {
-    let mut upkeep = ProjectionTask {
+    let mut task = ProjectionTask {
         projection,
         sources,
         failed_sessions: Changes::new(),
         writes: 0,
         caught_up: true,
     };
-    upkeep.catch_up().await;
+    task.catch_up().await;
     let mut checkpoints = interval(CHECKPOINT_INTERVAL);
     checkpoints.tick().await;
     let mut deferred = interval(DEFERRED_INTERVAL);
     deferred.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = upkeep.sources.changes.changed() => {
-                upkeep.gather().await;
-                upkeep.write(upkeep.sources.changes.take()).await;
+            () = task.sources.changes.changed() => {
+                task.gather().await;
+                task.write(task.sources.changes.take()).await;
             }
-            _ = checkpoints.tick() => upkeep.checkpoint(Deferred::Quiet).await,
-            _ = deferred.tick(), if upkeep.projection.has_deferred() => {
-                upkeep.write_deferred(Deferred::Quiet).await;
+            _ = checkpoints.tick() => task.checkpoint(Deferred::Quiet).await,
+            _ = deferred.tick(), if task.projection.has_deferred() => {
+                task.write_deferred(Deferred::Quiet).await;
             }
-            () = upkeep.sources.stop.cancelled() => break,
+            () = task.sources.stop.cancelled() => break,
         }
     }
-    upkeep.checkpoint(Deferred::All).await;
+    task.checkpoint(Deferred::All).await;
 }
 
 struct ProjectionTask<P> {
@@ -155,7 +155,7 @@ struct ProjectionTask<P> {
     caught_up: bool,
 }
 
-impl<P: Projection> Upkeep<P> {
+impl<P: Projection> ProjectionTask<P> {
     /// Writes what changed before the start, also what a copy would put off until its position is kept:
     /// after a crash that may have been put off for long.
     async fn catch_up(&mut self) {
@@ -183,7 +183,7 @@ impl<P: Projection> Upkeep<P> {
             }
         }
         if self.writes > 0 && self.write_deferred(Deferred::All).await {
-            self.keep_reached_position(begun).await;
+            self.store_reached_position(begun).await;
         }
     }
 
@@ -246,15 +246,15 @@ impl<P: Projection> Upkeep<P> {
         self.write(changes).await;
         // Another position would have what failed forgotten by a crash.
         if self.write_deferred(which).await && self.writes > 0 {
-            self.keep_reached_position(now).await;
+            self.store_reached_position(now).await;
         }
     }
 
-    /// Keeps a position at which nothing is missing, or the old one if something is.
-    async fn keep_reached_position(&mut self, reached: Time) {
-        let whole = self.whole && self.behind.is_empty();
-        let since = if whole { reached } else { self.projection.since().min(reached) };
-        self.keep_position(since).await;
+    /// Stores a position at which nothing is missing, or the old one if something is.
+    async fn store_reached_position(&mut self, reached: Time) {
+        let complete = self.caught_up && self.failed_sessions.is_empty();
+        let since = if complete { reached } else { self.projection.since().min(reached) };
+        self.store_position(since).await;
     }
 
     async fn store_position(&mut self, since: Time) {

@@ -159,6 +159,16 @@ impl Preferences for OneCommit {
             Ok(())
         })
     }
+
+    fn replace(
+        &self,
+        _: &str,
+        _: &str,
+        _: Option<Value>,
+        _: Value,
+    ) -> BoxFuture<'_, Result<bool, StorageError>> {
+        Box::pin(async { Ok(true) })
+    }
 }
 
 #[tokio::test]

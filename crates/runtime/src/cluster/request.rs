@@ -46,6 +46,7 @@ impl Action {
             | Command::Start { .. }
             | Command::Cancel { .. }
             | Command::Recall { .. }
+            | Command::Supersede { .. }
             | Command::Revert { .. }
             | Command::Reapply { .. }
             | Command::Compact
