@@ -183,7 +183,7 @@ bench-decode: setup
 
 # A C compiler builds the bundled SQLite and the grammars; a C++ compiler, cmake and clang's library
 # and headers the bundled llama.cpp; git and make are used by tests; ca-certificates by TLS; graphviz
-# by `diagram`, which can do without. The tests of the keyring need a real one and its bus; whoever
+# by `diagram`, which can do without. PostgreSQL is for tests, which start a server of their own. The tests of the keyring need a real one and its bus; whoever
 # only builds or runs the daemon does not.
 build bench bench-decode: KEYRING = no
 build bench bench-decode: SCHEMATHESIS = /bin/true
@@ -199,6 +199,12 @@ setup:
 	@command -v dot >/dev/null || { echo "installing graphviz"; \
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends graphviz; } >/dev/null 2>&1 \
 	  || echo "graphviz could not be installed: the tool \`diagram\` will draw Mermaid only"; }
+	@[ "$(KEYRING)" = no ] || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
+	  echo "installing postgresql"; \
+	  $(SUDO) mkdir -p /etc/postgresql-common/createcluster.d && \
+	  echo "create_main_cluster = false" | $(SUDO) tee /etc/postgresql-common/createcluster.d/quintet.conf >/dev/null && \
+	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends postgresql; } >/dev/null 2>&1 \
+	  || echo "postgresql could not be installed: the tests of stores will fail"; }
 	@[ "$(KEYRING)" = no ] || command -v espeak-ng >/dev/null || { echo "installing espeak-ng"; \
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends espeak-ng; } >/dev/null 2>&1 \
 	  || echo "espeak-ng could not be installed: its voice will not be tested"; }

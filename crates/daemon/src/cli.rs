@@ -34,6 +34,9 @@ pub(crate) enum Verb {
     Acp(Flags),
     /// Take over transcripts of codex, Claude Code, opencode and goose as sessions.
     Import(Import),
+    /// Copy every session, blob, alias, setting, install, artifact and run into PostgreSQL or back, and
+    /// compare. The daemon must not be running.
+    Migrate(Migrate),
     /// Talk to a running daemon in this terminal, or ask it one question from a script.
     Chat(Chat),
     /// Print where the web console is, and open it in the browser.
@@ -233,6 +236,20 @@ pub(crate) struct Import {
     pub(crate) from: Option<Source>,
     /// Files, databases or folders; without them the places where the agents keep theirs.
     pub(crate) paths: Vec<PathBuf>,
+}
+
+/// From one store into another.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Migrate {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    /// The store to fill: `postgres://user@host/database`, from SQLite in the data directory; or `sqlite`,
+    /// from PostgreSQL.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) to: String,
+    /// The database to copy from, for `--to sqlite`; without it the one that `store.url` names.
+    #[arg(long, value_name = "URL")]
+    pub(crate) from: Option<String>,
 }
 
 /// A recording with questions.

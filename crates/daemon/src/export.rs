@@ -7,25 +7,24 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use quintet_dialects::SessionTree;
 use quintet_runtime::Archive;
-use quintet_stores::DataDir;
 
 use crate::assemble::{rules, toolbox};
 use crate::cli::Flags;
 use crate::options;
 use crate::senses;
+use crate::storage::Storage;
 
 /// Writes the folders. Sessions with an open turn are written as they are; nothing goes on.
 pub(crate) fn main(flags: &Flags, to: &Path) -> Result<()> {
     let options = options::read(flags)?;
-    if !options.data_dir.is_dir() {
+    if options.store.is_none() && !options.data_dir.is_dir() {
         bail!("there are no sessions: {} is not there", options.data_dir.display());
     }
-    let dir = DataDir::open(&options.data_dir)?;
-    let store = Arc::new(dir.sqlite()?);
+    let storage = Storage::beside(&options)?;
     let toolbox = toolbox(&options, &senses::build(&options), None);
     let rules = Arc::new(rules(&options, &toolbox));
-    let archive = Arc::new(Archive::new(store.clone(), store, rules));
-    let tree = SessionTree::new(to.into(), Arc::new(dir.blobs()?), archive.clone(), archive);
+    let archive = Arc::new(Archive::new(storage.journal, storage.sessions, rules));
+    let tree = SessionTree::new(to.into(), storage.blobs, archive.clone(), archive);
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let count = threads.block_on(tree.export())?;
     writeln!(std::io::stdout(), "{count} sessions written to {}", to.display())?;

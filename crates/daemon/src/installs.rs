@@ -3,12 +3,12 @@
 use std::io::Write as _;
 
 use anyhow::{Result, bail};
-use quintet_kernel::port::Install;
+use quintet_kernel::port::{self, Install, StorageError};
 use quintet_stores::DataDir;
-use quintet_stores::sqlite::Roll;
 
 use crate::cli::{Flags, Installs};
-use crate::options;
+use crate::options::{self, Options};
+use crate::storage::Storage;
 
 /// Works beside a daemon that runs, which minds it from the next request on.
 pub(crate) fn main(verb: Option<Installs>, flags: &Flags) -> Result<()> {
@@ -20,7 +20,14 @@ pub(crate) fn main(verb: Option<Installs>, flags: &Flags) -> Result<()> {
 }
 
 fn list(flags: &Flags) -> Result<()> {
-    let installs = roll(flags)?.map(|roll| roll.all()).transpose()?.unwrap_or_default();
+    let options = options::read_closed(flags)?;
+    let installs = match &options.store {
+        Some(_) => on_server(&options, async |installs| installs.all().await)?,
+        None => {
+            let roll = DataDir::roll(&options.data_dir);
+            roll.map(|roll| roll.all()).transpose()?.unwrap_or_default()
+        }
+    };
     let mut stdout = std::io::stdout().lock();
     for install in installs {
         writeln!(stdout, "{}", line(&install))?;
@@ -40,13 +47,26 @@ fn plain(character: char) -> char {
 }
 
 fn revoke(flags: &Flags, id: &str) -> Result<()> {
-    let revoked = roll(flags)?.map(|roll| roll.revoke(id)).transpose()?.unwrap_or(false);
+    let options = options::read_closed(flags)?;
+    let revoked = match &options.store {
+        Some(_) => on_server(&options, async |installs| installs.revoke(id).await)?,
+        None => {
+            let roll = DataDir::roll(&options.data_dir);
+            roll.map(|roll| roll.revoke(id)).transpose()?.unwrap_or(false)
+        }
+    };
     match revoked {
         true => Ok(writeln!(std::io::stdout(), "{id} is not known any more")?),
         false => bail!("there is no install {id:?}; `quintet installs` names those there are"),
     }
 }
 
-fn roll(flags: &Flags) -> Result<Option<Roll>> {
-    Ok(DataDir::roll(&options::read_closed(flags)?.data_dir))
+/// Works on the list in a database that daemons share.
+fn on_server<T>(
+    options: &Options,
+    work: impl AsyncFnOnce(&dyn port::Installs) -> Result<T, StorageError>,
+) -> Result<T> {
+    let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let storage = Storage::beside(options)?;
+    Ok(threads.block_on(work(&*storage.installs))?)
 }

@@ -23,6 +23,7 @@ mod keyring;
 mod keys;
 mod listen;
 mod mcp;
+mod migrate;
 mod models;
 mod nodes;
 mod open_files;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         Verb::Serve { flags, dev, detached } => serve::main(&flags, dev, detached).map(success),
         Verb::Acp(flags) => attach::main(&flags, EDITORS).map(success),
         Verb::Import(asked) => import::main(&asked).map(success),
+        Verb::Migrate(asked) => migrate::main(&asked).map(success),
         Verb::Config(flags) => options::print(&flags).map(success),
         Verb::Export { flags, to } => export::main(&flags, &to).map(success),
         Verb::Try { flags, trial } => trial::main(&flags, &trial).map(success),

@@ -19,6 +19,7 @@ use quintet_memory::MessageIndex;
 use quintet_stores::DataDir;
 
 use crate::cli::{Find, Sessions};
+use crate::storage::Storage;
 use crate::{options, senses};
 
 pub(crate) use indexer::Indexer;
@@ -60,7 +61,11 @@ async fn run(find: Find) -> Result<()> {
     }
     let index = index(data_dir, senses::build(&options).embedder_if_on());
     match DataDir::open(data_dir) {
-        Ok(dir) => catch_up(&dir, &index).await?,
+        Ok(dir) => {
+            // A lock is for whoever has the folder to himself.
+            drop(dir);
+            catch_up(&Storage::beside(&options)?, &index).await?;
+        }
         // The daemon runs and looks after the index.
         Err(quintet_stores::Error::InUse(_)) => {}
         Err(error) => return Err(error.into()),
@@ -80,12 +85,12 @@ async fn run(find: Find) -> Result<()> {
 }
 
 /// Brings the index up to date, which only this command does while the daemon is not running.
-async fn catch_up(dir: &DataDir, index: &MessageIndex) -> Result<()> {
-    let store = Arc::new(dir.sqlite()?);
-    remove_erased(index, &*store).await?;
-    let mut indexer = Indexer::open(index.clone(), store.clone(), store.clone()).await?;
+async fn catch_up(storage: &Storage, index: &MessageIndex) -> Result<()> {
+    remove_erased(index, &*storage.preferences).await?;
+    let (journal, sessions) = (storage.journal.clone(), storage.sessions.clone());
+    let mut indexer = Indexer::open(index.clone(), journal, sessions).await?;
     let mut behind = indexer.erased().await?;
-    for card in store.recent(None, usize::MAX).await? {
+    for card in storage.sessions.recent(None, usize::MAX).await? {
         if !indexer.has(&card.id, card.head).await {
             behind.push(card.id);
         }

@@ -46,11 +46,20 @@ impl Storage {
     /// in any case.
     pub(crate) fn open(options: &Options, dir: &DataDir) -> Result<Self> {
         let storage = match &options.store {
-            Some(url) => Self::postgres(options, url)?,
+            Some(url) => Self::postgres(postgres::Store::open(&postgres_settings(options, url))?),
             None => Self::sqlite(options, dir)?,
         };
         tracing::info!(node = storage.nodes.this().name, "the store is open");
         Ok(storage)
+    }
+
+    /// Opens the store for a command that runs beside daemons and owns no session. SQLite has room for one
+    /// alone: its daemon must not be running.
+    pub(crate) fn beside(options: &Options) -> Result<Self> {
+        match &options.store {
+            Some(url) => Ok(Self::postgres(postgres::Store::observe(url)?)),
+            None => Self::sqlite(options, &DataDir::open(&options.data_dir)?),
+        }
     }
 
     fn sqlite(options: &Options, dir: &DataDir) -> Result<Self> {
@@ -73,15 +82,9 @@ impl Storage {
         })
     }
 
-    fn postgres(options: &Options, url: &str) -> Result<Self> {
-        let store = Arc::new(postgres::Store::open(&postgres::Settings {
-            url: url.into(),
-            node: options.node.address.clone(),
-            lease: options.node.lease,
-            shared_workspaces: options.node.shared_workspaces.clone(),
-            blob_grace: BLOB_GRACE,
-        })?);
-        Ok(Self {
+    fn postgres(store: postgres::Store) -> Self {
+        let store = Arc::new(store);
+        Self {
             journal: store.clone(),
             leases: store.clone(),
             sessions: store.clone(),
@@ -95,7 +98,7 @@ impl Storage {
             health: store.clone(),
             nodes: store.clone(),
             engine: Engine::Postgres(store),
-        })
+        }
     }
 
     /// Resolves with the reason when nothing can be written any more, ever.
@@ -119,5 +122,16 @@ impl Storage {
             Engine::Sqlite(store) => store.vacuum().await,
             Engine::Postgres(_) => Ok(()),
         }
+    }
+}
+
+/// How this daemon uses a PostgreSQL database.
+pub(crate) fn postgres_settings(options: &Options, url: &str) -> postgres::Settings {
+    postgres::Settings {
+        url: url.into(),
+        node: options.node.address.clone(),
+        lease: options.node.lease,
+        shared_workspaces: options.node.shared_workspaces.clone(),
+        blob_grace: BLOB_GRACE,
     }
 }

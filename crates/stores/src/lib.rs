@@ -15,6 +15,7 @@ mod packs;
 pub mod postgres;
 mod single_node;
 pub mod sqlite;
+pub mod transfer;
 mod uploads;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -29,6 +29,7 @@ use writer::{Queue, Writer};
 mod append;
 mod blobs;
 mod connection;
+mod contents;
 mod erase;
 mod fork;
 mod front_ends;
@@ -49,6 +50,18 @@ const THREADS: usize = 2;
 const GARBAGE_INTERVAL: Duration = Duration::from_secs(3600);
 /// How long closing may take once everything that was queued is written.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long the server waits for an observer in the middle of a write.
+const OBSERVER_LEASE: Duration = Duration::from_secs(10);
+
+/// What a store is to the other ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// A node, which may own sessions.
+    Node,
+    /// Nobody, who only looks.
+    Observer,
+}
 
 /// How a node uses a database.
 #[derive(Clone)]
@@ -85,19 +98,38 @@ pub struct Store {
 }
 
 impl Store {
+    /// Connects without being a node: everything can be read, no session can be owned.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or its tables are of a newer version.
+    pub fn observe(url: &str) -> Result<Self, Error> {
+        let settings = Settings {
+            url: url.into(),
+            node: NodeAddress::default(),
+            lease: OBSERVER_LEASE,
+            shared_workspaces: Vec::new(),
+            blob_grace: Duration::MAX,
+        };
+        Self::connect(&settings, Role::Observer)
+    }
+
     /// Connects, brings the tables up to date, and joins as a node. Blocks until that is done.
     ///
     /// # Errors
     /// If the server cannot be reached, its tables are of a newer version, or another daemon that is alive
     /// has this node's name.
     pub fn open(settings: &Settings) -> Result<Self, Error> {
+        Self::connect(settings, Role::Node)
+    }
+
+    fn connect(settings: &Settings, role: Role) -> Result<Self, Error> {
         let unknown = |reason| Error::Server { server: "store.url".into(), reason };
         let target = Target::parse(&settings.url).map_err(unknown)?;
         let server = target.server.clone();
-        Self::start(settings, target).map_err(|reason| Error::Server { server, reason })
+        Self::start(settings, target, role).map_err(|reason| Error::Server { server, reason })
     }
 
-    fn start(settings: &Settings, target: Target) -> Result<Self, String> {
+    fn start(settings: &Settings, target: Target, role: Role) -> Result<Self, String> {
         let failed = |error: std::io::Error| error.to_string();
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -125,17 +157,21 @@ impl Store {
         let (of_thread, grace) = (Arc::clone(&node), settings.blob_grace);
         let work = move || {
             runtime.block_on(async move {
-                let heart = match join(&target, &of_thread, grace).await {
+                let heart = match join(&target, &of_thread, grace, role).await {
                     Ok(heart) => heart,
                     Err(reason) => return opened.send(Err(reason)).unwrap_or_default(),
                 };
                 opened.send(Ok(())).unwrap_or_default();
                 let mut tasks = JoinSet::new();
-                tasks.spawn(Arc::clone(&of_thread).beat(heart, target.clone()));
                 tasks.spawn(listener.run(notified));
-                tasks.spawn(collect_garbage(target.clone(), grace));
+                if role == Role::Node {
+                    tasks.spawn(Arc::clone(&of_thread).beat(heart, target.clone()));
+                    tasks.spawn(collect_garbage(target.clone(), grace));
+                }
                 writer.run(changes).await;
-                leave(&target, &of_thread).await;
+                if role == Role::Node {
+                    leave(&target, &of_thread).await;
+                }
             });
             runtime.shutdown_timeout(CLOSE_TIMEOUT);
         };
@@ -168,13 +204,20 @@ impl fmt::Debug for Store {
 }
 
 /// Connects for the first time; gives the connection that heartbeats go over.
-async fn join(target: &Target, node: &Node, grace: Duration) -> Result<Connection, String> {
+async fn join(
+    target: &Target,
+    node: &Node,
+    grace: Duration,
+    role: Role,
+) -> Result<Connection, String> {
     let handle = tokio::runtime::Handle::current();
     let failed = |error: PostgresError| reason(&error);
     let db = Connection::open(target, &handle).await.map_err(failed)?;
     migrate::migrate(&db).await?;
-    blobs::collect_garbage(&db, grace).await.map_err(failed)?;
-    node.register(&db).await?;
+    if role == Role::Node {
+        blobs::collect_garbage(&db, grace).await.map_err(failed)?;
+        node.register(&db).await?;
+    }
     Ok(db)
 }
 

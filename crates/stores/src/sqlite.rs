@@ -21,6 +21,7 @@ use writer::Writer;
 mod aliases;
 mod append;
 mod artifacts;
+mod contents;
 mod erase;
 mod fork;
 mod header;

@@ -127,20 +127,24 @@ impl Preferences for Store {
         value: Value,
     ) -> BoxFuture<'_, Result<bool, StorageError>> {
         let (space, name, value) = (space.to_owned(), name.to_owned(), value.to_string());
-        let expected = expected.map(|value| value.to_string());
         self.queue.change(async move |group: &mut Group| {
-            let set = match &expected {
-                // The same value may have been written with its fields in another order.
-                Some(_) => {
-                    "UPDATE preferences SET value = $3
-                    WHERE space = $1 AND name = $2 AND value::jsonb = $4::text::jsonb"
-                }
+            let db = group.db();
+            let query = "SELECT value FROM preferences WHERE space = $1 AND name = $2 FOR UPDATE";
+            let found = db.row(query, &[&space, &name]).await?;
+            let found =
+                found.map(|row| serde_json::from_str::<Value>(row.get(0)).unwrap_or_default());
+            if found != expected {
+                return Ok(false);
+            }
+            // Another node may write the first value at the same time.
+            let set = match found {
+                Some(_) => "UPDATE preferences SET value = $3 WHERE space = $1 AND name = $2",
                 None => {
-                    "INSERT INTO preferences (space, name, value)
-                    SELECT $1, $2, $3 WHERE $4::text IS NULL ON CONFLICT DO NOTHING"
+                    "INSERT INTO preferences (space, name, value) VALUES ($1, $2, $3)
+                    ON CONFLICT DO NOTHING"
                 }
             };
-            Ok(group.db().execute(set, &[&space, &name, &value, &expected]).await? > 0)
+            Ok(db.execute(set, &[&space, &name, &value]).await? > 0)
         })
     }
 }
@@ -203,7 +207,7 @@ impl Artifacts for Store {
 /// Claims and discards of one artifact happen one after the other.
 const LOCK_ARTIFACT: &str = "SELECT 1 FROM artifacts WHERE id = $1 FOR UPDATE";
 
-fn artifact(row: &Row) -> Artifact {
+pub(super) fn artifact(row: &Row) -> Artifact {
     Artifact {
         id: row.get(0),
         owner: row.get(1),

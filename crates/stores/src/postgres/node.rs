@@ -11,7 +11,7 @@ use std::time::Duration;
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{BoxFuture, Lease, Leases, NodeAddress, StorageError};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_postgres::Error;
 
 use super::connection::Connection;
@@ -144,8 +144,12 @@ impl Node {
         loop {
             sleep_until(next).await;
             let sent = Instant::now();
-            let beaten = timeout(interval.max(RETRY_INTERVAL), self.once(&mut connection, &target));
-            match beaten.await {
+            // The lease counts from when a heartbeat was sent: the server noted it later than that.
+            let (mut limit, ends) = (sent + interval.max(RETRY_INTERVAL), last + self.lease);
+            if !lost && ends > sent {
+                limit = limit.min(ends);
+            }
+            match timeout_at(limit, self.once(&mut connection, &target)).await {
                 Ok(Ok(Beat::Alive)) => (last, lost, next) = (sent, false, sent + interval),
                 Ok(Ok(Beat::Reborn)) => {
                     if !std::mem::replace(&mut lost, false) {
@@ -168,7 +172,7 @@ impl Node {
                     (connection, next) = (None, sent + RETRY_INTERVAL.min(interval));
                 }
             }
-            if !lost && last.elapsed() > self.lease {
+            if !lost && last.elapsed() >= self.lease {
                 tracing::error!(
                     "no heartbeat for longer than the lease: all sessions are given up"
                 );

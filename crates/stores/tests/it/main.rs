@@ -13,4 +13,5 @@ mod refusals;
 mod runs;
 mod story;
 mod subject;
+mod transfer;
 mod written;

@@ -212,16 +212,20 @@ async fn other_nodes_are_woken_by_appends_and_commands() {
 async fn two_nodes_replace_a_setting_once() {
     let url = Server::shared().fresh();
     let (a, b) = (node(&url, "a"), node(&url, "b"));
-    for expected in [None, Some(json!({ "n": 1, "m": 2 }))] {
-        let value = json!({ "m": 2, "n": 1 });
+    let mut expected = None;
+    for n in 0..10 {
+        let (of_a, of_b) = (json!({ "n": n, "by": "a" }), json!({ "by": "b", "n": n }));
         let (one, other) = tokio::join!(
-            a.replace("x", "me", expected.clone(), value.clone()),
-            b.replace("x", "me", expected, json!({ "m": 2, "n": 1 })),
+            a.replace("x", "me", expected.clone(), of_a.clone()),
+            b.replace("x", "me", expected.clone(), of_b.clone()),
         );
-        assert_ne!((one.unwrap(), other.unwrap()), (false, false));
+        let (one, other) = (one.unwrap(), other.unwrap());
+        assert!(one ^ other, "{n}: {one} {other}");
+        expected = Some(if one { of_a } else { of_b });
+        assert_eq!(a.preference("x", "me").await.unwrap(), expected);
     }
     assert!(!a.replace("x", "me", None, json!(1)).await.unwrap());
-    assert!(a.replace("x", "me", Some(json!({ "n": 1, "m": 2 })), json!(1)).await.unwrap());
+    assert!(a.replace("x", "me", expected, json!(1)).await.unwrap());
     assert!(!b.replace("x", "me", Some(json!(2)), json!(3)).await.unwrap());
     assert_eq!(b.preference("x", "me").await.unwrap(), Some(json!(1)));
 }

@@ -1,0 +1,68 @@
+//! `quintet migrate`: everything from SQLite into PostgreSQL, or back, and compared afterwards.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use quintet_kernel::port::Nodes as _;
+use quintet_stores::transfer::{Report, Side, compare, copy};
+use quintet_stores::{DataDir, postgres};
+
+use crate::cli::Migrate;
+use crate::options::{self, Options};
+use crate::storage;
+
+/// Copies everything; the source stays as it is. No daemon may use either store meanwhile.
+pub(crate) fn main(migrate: &Migrate) -> Result<()> {
+    let options = options::read_closed(&migrate.flags)?;
+    let dir = DataDir::open(&options.data_dir)?;
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    threads.block_on(async {
+        let (from, to) = match migrate.to.as_str() {
+            "sqlite" => {
+                let url = migrate.from.as_ref().or(options.store.as_ref());
+                let url = url.context("name the database with --from, or set store.url")?;
+                (shared(&options, url).await?, own(&dir)?)
+            }
+            url => (own(&dir)?, shared(&options, url).await?),
+        };
+        let copied = copy(&from, &to).await?;
+        compare(&from, &to).await.context("what was copied is not what was there")?;
+        let Report { sessions, events, blobs, aliases, settings, installs, artifacts, runs } =
+            copied;
+        writeln!(
+            std::io::stdout(),
+            "copied and compared: {sessions} sessions with {events} events, {blobs} blobs, {aliases} \
+             aliases, {settings} settings, {installs} installs, {artifacts} artifacts, {runs} runs"
+        )?;
+        match migrate.to.as_str() {
+            "sqlite" => writeln!(std::io::stdout(), "remove store.url to use them")?,
+            _ => writeln!(std::io::stdout(), "set store.url to use them")?,
+        }
+        Ok(())
+    })
+}
+
+/// The store below the data directory.
+fn own(dir: &DataDir) -> Result<Side> {
+    let store = Arc::new(dir.sqlite()?);
+    Ok(Side {
+        store: store.clone(),
+        runs: store,
+        blobs: Arc::new(dir.blobs()?),
+        uploads: Arc::new(dir.uploads()?),
+    })
+}
+
+/// The store that daemons share; none of them may be running. Sessions are copied in the name of this
+/// node, because it has their workspaces.
+async fn shared(options: &Options, url: &str) -> Result<Side> {
+    let store = postgres::Store::open(&storage::postgres_settings(options, url))?;
+    let this = store.this().name;
+    let others = store.list().await?;
+    if let Some(other) = others.iter().find(|node| node.alive && node.name != this) {
+        bail!("node {} uses the database: stop every daemon first", other.name);
+    }
+    let store = Arc::new(store);
+    Ok(Side { store: store.clone(), runs: store.clone(), blobs: store.clone(), uploads: store })
+}

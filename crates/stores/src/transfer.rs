@@ -1,0 +1,412 @@
+//! Copies everything from one store into another, and compares.
+//!
+//! A copy that was cut off goes on where it was: a session that is there already is appended to from its
+//! head on. Snapshots are left out, because they follow from the journal.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use quintet_kernel::card::{Card, Fork};
+use quintet_kernel::event::{Record, Seq};
+use quintet_kernel::id::{BlobId, RunId, SessionId};
+use quintet_kernel::port::{
+    Alias, Artifact, Artifacts, Batch, Blobs, BoxFuture, Installs, Journal, Lease, Leases, Page,
+    Preferences, RunFilter, RunJournal, SessionIndex, StorageError, Uploads,
+};
+use quintet_kernel::run::{RunRecord, RunState, evolve};
+use serde_json::Value;
+
+/// How much is read at once.
+const PAGE: Page = Page { events: 512, bytes: 4 * 1024 * 1024 };
+/// How much of an upload is copied at once.
+const UPLOAD_PART: usize = 1024 * 1024;
+
+/// Lists of what ports only look up by name.
+pub trait Contents: Send + Sync {
+    /// Every name of a session.
+    fn aliases(&self) -> BoxFuture<'_, Result<Vec<(Alias, SessionId)>, StorageError>>;
+    /// Every setting: its space, name and value.
+    fn settings(&self) -> BoxFuture<'_, Result<Vec<(String, String, Value)>, StorageError>>;
+    /// Every artifact, and the sessions that refer to it.
+    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<(Artifact, Vec<SessionId>)>, StorageError>>;
+}
+
+/// A store of sessions and of what front ends keep beside them.
+pub trait Everything:
+    Journal + Leases + SessionIndex + Installs + Preferences + Artifacts + Contents
+{
+}
+
+impl<T> Everything for T where
+    T: Journal + Leases + SessionIndex + Installs + Preferences + Artifacts + Contents
+{
+}
+
+/// A store and the content beside it.
+#[derive(Clone)]
+pub struct Side {
+    /// The store.
+    pub store: Arc<dyn Everything>,
+    /// Runs.
+    pub runs: Arc<dyn RunJournal>,
+    /// Content of sessions.
+    pub blobs: Arc<dyn Blobs>,
+    /// Files of front ends.
+    pub uploads: Arc<dyn Uploads>,
+}
+
+impl fmt::Debug for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Side")
+    }
+}
+
+/// What was copied, or compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Sessions.
+    pub sessions: u64,
+    /// Their events, those that forks share counted once for each.
+    pub events: u64,
+    /// Blobs.
+    pub blobs: u64,
+    /// Names of sessions.
+    pub aliases: u64,
+    /// Settings of front ends.
+    pub settings: u64,
+    /// Front ends that registered.
+    pub installs: u64,
+    /// Files that front ends handed in.
+    pub artifacts: u64,
+    /// Runs.
+    pub runs: u64,
+}
+
+/// Why not everything is in both stores.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The target has something that the source has not.
+    #[error("{0} is in the target and not in the source: use an empty target")]
+    Foreign(String),
+    /// The same name means different things.
+    #[error("{0} is not the same in both stores")]
+    Different(String),
+    /// Storage failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// Copies everything. Nobody else may use either store.
+///
+/// # Errors
+/// If the target holds something else already, or storage fails. What was copied stays; a second try goes
+/// on from there.
+pub async fn copy(from: &Side, to: &Side) -> Result<Report, Error> {
+    let mut report = Report::default();
+    let cards = in_order(from.store.list(usize::MAX).await?);
+    let known: HashSet<&SessionId> = cards.iter().map(|card| &card.id).collect();
+    for card in to.store.list(usize::MAX).await? {
+        if !known.contains(&card.id) {
+            return Err(Error::Foreign(format!("session {}", card.id)));
+        }
+    }
+    for card in &cards {
+        copy_session(from, to, card, &mut report).await?;
+    }
+    copy_front_ends(from, to, &mut report).await?;
+    copy_runs(from, to, &mut report).await?;
+    Ok(report)
+}
+
+/// Parents before their forks, otherwise oldest first.
+fn in_order(mut cards: Vec<Card>) -> Vec<Card> {
+    cards.reverse();
+    let all: HashSet<SessionId> = cards.iter().map(|card| card.id.clone()).collect();
+    let (mut done, mut ordered) = (HashSet::new(), Vec::with_capacity(cards.len()));
+    while !cards.is_empty() {
+        let before = cards.len();
+        cards.retain(|card| {
+            let parent = card.forked.as_ref().map(|fork| &fork.parent);
+            let ready = parent.is_none_or(|id| !all.contains(id) || done.contains(id));
+            if ready {
+                done.insert(card.id.clone());
+                ordered.push(card.clone());
+            }
+            !ready
+        });
+        if cards.len() == before {
+            // Sessions that name each other as parents can only be damage; each has all its events.
+            ordered.append(&mut cards);
+        }
+    }
+    ordered
+}
+
+async fn copy_session(
+    from: &Side,
+    to: &Side,
+    card: &Card,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let lease = to.store.acquire(&card.id).await?;
+    let mut head = match to.store.head(&card.id).await? {
+        Some(head) => head,
+        None => begin(from, to, card, &lease).await?,
+    };
+    while head < card.head {
+        let records = from.store.read(&card.id, head, PAGE).await?;
+        let Some(last) = records.last() else {
+            return Err(Error::Different(format!("session {} after {head}", card.id)));
+        };
+        let until = last.seq;
+        copy_blobs(from, to, &records, report).await?;
+        let mut appends = Vec::new();
+        for batch in batches(records, card) {
+            let expected = head;
+            head += batch.records.len() as Seq;
+            appends.push(to.store.append(&lease, expected, batch));
+        }
+        for append in appends {
+            append.await?;
+        }
+        debug_assert_eq!(head, until);
+    }
+    if head > card.head {
+        return Err(Error::Foreign(format!("event {head} of session {}", card.id)));
+    }
+    // The last append may have been text alone, or of a copy that was cut off.
+    to.store.update(&lease, card.clone()).await?;
+    to.store.release(&lease).await?;
+    report.sessions += 1;
+    report.events += card.head;
+    Ok(())
+}
+
+/// Begins a session: after its parent's events, if the parent was copied, else from nothing.
+async fn begin(from: &Side, to: &Side, card: &Card, lease: &Lease) -> Result<Seq, Error> {
+    let Some(fork) = &card.forked else { return Ok(0) };
+    let Fork { parent, at } = fork;
+    let parent_head = to.store.head(parent).await?;
+    let own = from.store.read(&card.id, *at, Page { events: 1, bytes: 0 }).await?;
+    let shares = parent_head.is_some_and(|head| head >= *at) && !own.is_empty();
+    if !shares || !same_history(from, &card.id, parent, *at).await? {
+        return Ok(0);
+    }
+    let mut first = batches(own, card);
+    match first.pop() {
+        Some(batch) => Ok(to.store.fork(lease, fork, batch).await?),
+        None => Ok(0),
+    }
+}
+
+/// True if two sessions have the same events up to a number, as a fork and its parent do unless the parent
+/// was erased and begun anew.
+async fn same_history(
+    side: &Side,
+    one: &SessionId,
+    other: &SessionId,
+    upto: Seq,
+) -> Result<bool, Error> {
+    let page = Page { events: 1, bytes: 0 };
+    let at = upto.saturating_sub(1);
+    let (one, other) =
+        (side.store.read(one, at, page).await?, side.store.read(other, at, page).await?);
+    Ok(one == other)
+}
+
+/// Records that were appended at one time belong to one batch.
+fn batches(records: Vec<Record>, card: &Card) -> Vec<Batch> {
+    let mut batches: Vec<Batch> = Vec::new();
+    for record in records {
+        match batches.last_mut().filter(|batch| batch.at == record.at) {
+            Some(batch) => batch.records.push(Arc::new(record)),
+            None => {
+                let (at, card) = (record.at, card.clone());
+                batches.push(Batch { at, records: vec![Arc::new(record)], card });
+            }
+        }
+    }
+    batches
+}
+
+async fn copy_blobs(
+    from: &Side,
+    to: &Side,
+    records: &[Record],
+    report: &mut Report,
+) -> Result<(), Error> {
+    let blobs: HashSet<&BlobId> = records.iter().flat_map(|record| record.event.blobs()).collect();
+    for blob in blobs {
+        match from.blobs.get(blob).await {
+            Ok(content) => {
+                to.blobs.put(content).await?;
+                report.blobs += 1;
+            }
+            // What a session refers to may never have been kept; it is missed in both stores then.
+            Err(StorageError::Missing(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+async fn copy_front_ends(from: &Side, to: &Side, report: &mut Report) -> Result<(), Error> {
+    for (alias, session) in from.store.aliases().await? {
+        let old = to.store.alias(&alias).await?;
+        to.store.set_alias(&alias, &session, old.as_ref()).await?;
+        report.aliases += 1;
+    }
+    for (space, name, value) in from.store.settings().await? {
+        to.store.prefer(&space, &name, value).await?;
+        report.settings += 1;
+    }
+    for install in from.store.all().await? {
+        if to.store.with_token(&install.token).await?.is_none() {
+            to.store.register(install).await?;
+        }
+        report.installs += 1;
+    }
+    for (artifact, sessions) in from.store.artifacts().await? {
+        copy_upload(from, to, &artifact.id).await?;
+        let id = artifact.id.clone();
+        if to.store.artifact(&id).await?.is_none() {
+            to.store.add(artifact).await?;
+        }
+        for session in sessions {
+            to.store.claim(&id, &session).await?;
+        }
+        report.artifacts += 1;
+    }
+    Ok(())
+}
+
+async fn copy_upload(from: &Side, to: &Side, name: &str) -> Result<(), Error> {
+    let (mut upload, mut position) = (to.uploads.begin().await?, 0);
+    loop {
+        let part = match from.uploads.part(name, position, UPLOAD_PART).await {
+            Err(StorageError::Missing(_)) => return Ok(()),
+            part => part?,
+        };
+        if part.is_empty() {
+            return Ok(upload.keep(name).await?);
+        }
+        position += part.len() as u64;
+        upload.write(part).await?;
+    }
+}
+
+async fn copy_runs(from: &Side, to: &Side, report: &mut Report) -> Result<(), Error> {
+    let mut runs = from.runs.list(RunFilter::default(), usize::MAX).await?;
+    runs.reverse();
+    for entry in runs {
+        let id = entry.run.id.clone();
+        let mut records = run_events(from, &id).await?.into_iter();
+        let Some(first) = records.next() else { continue };
+        let Some(mut run) = RunState::begun(id.clone(), &first) else {
+            return Err(Error::Different(format!("run {id}")));
+        };
+        let there = run_events(to, &id).await?.len() as Seq;
+        if there == 0 {
+            to.runs.begin(run.clone(), first, usize::MAX).await?;
+        }
+        for record in records {
+            evolve(&mut run, &record);
+            if record.seq > there {
+                to.runs.append(&id, record, run.progress.clone()).await?;
+            }
+        }
+        report.runs += 1;
+    }
+    Ok(())
+}
+
+async fn run_events(side: &Side, run: &RunId) -> Result<Vec<RunRecord>, StorageError> {
+    let all = Page { events: usize::MAX, bytes: usize::MAX };
+    side.runs.events(run, 0, all).await
+}
+
+/// Compares everything that [`copy`] copies: journals event by event, blobs by their content.
+///
+/// # Errors
+/// Names the first difference, or says why storage failed.
+pub async fn compare(one: &Side, other: &Side) -> Result<Report, Error> {
+    let mut report = Report::default();
+    let by_id = async |side: &Side| {
+        let mut cards = side.store.list(usize::MAX).await?;
+        cards.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok::<_, StorageError>(cards)
+    };
+    let cards = by_id(one).await?;
+    same("the list of sessions", &cards, &by_id(other).await?)?;
+    for card in &cards {
+        compare_session(one, other, card, &mut report).await?;
+    }
+    let sorted = async |side: &Side| {
+        let mut aliases = side.store.aliases().await?;
+        aliases.sort_by(|(a, _), (b, _)| (&a.space, &a.name).cmp(&(&b.space, &b.name)));
+        Ok::<_, StorageError>(aliases)
+    };
+    let aliases = sorted(one).await?;
+    same("the list of aliases", &aliases, &sorted(other).await?)?;
+    let settings = one.store.settings().await?;
+    for (space, name, value) in &settings {
+        let there = other.store.preference(space, name).await?;
+        same(&format!("the setting {space} {name}"), Some(value), there.as_ref())?;
+    }
+    let installs = one.store.all().await?;
+    same("the list of installs", &installs, &other.store.all().await?)?;
+    let artifacts = one.store.artifacts().await?;
+    same("the list of artifacts", &artifacts, &other.store.artifacts().await?)?;
+    let runs = one.runs.list(RunFilter::default(), usize::MAX).await?;
+    for entry in &runs {
+        let id = &entry.run.id;
+        let there = other.runs.run(id).await?.map(|entry| entry.run);
+        same(&format!("run {id}"), Some(&entry.run), there.as_ref())?;
+        let events = run_events(one, id).await?;
+        same(&format!("run {id}"), &events, &run_events(other, id).await?)?;
+    }
+    report.sessions = cards.len() as u64;
+    report.aliases = aliases.len() as u64;
+    report.settings = settings.len() as u64;
+    report.installs = installs.len() as u64;
+    report.artifacts = artifacts.len() as u64;
+    report.runs = runs.len() as u64;
+    Ok(report)
+}
+
+async fn compare_session(
+    one: &Side,
+    other: &Side,
+    card: &Card,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let mut after = 0;
+    while after < card.head {
+        let records = one.store.read(&card.id, after, PAGE).await?;
+        let page = Page { events: records.len(), bytes: usize::MAX };
+        let there = other.store.read(&card.id, after, page).await?;
+        same(&format!("session {} after event {after}", card.id), &records, &there)?;
+        let Some(last) = records.last() else { break };
+        after = last.seq;
+        report.events += records.len() as u64;
+        let blobs: HashSet<&BlobId> =
+            records.iter().flat_map(|record| record.event.blobs()).collect();
+        for blob in blobs {
+            let missing = |found: Result<Vec<u8>, StorageError>| match found {
+                Ok(content) => Ok(Some(content)),
+                Err(StorageError::Missing(_)) => Ok(None),
+                Err(error) => Err(error),
+            };
+            let here = missing(one.blobs.get(blob).await)?;
+            let there = missing(other.blobs.get(blob).await)?;
+            same(&format!("blob {blob}"), &here, &there)?;
+            report.blobs += u64::from(here.is_some());
+        }
+    }
+    Ok(())
+}
+
+fn same<T: PartialEq>(what: &str, one: T, other: T) -> Result<(), Error> {
+    if one == other { Ok(()) } else { Err(Error::Different(what.to_owned())) }
+}
