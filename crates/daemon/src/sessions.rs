@@ -12,8 +12,7 @@ use quintet_dialects::change_feed::Change;
 use quintet_dialects::projection::{Projection as _, ProjectionError};
 use quintet_kernel::SessionId;
 use quintet_kernel::port::{
-    ERASED, Embedder, Preferences, SearchError, SessionIndex as _, SessionQuery,
-    SessionSearch as _, StorageError,
+    ERASED, Embedder, Preferences, SearchError, SessionQuery, SessionSearch as _, StorageError,
 };
 use quintet_memory::MessageIndex;
 use quintet_stores::DataDir;

@@ -22,14 +22,19 @@ const PAGE: Page = Page { events: 512, bytes: 4 * 1024 * 1024 };
 /// How much of an upload is copied at once.
 const UPLOAD_PART: usize = 1024 * 1024;
 
+/// A setting: its space, name and value.
+pub type Setting = (String, String, Value);
+/// An artifact, and the sessions that refer to it.
+pub type Claimed = (Artifact, Vec<SessionId>);
+
 /// Lists of what ports only look up by name.
 pub trait Contents: Send + Sync {
     /// Every name of a session.
     fn aliases(&self) -> BoxFuture<'_, Result<Vec<(Alias, SessionId)>, StorageError>>;
-    /// Every setting: its space, name and value.
-    fn settings(&self) -> BoxFuture<'_, Result<Vec<(String, String, Value)>, StorageError>>;
+    /// Every setting of front ends.
+    fn settings(&self) -> BoxFuture<'_, Result<Vec<Setting>, StorageError>>;
     /// Every artifact, and the sessions that refer to it.
-    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<(Artifact, Vec<SessionId>)>, StorageError>>;
+    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<Claimed>, StorageError>>;
 }
 
 /// A store of sessions and of what front ends keep beside them.

@@ -167,7 +167,7 @@ impl Preferences for OneCommit {
         _: Option<Value>,
         _: Value,
     ) -> BoxFuture<'_, Result<bool, StorageError>> {
-        Box::pin(async { Ok(true) })
+        unreachable!("settings are kept whatever was there")
     }
 }
 

@@ -1,13 +1,12 @@
 //! Lists of what ports only look up by name, for whoever copies a whole store.
 
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Alias, Artifact, BoxFuture, StorageError};
-use serde_json::Value;
+use quintet_kernel::port::{Alias, BoxFuture, StorageError};
 use tokio_postgres::Row;
 
 use super::front_ends::artifact;
 use super::{Store, trouble};
-use crate::transfer::Contents;
+use crate::transfer::{Claimed, Contents, Setting};
 
 impl Contents for Store {
     fn aliases(&self) -> BoxFuture<'_, Result<Vec<(Alias, SessionId)>, StorageError>> {
@@ -21,7 +20,7 @@ impl Contents for Store {
         })
     }
 
-    fn settings(&self) -> BoxFuture<'_, Result<Vec<(String, String, Value)>, StorageError>> {
+    fn settings(&self) -> BoxFuture<'_, Result<Vec<Setting>, StorageError>> {
         self.pool.run(|db| async move {
             let rows = db.rows("SELECT space, name, value FROM preferences", &[]).await;
             let setting = |row: &Row| {
@@ -35,7 +34,7 @@ impl Contents for Store {
         })
     }
 
-    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<(Artifact, Vec<SessionId>)>, StorageError>> {
+    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<Claimed>, StorageError>> {
         self.pool.run(|db| async move {
             let query = "SELECT id, owner, mime, size, sha256, created, ARRAY(
                     SELECT session FROM claims WHERE artifact = artifacts.id

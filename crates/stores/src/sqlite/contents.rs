@@ -6,10 +6,9 @@ use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Alias, Artifact, BoxFuture, StorageError};
 use quintet_kernel::time::Time;
 use rusqlite::Connection;
-use serde_json::Value;
 
 use super::{Store, from_sql, trouble};
-use crate::transfer::Contents;
+use crate::transfer::{Claimed, Contents, Setting};
 
 impl Contents for Store {
     fn aliases(&self) -> BoxFuture<'_, Result<Vec<(Alias, SessionId)>, StorageError>> {
@@ -22,7 +21,7 @@ impl Contents for Store {
         }))
     }
 
-    fn settings(&self) -> BoxFuture<'_, Result<Vec<(String, String, Value)>, StorageError>> {
+    fn settings(&self) -> BoxFuture<'_, Result<Vec<Setting>, StorageError>> {
         Box::pin(Arc::clone(&self.readers).run(|db| {
             let rows = texts(db, "SELECT space, name, value FROM preferences")?;
             let setting = |[space, name, value]: [String; 3]| {
@@ -35,7 +34,7 @@ impl Contents for Store {
         }))
     }
 
-    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<(Artifact, Vec<SessionId>)>, StorageError>> {
+    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<Claimed>, StorageError>> {
         Box::pin(Arc::clone(&self.readers).run(|db| {
             let claims = texts(db, "SELECT artifact, session, '' FROM claims ORDER BY session")?;
             let claimed = |id: &str| {
