@@ -68,7 +68,7 @@ pub(crate) async fn serve(url: &str, log: Option<&str>) -> Result<()> {
     let url = format!("{url}/v1/chat/completions").into();
     let log = log.map(|path| File::create(path).map(Arc::new)).transpose()?;
     let router = Router::new()
-        .route("/chat", post(script))
+        .route("/chat", post(forward_message))
         .layer(DefaultBodyLimit::disable())
         .with_state(Upstream { client: client()?, url, log });
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -91,7 +91,7 @@ fn client() -> Result<reqwest::Client> {
     Ok(builder.no_proxy().tcp_nodelay(true).build()?)
 }
 
-async fn ask(State(upstream): State<Upstream>, body: Bytes) -> Response {
+async fn forward_message(State(upstream): State<Upstream>, body: Bytes) -> Response {
     match forward(&upstream, &body).await {
         Ok(response) => response,
         Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),

@@ -44,18 +44,18 @@ pub(super) enum Route {
 pub(super) enum Step {
     Health,
     OpenApi,
-    OpenSession(OpenSession),
+    Open(Open),
     Chat(Chat),
     Stream(SessionId),
     Submit(SessionId, Command),
-    WriteMemory(SessionId, Entry),
+    Remember(SessionId, Entry),
     Search(Query),
     Get(String, Lines),
 }
 
 /// A desktop's request for a session.
 #[derive(Debug)]
-pub(super) struct OpenSession {
+pub(super) struct Open {
     /// The desktop's own name for the session.
     pub(super) name: String,
     /// The session that the desktop prefers.
@@ -161,7 +161,7 @@ fn open(body: wire::CreateSession) -> Result<Step, Reply> {
     let preferred = body.preferred_session_id.filter(|id| !id.is_empty());
     let tools = body.tools.unwrap_or_default().into_iter();
     let tools = tools.map(|Object(tool)| tools::brought(tool)).collect();
-    Ok(Step::OpenSession(OpenSession { name, preferred, tools }))
+    Ok(Step::Open(Open { name, preferred, tools }))
 }
 
 fn chat(body: wire::Chat) -> Result<Step, Reply> {
@@ -241,7 +241,7 @@ fn write_memory(body: wire::MemoryWrite) -> Result<Step, Reply> {
         wire::Target::LongTerm => Target::LongTerm,
         wire::Target::Daily => Target::Daily,
     };
-    Ok(Step::WriteMemory(session, Entry::new(target, body.content)))
+    Ok(Step::Remember(session, Entry::new(target, body.content)))
 }
 
 fn search(query: &str) -> Result<Step, Reply> {

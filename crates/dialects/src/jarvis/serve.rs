@@ -109,7 +109,7 @@ impl AppState {
         match decode(route, query, &body)? {
             Step::Health => Ok(self.health().await),
             Step::OpenApi => Ok(ok(&openapi::document())),
-            Step::OpenSession(asked) => {
+            Step::Open(asked) => {
                 let session = sessions::open(self, asked).await?;
                 Ok(ok(&json!({ "general_session_id": session.as_str() })))
             }
@@ -122,7 +122,7 @@ impl AppState {
                 self.ports.sessions.submit(&session, command).await?;
                 Ok(ok(&json!({ "accepted": true })))
             }
-            Step::WriteMemory(session, entry) => self.write_memory(&session, entry).await,
+            Step::Remember(session, entry) => self.write_memory(&session, entry).await,
             Step::Search(query) => self.search(query).await,
             Step::Get(path, lines) => self.get(&path, lines).await,
         }

@@ -9,7 +9,7 @@ use quintet_kernel::port::{Alias, Error};
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{Card, SessionId, State};
 
-use super::decode::OpenSession;
+use super::decode::Open;
 use super::reply::Reply;
 use super::serve::AppState;
 use super::tools;
@@ -19,8 +19,8 @@ const SPACE: &str = "jarvis_session_id";
 
 /// The session that a desktop wants: the one it would like, the one that goes by its name, or a new
 /// one. A session that nobody used for long is only gone on with if it is asked for.
-pub(super) async fn open(app: &AppState, asked: OpenSession) -> Result<SessionId, Reply> {
-    let OpenSession { name, preferred, tools } = asked;
+pub(super) async fn open(app: &AppState, asked: Open) -> Result<SessionId, Reply> {
+    let Open { name, preferred, tools } = asked;
     let alias = Alias { space: SPACE.into(), name };
     let held = app.ports.directory.alias(&alias).await.map_err(Error::Storage)?;
     let preferred = preferred.as_deref().and_then(SessionId::parse);
