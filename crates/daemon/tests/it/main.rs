@@ -17,6 +17,7 @@ mod crash;
 mod daemon;
 mod desktop;
 mod doctor;
+mod eval;
 mod import;
 mod jarvis;
 mod keyring;

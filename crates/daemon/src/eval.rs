@@ -1,0 +1,143 @@
+//! `quintet eval`: has a model do small tasks as ordinary sessions and counts which it did.
+//!
+//! [`task`] is the data, [`trial`] runs one task in a folder of its own, [`check`] looks at what came of it and
+//! [`report`] prints it.
+
+mod check;
+mod report;
+mod task;
+mod trial;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use quintet_kernel::model::ModelRef;
+use quintet_kernel::policy::Review;
+
+use crate::assemble::{assemble, toolbox};
+use crate::cli::{Eval, Flags, Set};
+use crate::options::{self, Options};
+use crate::{senses, telemetry};
+
+use task::Task;
+use trial::{Bench, Trial};
+
+/// How long sessions have to make everything durable in the end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(6);
+
+pub(crate) fn main(asked: &Eval) -> Result<()> {
+    let environment = options::environment();
+    let filter = environment.iter().find(|(name, _)| name == "QUINTET_LOG");
+    let filter = filter.map_or("error", |(_, value)| value.as_str());
+    telemetry::start(asked.flags.log_format, Some(filter));
+    let (flags, set) = sorted(&asked.flags)?;
+    let tasks = chosen(asked, set)?;
+    let home = Folder::new()?;
+    let options = adjusted(options::read(&flags)?, asked, &home.0)?;
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let trials = threads.block_on(run(&options, asked, &tasks, &home.0));
+    threads.shutdown_timeout(Duration::from_secs(1));
+    report::print(&trials?, &options.default_model, asked.json)
+}
+
+/// `--set` sets a value of the configuration everywhere; here it chooses tasks too: `--set test`.
+fn sorted(flags: &Flags) -> Result<(Flags, Set)> {
+    let (values, words): (Vec<String>, Vec<String>) =
+        flags.set.iter().cloned().partition(|given| given.contains('='));
+    let mut set = Set::All;
+    for word in words {
+        set = Set::parse(&word)
+            .with_context(|| format!("--set {word}: train, test, all or KEY=VALUE"))?;
+    }
+    Ok((Flags { set: values, ..flags.clone() }, set))
+}
+
+/// The tasks that were asked for.
+fn chosen(asked: &Eval, set: Set) -> Result<Vec<Task>> {
+    let all = match &asked.tasks {
+        Some(folder) => task::read(folder)?,
+        None => task::bundled(),
+    };
+    let wanted = |task: &Task| {
+        set.includes(task.set) && (asked.task.is_empty() || asked.task.contains(&task.name))
+    };
+    let tasks: Vec<Task> = all.iter().filter(|task| wanted(task)).cloned().collect();
+    let known = |name: &&String| all.iter().any(|task| task.name == **name);
+    if let Some(unknown) = asked.task.iter().find(|name| !known(name)) {
+        let names: Vec<&str> = all.iter().map(|task| task.name.as_str()).collect();
+        bail!("there is no task {unknown:?}; there are {}", names.join(", "));
+    }
+    if tasks.is_empty() {
+        bail!("no task is left of that set");
+    }
+    Ok(tasks)
+}
+
+/// The options as they are configured, but for what would make a difference between two machines or touch
+/// what the user has: everything is allowed, nothing is remembered, and all data goes to a folder that is
+/// removed afterwards.
+fn adjusted(mut options: Options, asked: &Eval, home: &Path) -> Result<Options> {
+    if let Some(model) = &asked.model {
+        let parsed = ModelRef::parse(model);
+        options.default_model =
+            parsed.with_context(|| format!("{model:?} is not provider/model"))?;
+    }
+    options.data_dir = home.join("data");
+    options.runtime_dir = None;
+    options.approval.rules.clear();
+    options.approval.kinds.clear();
+    options.approval.tools.clear();
+    options.review = Review::Off;
+    options.memory = None;
+    options.mcp.servers.clear();
+    options.limits.time = options.limits.time.min(Duration::from_secs(asked.seconds));
+    Ok(options)
+}
+
+async fn run(
+    options: &Options,
+    asked: &Eval,
+    tasks: &[Task],
+    home: &Path,
+) -> Result<Vec<(Task, Trial)>> {
+    let tools = toolbox(options, &senses::build(options), None);
+    let shell = tools.get("shell").context("the tool `shell` is missing")?;
+    let assembly = assemble(options)?;
+    let bench = Bench { sessions: &assembly.runtime, shell, model: &options.default_model };
+    let mut trials = Vec::new();
+    for (n, task) in tasks.iter().enumerate() {
+        let folder = home.join("workspaces").join(&task.name);
+        let trial = bench.attempt(task, &folder).await?;
+        if !asked.json {
+            writeln!(std::io::stderr(), "{}", report::progress(n + 1, tasks.len(), task, &trial))?;
+        }
+        if asked.transcript {
+            write!(std::io::stderr(), "{}", trial.transcript)?;
+        }
+        trials.push((task.clone(), trial));
+    }
+    assembly.runtime.close(CLOSE_TIMEOUT).await;
+    if let Some(local) = assembly.local {
+        tokio::task::spawn_blocking(move || local.close()).await?;
+    }
+    Ok(trials)
+}
+
+/// A folder below the temporary directory that is removed with everything in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("quintet-eval-{}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+        Ok(Self(path.canonicalize()?))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

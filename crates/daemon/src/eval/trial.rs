@@ -1,0 +1,180 @@
+//! One attempt at a task: a folder, a session, and what came of it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use quintet_kernel::command::{Command, Run, Say};
+use quintet_kernel::event::{Event, Origin, TurnOptions};
+use quintet_kernel::message::{Message, Part, Role, text_of};
+use quintet_kernel::model::{ModelRef, Usage};
+use quintet_kernel::port::{
+    BoxFuture, Cancel, Desk, Invocation, Output, Progress, Sessions, Stamps as _, Tool,
+};
+use quintet_kernel::{CallId, Cursor, Item, SessionId, Time, TurnId};
+use quintet_runtime::SystemStamps;
+use serde_json::json;
+
+use super::check;
+use super::task::Task;
+
+/// What tasks are attempted with.
+pub(super) struct Bench<'a> {
+    pub(super) sessions: &'a dyn Sessions,
+    /// Runs set-ups and checks, as confined as a model's commands.
+    pub(super) shell: Arc<dyn Tool>,
+    pub(super) model: &'a ModelRef,
+}
+
+/// What came of an attempt.
+#[derive(Debug, Default)]
+pub(super) struct Trial {
+    /// Why it does not count as done; nothing if it does.
+    pub(super) failure: Option<String>,
+    /// Model calls.
+    pub(super) steps: u32,
+    pub(super) usage: Usage,
+    /// Until the model wrote the first word or asked for the first call.
+    pub(super) first_seconds: f64,
+    pub(super) seconds: f64,
+    /// What was said and called, for people.
+    pub(super) transcript: String,
+}
+
+impl Bench<'_> {
+    /// Has the model do a task in a fresh folder.
+    ///
+    /// Fails only where the task could not even be set; a model that fails is a result.
+    pub(super) async fn attempt(&self, task: &Task, folder: &Path) -> Result<Trial> {
+        check::put_files(task, folder).with_context(|| task.name.clone())?;
+        if let Some(script) = &task.setup {
+            let output = self.run(script, folder).await?;
+            if !output.outcome.ok() {
+                bail!("the set-up of {}: {}", task.name, text_of(&output.outcome.parts));
+            }
+        }
+        let before = check::fingerprint(folder)?;
+        let (mut trial, answer) = self.session(task, folder).await?;
+        if trial.failure.is_none() {
+            trial.failure = check::of_files(&task.check, folder, &before, &answer);
+        }
+        if let (None, Some(command)) = (&trial.failure, &task.check.command) {
+            check::restore(task, folder)?;
+            let output = self.run(command, folder).await?;
+            let text = text_of(&output.outcome.parts);
+            trial.failure = check::of_command(&task.check, output.outcome.ok(), &text);
+        }
+        Ok(trial)
+    }
+
+    /// One session with one message. The answer is the last text of the model.
+    async fn session(&self, task: &Task, folder: &Path) -> Result<(Trial, String)> {
+        let origin = Origin {
+            workspace: folder.to_owned(),
+            system_prompt: None,
+            model: Some(self.model.clone()),
+            labels: Default::default(),
+            toolset: None,
+        };
+        let session = self.sessions.create(origin).await?.session;
+        let mut follow = self.sessions.follow(&session, Cursor::START).await?;
+        let mut notes = Notes { began: SystemStamps.now(), first: None, trial: Trial::default() };
+        let parts = vec![Part::Text(task.prompt.trim().into())];
+        let say = Say::new(Role::User, parts, Run::Now, TurnOptions::default());
+        self.sessions.submit(&session, Command::Say(Box::new(say))).await?;
+        while let Some(items) = follow.next().await? {
+            if items.iter().any(|item| notes.over(item)) {
+                break;
+            }
+        }
+        let view = self.sessions.view(&session).await?;
+        let says = |message: &&Arc<Message>| {
+            message.role == Role::Assistant && !message.text().trim().is_empty()
+        };
+        let answer = view.messages.iter().rev().find(says).map(|message| message.text());
+        Ok((notes.trial, answer.unwrap_or_default()))
+    }
+
+    async fn run(&self, command: &str, folder: &Path) -> Result<Output> {
+        let silent = Arc::new(Silent);
+        let desk = Desk { progress: silent.clone(), cancel: silent };
+        let call = Invocation {
+            session: SessionId::parse("sess_eval").context("a name")?,
+            call: CallId::parse("call_eval").context("a name")?,
+            turn: TurnId::parse("turn_eval").context("a name")?,
+            workspace: folder.to_owned(),
+            input: json!({ "command": command }),
+            pictures: Vec::new(),
+        };
+        Ok(self.shell.run(call, desk).await)
+    }
+}
+
+/// What is counted while a session works.
+struct Notes {
+    began: Time,
+    first: Option<Time>,
+    trial: Trial,
+}
+
+impl Notes {
+    /// Counts an item; true if the turn is over with it.
+    fn over(&mut self, item: &Item) -> bool {
+        match item {
+            Item::Text { text, at, .. } => {
+                self.first.get_or_insert(*at);
+                self.trial.transcript.push_str(text);
+                false
+            }
+            Item::Progress { .. } => false,
+            Item::Event(record) => {
+                self.note(&record.event, record.at);
+                matches!(
+                    record.event,
+                    Event::TurnCompleted { .. }
+                        | Event::TurnFailed { .. }
+                        | Event::TurnCancelled { .. }
+                )
+            }
+        }
+    }
+
+    fn note(&mut self, event: &Event, at: Time) {
+        let trial = &mut self.trial;
+        if let Event::ModelCompleted { calls, usage, .. } = event {
+            self.first.get_or_insert(at);
+            trial.steps += 1;
+            trial.usage = trial.usage.plus(*usage);
+            for call in calls {
+                let _ = write!(trial.transcript, "\n> {} {}\n", call.tool, call.input);
+            }
+        }
+        if let Event::CallCompleted { outcome, .. } = event {
+            let text = text_of(&outcome.parts);
+            let _ = writeln!(trial.transcript, "< {}", text.replace('\n', "\n  "));
+        }
+        if let Event::TurnFailed { message, .. } = event {
+            trial.failure = Some(format!("the turn failed: {message}"));
+        }
+        if let Event::TurnCancelled { .. } = event {
+            trial.failure = Some("the turn was cancelled".into());
+        }
+        trial.seconds = at.since(self.began).as_secs_f64();
+        trial.first_seconds =
+            self.first.map_or(trial.seconds, |first| first.since(self.began).as_secs_f64());
+    }
+}
+
+/// What set-ups and checks say while they run is of no interest.
+struct Silent;
+
+impl Progress for Silent {
+    fn say(&self, _: &str) {}
+}
+
+impl Cancel for Silent {
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
