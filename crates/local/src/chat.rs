@@ -5,7 +5,8 @@ mod call;
 mod chatml;
 mod offer;
 mod reader;
+pub(crate) mod small;
 mod spaced;
 
-pub(crate) use chatml::{Piece, Script, is_text, render};
+pub(crate) use chatml::{Piece, Script, interjection, is_text, render};
 pub(crate) use reader::Reader;

@@ -5,6 +5,7 @@
 //! async thread.
 
 mod load;
+mod loops;
 mod said;
 mod sampler;
 mod shelf;
@@ -28,6 +29,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use vocab::Vocabularies;
 
 use crate::chat::Script;
+use crate::chat::small::Help;
 use crate::weights::Weights;
 
 /// How models are run.
@@ -50,6 +52,8 @@ pub(crate) struct Job {
     /// The names of the tools on offer.
     pub(crate) tools: Vec<String>,
     pub(crate) sampling: Sampling,
+    /// The help that a small model gets.
+    pub(crate) help: Option<Help>,
     /// Where the answer goes. Nobody wants it any more once this is closed.
     pub(crate) news: UnboundedSender<Result<Chunk, Failure>>,
 }

@@ -11,12 +11,13 @@ pub mod weights;
 use std::sync::Arc;
 
 use quintet_kernel::model::{
-    About, Count, Failure, FailureKind, Latency, Listed, ModelRef, Price, Profile, Prompt,
-    PromptMessage, PromptPart, Searches, Side,
+    About, Answer, Chunk, Count, Failure, FailureKind, Finish, Latency, Listed, ModelRef, Price,
+    Profile, Prompt, PromptMessage, PromptPart, Searches, Side, Usage,
 };
 use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
 use tokio::sync::mpsc::unbounded_channel;
 
+use chat::small::Help;
 use engine::{Engine, Job};
 use stream::{Failed, Words};
 use weights::Weights;
@@ -87,12 +88,21 @@ impl Local {
             message: format!("there is no local model {name:?}"),
         })?;
         check(prompt)?;
-        let tools = prompt.tools.iter().filter(|_| weights.tools && prompt.may_call);
+        let offered = prompt.tools.iter().filter(|_| weights.tools && prompt.may_call);
+        let offered: Vec<_> = offered.cloned().collect();
         let (news, heard) = unbounded_channel();
+        let help = Help::of(prompt, weights, &offered);
+        if let Some(calls) = help.as_ref().and_then(Help::first_calls) {
+            let answer = Answer::new(Finish::ToolCalls, calls, Usage::default());
+            // The receiver is right here.
+            let _ = news.send(Ok(Chunk::Finished(answer)));
+            return Ok(Box::new(Words::new(heard)));
+        }
         let job = Job {
             prompt: chat::render(prompt, weights),
-            tools: tools.map(|tool| tool.name.clone()).collect(),
+            tools: offered.iter().map(|tool| tool.name.clone()).collect(),
             sampling: prompt.sampling.clone(),
+            help,
             news,
         };
         self.engine.submit(weights, job);

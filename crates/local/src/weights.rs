@@ -32,6 +32,9 @@ pub struct Weights {
     pub family: Family,
     /// Whether it can call tools well enough to be offered any.
     pub tools: bool,
+    /// True if it needs the help that small models need: few tools, examples, answers held to a form.
+    #[serde(default)]
+    pub small: bool,
     /// Tokens it was trained to read at once.
     pub context: u32,
     /// The file with the weights.

@@ -7,6 +7,8 @@ use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, Said, calls_said,
 use serde_json::Value;
 
 use super::offer;
+use super::small::request::wants_change;
+use super::small::{self, Hints};
 use super::spaced::spaced;
 use crate::weights::{Family, Weights};
 
@@ -45,28 +47,42 @@ pub(crate) struct Script {
 /// Writes a prompt down.
 pub(crate) fn render(prompt: &Prompt, weights: &Weights) -> Script {
     let shared = vec![START, Piece::Plain(format!("system\n{}", standing(prompt, weights)))];
-    let given = Some(&prompt.system).filter(|given| !given.is_empty());
+    let system = prompt.system.as_str();
+    let system = if weights.small { small::brief_system(system) } else { system };
+    let given = Some(system).filter(|given| !given.is_empty());
     let mut pieces: Vec<Piece> =
         given.map(|given| Piece::Plain(format!("\n\n{given}"))).into_iter().collect();
     pieces.extend([END, Piece::Plain("\n".into())]);
-    let mut results: Vec<String> = Vec::new();
+    let mut results = Results { hints: weights.small.then(Hints::default), ..Results::default() };
     for message in prompt.messages.iter().map(|message| &**message) {
         if let PromptMessage::Result { tool, text, media, ok, .. } = message {
             let shown = [text.clone(), text_of(media)].join("\n");
-            results.push(result(tool, shown.trim_end(), *ok));
+            results.add(tool, shown.trim_end(), *ok);
             continue;
         }
-        tell(&mut pieces, &mut results);
+        results.tell(&mut pieces);
         match message {
             PromptMessage::System(text) => say(&mut pieces, "system", text),
-            PromptMessage::User(parts) => say(&mut pieces, "user", &text_of(parts)),
+            PromptMessage::User(parts) => {
+                let text = text_of(parts);
+                results.asked(&text);
+                say(&mut pieces, "user", &text);
+            }
             PromptMessage::Assistant { parts, .. } => answer(&mut pieces, parts),
             PromptMessage::Result { .. } => {}
         }
     }
-    tell(&mut pieces, &mut results);
+    results.tell(&mut pieces);
     pieces.extend([START, Piece::Plain("assistant\n".into())]);
     Script { shared, own: pieces }
+}
+
+/// The end of an answer, a word of the user on it, and the beginning of another answer.
+pub(crate) fn interjection(text: &str) -> Vec<Piece> {
+    let mut pieces = vec![END, Piece::Plain("\n".into())];
+    say(&mut pieces, "user", text);
+    pieces.extend([START, Piece::Plain("assistant\n".into())]);
+    pieces
 }
 
 fn say(pieces: &mut Vec<Piece>, who: &str, text: &str) {
@@ -74,12 +90,42 @@ fn say(pieces: &mut Vec<Piece>, who: &str, text: &str) {
 }
 
 /// What came of the calls before, all in one message.
-fn tell(pieces: &mut Vec<Piece>, results: &mut Vec<String>) {
-    if !results.is_empty() {
+#[derive(Default)]
+struct Results {
+    texts: Vec<String>,
+    failed: bool,
+    /// What a small model is told to do with them.
+    hints: Option<Hints>,
+}
+
+impl Results {
+    fn asked(&mut self, text: &str) {
+        if let Some(hints) = &mut self.hints {
+            *hints = Hints { wants_change: wants_change(text), changed: false };
+        }
+    }
+
+    fn add(&mut self, tool: &str, text: &str, ok: bool) {
+        self.failed |= !ok;
+        match &mut self.hints {
+            Some(hints) => {
+                hints.changed |= ok && small::request::changes(tool);
+                self.texts.push(result(tool, &small::brief(tool, text), ok));
+            }
+            None => self.texts.push(result(tool, text, ok)),
+        }
+    }
+
+    fn tell(&mut self, pieces: &mut Vec<Piece>) {
+        if self.texts.is_empty() {
+            return;
+        }
         // Small models take a result for another question, unless they are told what it is for.
-        results.push(AFTER_RESULTS.into());
-        say(pieces, "user", &results.join("\n"));
-        results.clear();
+        let hint = self.hints.map_or(AFTER_RESULTS, |hints| hints.after(!self.failed));
+        self.texts.push(hint.into());
+        say(pieces, "user", &self.texts.join("\n"));
+        self.texts.clear();
+        self.failed = false;
     }
 }
 
@@ -127,6 +173,7 @@ fn standing(prompt: &Prompt, weights: &Weights) -> String {
         Family::SmolLm2 => "You are a helpful AI assistant named SmolLM2.",
     };
     match weights.tools && prompt.may_call && !prompt.tools.is_empty() {
+        true if weights.small => format!("{own}\n\n{}", small::offer(prompt)),
         true => format!("{own}\n\n{}", offer::offer(&prompt.tools)),
         false => own.into(),
     }

@@ -13,7 +13,7 @@ use super::spaced::spaced;
 /// What a model calls that has nothing to look up or to do. With tools before its eyes a small model
 /// calls one whatever it is asked, so it gets one for just talking; what it says so is its answer.
 pub(super) const ANSWER: &str = "answer";
-const ANSWER_SIGNATURE: &str = "{\"name\": \"answer\", \"description\": \"Talk to the user: greet, \
+pub(super) const ANSWER_SIGNATURE: &str = "{\"name\": \"answer\", \"description\": \"Talk to the user: greet, \
 explain, answer from general knowledge\", \"parameters\": {\"text\": \"string\"}}";
 /// A tool that needs no arguments is offered with those it has, if they are no more than this.
 const FEW: usize = 2;
@@ -34,7 +34,7 @@ pub(super) fn offer(tools: &[Arc<Spec>]) -> String {
     )
 }
 
-fn signature(spec: &Spec) -> String {
+pub(super) fn signature(spec: &Spec) -> String {
     format!(
         "{{\"name\": {}, \"description\": {}, \"parameters\": {}}}",
         spaced(&spec.name.as_str().into()),
@@ -51,7 +51,7 @@ fn gist(text: &str) -> &str {
 
 /// The arguments and their types: those that a call cannot do without, or else the few there are.
 /// What a value may be the tools themselves say.
-fn lean(schema: &Value) -> Value {
+pub(super) fn lean(schema: &Value) -> Value {
     let none = Map::new();
     let all = schema["properties"].as_object().unwrap_or(&none);
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);

@@ -24,22 +24,38 @@ struct Answer {
     text: String,
     calls: Vec<(String, Value)>,
     tokens: Vec<LlamaToken>,
+    nudged: bool,
 }
 
 impl Said {
-    pub(super) fn remember(&mut self, text: String, calls: &[AskedCall], tokens: Vec<LlamaToken>) {
+    /// Keeps an answer, and whether the model had to be asked twice for it.
+    pub(super) fn remember(
+        &mut self,
+        text: String,
+        calls: &[AskedCall],
+        (tokens, nudged): (Vec<LlamaToken>, bool),
+    ) {
         let call = |call: &AskedCall| {
             let input = serde_json::from_str(&call.arguments).unwrap_or_default();
             (call.tool.clone(), input)
         };
         let calls = calls.iter().map(call).collect();
-        self.answers.push_front(Answer { text, calls, tokens });
+        self.answers.push_front(Answer { text, calls, tokens, nudged });
         self.answers.truncate(ANSWERS);
     }
 
-    /// How an answer was written.
+    /// How an answer was written; nothing if it was corrected since.
     pub(super) fn recall(&self, text: &str, calls: &[(String, Value)]) -> Option<&[LlamaToken]> {
-        let same = |answer: &&Answer| answer.text == text && answer.calls == calls;
-        self.answers.iter().find(same).map(|answer| answer.tokens.as_slice())
+        let tokens = self.find(text, calls).map(|answer| answer.tokens.as_slice());
+        tokens.filter(|tokens| !tokens.is_empty())
+    }
+
+    /// True if the model had to be asked twice for this answer.
+    pub(super) fn nudged(&self, text: &str, calls: &[(String, Value)]) -> bool {
+        self.find(text, calls).is_some_and(|answer| answer.nudged)
+    }
+
+    fn find(&self, text: &str, calls: &[(String, Value)]) -> Option<&Answer> {
+        self.answers.iter().find(|answer| answer.text == text && answer.calls == calls)
     }
 }

@@ -13,6 +13,10 @@ use crate::weights::Weights;
 
 /// A shorter beginning is read faster than it is looked up.
 const WORTH: usize = 128;
+/// What the library writes may change with its version.
+const ENGINE: &str = "llama-cpp-2 0.1.160";
+/// A beginning that takes more bytes than this is not kept.
+const SIZE_LIMIT: u64 = 256 * 1024 * 1024;
 /// So many beginnings of a model are kept; with the tools a beginning changes.
 const KEPT: usize = 2;
 
@@ -67,7 +71,9 @@ impl Shelf {
         }
         let draft = self.dir.join(format!("{}.draft", std::process::id()));
         let saved = context.state_seq_save_file(&draft, slot as i32, tokens).is_ok();
-        let hash = fs::read(&draft).ok().filter(|_| saved).map(|bytes| digest([bytes.as_slice()]));
+        let small = draft.metadata().is_ok_and(|file| file.len() <= SIZE_LIMIT);
+        let hash = Some(&draft).filter(|_| small).and_then(|draft| fs::read(draft).ok());
+        let hash = hash.filter(|_| saved).map(|bytes| digest([bytes.as_slice()]));
         let path = hash.map(|hash| self.dir.join(format!("{}{hash}.kv", self.prefix(tokens))));
         if path.is_none_or(|path| fs::rename(&draft, path).is_err()) {
             let _ = fs::remove_file(&draft);
@@ -84,7 +90,7 @@ impl Shelf {
     /// The name of a file says of which model and which tokens it is, and then what it hashes to.
     fn prefix(&self, tokens: &[LlamaToken]) -> String {
         let tokens: Vec<u8> = tokens.iter().flat_map(|token| token.0.to_le_bytes()).collect();
-        format!("{}-{}-", self.name, digest([self.weights.as_bytes(), &tokens]))
+        format!("{}-{}-", self.name, digest([ENGINE.as_bytes(), self.weights.as_bytes(), &tokens]))
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -120,4 +126,16 @@ fn digest<const N: usize>(parts: [&[u8]; N]) -> String {
     let mut hash = Sha256::new();
     parts.iter().for_each(|part| hash.update(part));
     hex::encode(&hash.finalize()[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ENGINE;
+
+    #[test]
+    fn the_version_is_the_one_that_is_built() {
+        let (name, version) = ENGINE.split_once(' ').unwrap();
+        let pinned = format!("{name} = {{ version = \"={version}\"");
+        assert!(include_str!("../../../../Cargo.toml").contains(&pinned), "{pinned}");
+    }
 }

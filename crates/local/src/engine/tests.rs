@@ -44,8 +44,10 @@ async fn ask(dir: &Path, question: &str) -> (String, Usage) {
     let prompt = Script { shared, own: vec![Piece::Plain(question.into())] };
     let sampling = Sampling { max_tokens: Some(8), temperature: Some(0.0), ..Sampling::default() };
     let (news, mut heard) = unbounded_channel();
-    engine
-        .submit(weights::find("small").unwrap(), Job { prompt, tools: Vec::new(), sampling, news });
+    engine.submit(
+        weights::find("small").unwrap(),
+        Job { prompt, tools: Vec::new(), sampling, help: None, news },
+    );
     let mut text = String::new();
     loop {
         match heard.recv().await.unwrap().unwrap() {

@@ -3,23 +3,29 @@
 use llama_cpp_2::DecodeError;
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::vocab::LlamaVocab;
 use quintet_kernel::model::{
     Answer, AskedCall, Channel, Chunk, Failure, FailureKind, Finish, Usage,
 };
+use serde_json::Value;
 
 use super::load::{BATCH, Loaded};
+use super::loops::loops;
 use super::said::Said;
-use super::sampler::sampler;
+use super::sampler::Sampler;
 use super::shelf::Shelf;
 use super::slots::{Place, Slots};
 use super::text::Letters;
 use super::{Job, unavailable};
-use crate::chat::{Piece, Reader};
+use crate::chat::small::{Help, NUDGE};
+use crate::chat::{Piece, Reader, interjection};
 
 /// An answer is no longer than this unless somebody asks for more.
 const LONGEST: u64 = 2048;
+/// An answer of a small model is no longer than this: what is longer has gone astray.
+const LONGEST_SMALL: u64 = 1024;
 
 /// Why there is no answer.
 pub(super) enum Stop {
@@ -37,6 +43,7 @@ impl From<Failure> for Stop {
 
 /// A model and what it keeps in mind.
 pub(super) struct Writer<'m> {
+    model: &'m LlamaModel,
     vocab: LlamaVocab<'m>,
     shelf: &'m Shelf,
     context: LlamaContext<'m>,
@@ -51,11 +58,43 @@ struct Written {
     tokens: Vec<LlamaToken>,
     calls: Vec<AskedCall>,
     finish: Finish,
+    /// True if the model had to be asked twice.
+    nudged: bool,
+    /// True if the calls are other than what the model wrote.
+    corrected: bool,
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy)]
+enum Form {
+    /// As the job says.
+    Usual,
+    /// A call, whichever.
+    Call,
+}
+
+impl Written {
+    /// With the small mistakes of its calls corrected.
+    fn corrected(mut self, help: &Help) -> Self {
+        for call in &mut self.calls {
+            let better = help.mend(call.clone());
+            self.corrected |= !is_same(call, &better);
+            *call = better;
+        }
+        self
+    }
+}
+
+/// True if two calls say the same, however they are written.
+fn is_same(one: &AskedCall, other: &AskedCall) -> bool {
+    let input = |call: &AskedCall| serde_json::from_str::<Value>(&call.arguments).ok();
+    one.tool == other.tool && input(one) == input(other)
 }
 
 impl<'m> Writer<'m> {
     pub(super) fn new(loaded: &'m Loaded) -> Result<Self, Failure> {
         Ok(Self {
+            model: loaded.model(),
             vocab: loaded.model().vocab(),
             shelf: loaded.shelf(),
             context: loaded.context()?,
@@ -82,15 +121,19 @@ impl<'m> Writer<'m> {
         }
         let fresh = self.slots.len(place.slot);
         self.read(place.slot, &prompt[fresh..], gone)?;
-        let room = window - prompt.len();
-        let written = self.write(place.slot, room, job, gone)?;
+        let mut written = self.write(place.slot, job, Form::Usual, gone)?;
+        if let Some(help) = &job.help {
+            written = self.insist(place.slot, job, (help, written), gone)?.corrected(help);
+        }
         let usage = Usage {
             input: prompt.len() as u64,
             output: written.tokens.len() as u64,
             cached: place.known as u64,
             ..Usage::default()
         };
-        self.said.remember(written.text, &written.calls, written.tokens);
+        // What was corrected is read again as it should have been.
+        let tokens = if written.corrected { Vec::new() } else { written.tokens };
+        self.said.remember(written.text, &written.calls, (tokens, written.nudged));
         Ok(Answer::new(written.finish, written.calls, usage))
     }
 
@@ -160,26 +203,70 @@ impl<'m> Writer<'m> {
         Ok(())
     }
 
+    /// Asks once more for a change that an answer only describes; if the answer shows it, it is taken from
+    /// there.
+    fn insist(
+        &mut self,
+        slot: usize,
+        job: &Job,
+        (help, written): (&Help, Written),
+        gone: &dyn Fn() -> bool,
+    ) -> Result<Written, Stop> {
+        if !written.calls.is_empty() || !help.lacks_change() || self.was_nudged(job, help) {
+            return Ok(written);
+        }
+        let finish = Finish::ToolCalls;
+        if let Some(edit) = help.shown_edit(&written.text) {
+            return Ok(Written {
+                calls: vec![edit],
+                finish,
+                nudged: true,
+                corrected: true,
+                ..written
+            });
+        }
+        let nudge = self.tokens(&interjection(NUDGE));
+        if self.slots.len(slot) + nudge.len() >= self.context.n_ctx() as usize {
+            return Ok(written);
+        }
+        self.read(slot, &nudge, gone)?;
+        let second = self.write(slot, job, Form::Call, gone)?;
+        let tokens = [written.tokens, nudge, second.tokens].concat();
+        let text = [written.text, second.text].concat();
+        Ok(Written { text, tokens, nudged: true, ..second })
+    }
+
+    /// True if the model was asked twice in this turn already.
+    fn was_nudged(&self, job: &Job, help: &Help) -> bool {
+        let answers = job.prompt.own.iter().rev().filter_map(|piece| match piece {
+            Piece::Said { text, calls, .. } => Some((text, calls)),
+            Piece::Mark(_) | Piece::Plain(_) => None,
+        });
+        answers.take(help.steps()).any(|(text, calls)| self.said.nudged(text, calls))
+    }
+
     fn write(
         &mut self,
         slot: usize,
-        room: usize,
         job: &Job,
+        form: Form,
         gone: &dyn Fn() -> bool,
     ) -> Result<Written, Stop> {
-        let limit = usize::try_from(job.sampling.max_tokens.unwrap_or(LONGEST)).unwrap_or(room);
+        let room = (self.context.n_ctx() as usize).saturating_sub(self.slots.len(slot));
+        let usual = if job.help.is_some() { LONGEST_SMALL } else { LONGEST };
+        let limit = usize::try_from(job.sampling.max_tokens.unwrap_or(usual)).unwrap_or(room);
         let limit = limit.min(room);
-        let (mut sampler, mut letters) = (sampler(&job.sampling), Letters::default());
+        let (mut sampler, mut letters) = (self.sampler(job, form), Letters::default());
         let mut mouth = Mouth { job, reader: Reader::new(job.tools.clone()), text: String::new() };
         let mut tokens = Vec::new();
         let finish = loop {
             if gone() {
                 return Err(Stop::Gone);
             }
-            if tokens.len() >= limit {
+            if tokens.len() >= limit || (job.help.is_some() && loops(&tokens)) {
                 break Finish::Length;
             }
-            let token = sampler.sample(&self.context, -1);
+            let Some(token) = sampler.next(&self.context) else { break Finish::Stop };
             if self.vocab.is_eog(token) {
                 break Finish::Stop;
             }
@@ -192,7 +279,18 @@ impl<'m> Writer<'m> {
         mouth.hear(&letters.rest());
         let (text, calls) = mouth.close();
         let finish = if calls.is_empty() { finish } else { Finish::ToolCalls };
-        Ok(Written { text, tokens, calls, finish })
+        Ok(Written { text, tokens, calls, finish, nudged: false, corrected: false })
+    }
+
+    fn sampler(&self, job: &Job, form: Form) -> Sampler {
+        let grammar = job.help.as_ref().map(|help| match form {
+            Form::Usual => help.grammar(),
+            Form::Call => help.nudge_grammar(),
+        });
+        match grammar {
+            Some(grammar) => Sampler::constrained(self.model, &grammar, &job.sampling),
+            None => Sampler::new(&job.sampling),
+        }
     }
 
     /// Has the model read tokens; makes room for them if it has to. Whether there was any.

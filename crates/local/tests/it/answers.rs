@@ -57,10 +57,10 @@ async fn dropping_the_stream_ends_the_answer() {
 }
 
 #[tokio::test]
-async fn several_ask_at_once() {
+async fn ten_ask_at_once() {
     let local = local();
-    let questions = ["Say one.", "Say two.", "Say three."];
-    let streams = questions.map(|text| local.stream(prompt(vec![user(text)], 8)));
+    let question = |n: i32| local.stream(prompt(vec![user(&format!("Say {n}."))], 8));
+    let streams: Vec<_> = (0..10).map(question).collect();
     for stream in streams {
         assert!(!crate::hear(stream).await.unwrap().text.is_empty());
     }

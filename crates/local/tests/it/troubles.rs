@@ -81,3 +81,54 @@ async fn closing_ends_what_runs() {
     let late = ask(&local, prompt(vec![user("hello")], 8)).await.unwrap_err();
     assert_eq!(late.kind, FailureKind::Unavailable);
 }
+
+#[tokio::test]
+async fn a_message_of_a_megabyte_is_refused_and_the_next_one_answered() {
+    let local = local();
+    let long = "all work and no play\0 ".repeat(50_000);
+    let failure = ask(&local, prompt(vec![user(&long)], 8)).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::ContextOverflow);
+    assert!(!ask(&local, prompt(vec![user("Say yes.")], 8)).await.unwrap().text.is_empty());
+}
+
+#[tokio::test]
+async fn a_question_that_is_taken_back_while_it_is_read_leaves_no_trace() {
+    let local = local();
+    let long = |word: &str| prompt(vec![user(&format!("{word} ").repeat(900))], 4);
+    let mut stream = local.stream(long("one"));
+    // The model is loaded first; what follows is reading.
+    stream.next().await.unwrap();
+    drop(stream);
+    let other = ask(&local, long("two")).await.unwrap();
+    assert!(other.answer.usage.cached < 100, "{:?}", other.answer.usage);
+    let fresh = ask(&crate::local(), long("one")).await.unwrap();
+    assert_eq!(ask(&local, long("one")).await.unwrap().text, fresh.text);
+}
+
+#[tokio::test]
+async fn weights_that_are_deleted_serve_until_they_are_unloaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "smollm2-135m.gguf";
+    std::fs::copy(crate::models_dir().join(file), dir.path().join(file)).unwrap();
+    let local = with(|settings| {
+        settings.models_dir = dir.path().into();
+        settings.idle = Duration::ZERO;
+    });
+    let question = || prompt(vec![user("Say yes.")], 4);
+    let mut first = local.stream(question());
+    first.next().await.unwrap();
+    let story = local.stream(question());
+    std::fs::remove_file(dir.path().join(file)).unwrap();
+    // Loaded or not when the file went: an answer, or an error that says what to do.
+    for stream in [first, story] {
+        match crate::hear(stream).await {
+            Ok(heard) => assert!(!heard.text.is_empty()),
+            Err(failure) => assert!(!failure.message.is_empty()),
+        }
+    }
+    while !local.loaded().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let failure = ask(&local, question()).await.unwrap_err();
+    assert!(failure.message.contains("quintet models pull smollm2-135m"), "{}", failure.message);
+}

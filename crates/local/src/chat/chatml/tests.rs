@@ -15,6 +15,11 @@ use crate::weights;
 
 #[track_caller]
 fn check(model: &str, messages: Vec<PromptMessage>, expected: Expect) {
+    check_row(weights::find(model).unwrap(), messages, expected);
+}
+
+#[track_caller]
+fn check_row(row: &weights::Weights, messages: Vec<PromptMessage>, expected: Expect) {
     let spec = Spec {
         name: "shell".into(),
         description: "runs a command".into(),
@@ -23,7 +28,7 @@ fn check(model: &str, messages: Vec<PromptMessage>, expected: Expect) {
         placement: Placement::Daemon,
     };
     let prompt = Prompt {
-        model: ModelRef { provider: "local".into(), model: model.into() },
+        model: ModelRef { provider: "local".into(), model: row.name.clone() },
         system: "Be kind.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: vec![Arc::new(spec)],
@@ -37,7 +42,7 @@ fn check(model: &str, messages: Vec<PromptMessage>, expected: Expect) {
         Piece::Plain(text) => text.replace("<|", "<\\|"),
         Piece::Said { written, .. } => written,
     };
-    let script = render(&prompt, weights::find(model).unwrap());
+    let script = render(&prompt, row);
     let pieces = script.shared.into_iter().chain(script.own);
     expected.assert_eq(&pieces.map(text).collect::<String>());
 }
@@ -61,9 +66,12 @@ fn a_conversation_with_tools() {
         media: Vec::new(),
         ok,
     };
-    check(
-        "default",
-        vec![user("what is here?"), answer, result("a.txt", true), result("no", false)],
+    let messages = vec![user("what is here?"), answer, result("a.txt", true), result("no", false)];
+    let large = weights::Weights { small: false, ..weights::find("default").unwrap().clone() };
+    // A row that does not ask for help is written to as ever, to the byte.
+    check_row(
+        &large,
+        messages.clone(),
         expect![[r#"
             <|im_start|>system
             You are Quintet, a helpful assistant that works in the user's workspace.
@@ -105,6 +113,49 @@ fn a_conversation_with_tools() {
             Use this to answer my question in plain words now. Call another function only if the question cannot be answered without it.<|im_end|>
             <|im_start|>assistant
         "#]],
+    );
+    check(
+        "default",
+        messages,
+        expect![[r#"
+        <|im_start|>system
+        You are Quintet, a helpful assistant that works in the user's workspace.
+
+        # Tools
+
+        You may call one function at a time to do what the user asks.
+
+        <tools>
+        {"name": "shell", "description": "Run a shell command: tests, scripts, git, mv, rm, wc", "parameters": {"command": "string"}}
+        {"name": "answer", "description": "Talk to the user: greet, explain, answer from general knowledge", "parameters": {"text": "string"}}
+        </tools>
+
+        A call is a json object within <tool_call></tool_call> tags:
+        <tool_call>
+        {"name": <function-name>, "arguments": <args-json-object>}
+        </tool_call>
+
+
+        Be kind.<|im_end|>
+        <|im_start|>user
+        what is here?<|im_end|>
+        <|im_start|>assistant
+        I look.
+        <tool_call>
+        {"name": "shell", "arguments": {"command": "ls"}}
+        </tool_call><|im_end|>
+        <|im_start|>user
+        <tool_response>
+        shell result:
+        a.txt
+        </tool_response>
+        <tool_response>
+        shell error:
+        no
+        </tool_response>
+        Use this to answer my question in plain words now. Call another function only if the question cannot be answered without it.<|im_end|>
+        <|im_start|>assistant
+    "#]],
     );
 }
 

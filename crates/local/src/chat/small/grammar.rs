@@ -1,0 +1,107 @@
+//! The form of an answer, for the engine to hold the model to: plain words or a call, and of a call the
+//! arguments that its tool takes.
+//!
+//! Written in the notation of llama.cpp (GBNF). A call in other words than those of the schema cannot be
+//! written at all; what stands in its strings is up to the model.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use quintet_kernel::tool::Spec;
+use serde_json::Value;
+
+use crate::chat::offer::{self, ANSWER};
+
+/// What an answer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Words, or a call.
+    Either,
+    /// A call.
+    Call,
+    /// A call, of which one just says something.
+    CallOrAnswer,
+    /// Words.
+    Words,
+}
+
+const STRING: &str = r#"string ::= "\"" ( [^"\\\x00-\x1F] | "\\" ( ["\\/bfnrt] | "u" hex hex hex hex ) )* "\""
+hex ::= [0-9a-fA-F]
+number ::= "-"? [0-9]+ ( "." [0-9]+ )?
+boolean ::= "true" | "false"
+value ::= string | number | boolean | "null" | array | object
+array ::= "[" ( value ( ", " value )* )? "]"
+object ::= "{" ( string ": " value ( ", " string ": " value )* )? "}"
+"#;
+
+/// Words that do not begin like code or JSON, and have no call in them.
+const WORDS: &str = r#"words ::= [^<{`] rest*
+rest ::= [^<] | "<" [^t] | "<t" [^o] | "<to" [^o] | "<too" [^l]
+"#;
+
+/// The grammar for these tools.
+pub(crate) fn grammar(tools: &[Arc<Spec>], choice: Choice) -> String {
+    let root = match choice {
+        Choice::Words => return format!("root ::= words\n{WORDS}"),
+        Choice::Call | Choice::CallOrAnswer => "call",
+        Choice::Either => "call | words call?",
+    };
+    let mut calls: Vec<String> = tools.iter().map(|tool| arguments(tool)).collect();
+    if choice != Choice::Call {
+        calls.push(format!("{} string \"}}\"", literal(&begin(ANSWER, "text"))));
+    }
+    let mut text = format!("root ::= {root}\n{WORDS}{STRING}");
+    let _ = writeln!(
+        text,
+        "call ::= {} ( {} ) {}",
+        literal("<tool_call>\n{\"name\": \""),
+        calls.join(" | "),
+        literal("}\n</tool_call>"),
+    );
+    text
+}
+
+/// The name of a tool and its arguments, in the order in which the model was told of them.
+fn arguments(tool: &Spec) -> String {
+    let lean = offer::lean(&tool.schema);
+    let named = lean.as_object().into_iter().flatten();
+    let mut arguments: Vec<(&str, &str)> =
+        named.map(|(name, kind)| (name.as_str(), rule(kind))).collect();
+    // The last argument of a change is what is put there, whatever the alphabet says.
+    arguments.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name));
+    let Some(((first, kind), rest)) = arguments.split_first() else {
+        return format!("{} \"}}\"", literal(&format!("{}\", \"arguments\": {{", tool.name)));
+    };
+    let mut text = format!("{} {kind}", literal(&begin(&tool.name, first)));
+    for (name, kind) in rest {
+        let _ = write!(text, " {} {kind}", literal(&format!(", \"{name}\": ")));
+    }
+    text.push_str(" \"}\"");
+    text
+}
+
+/// Arguments whose order matters to a model that writes from left to right.
+const ORDER: [&str; 4] = ["path", "old", "new", "content"];
+
+fn begin(tool: &str, argument: &str) -> String {
+    format!("{tool}\", \"arguments\": {{\"{argument}\": ")
+}
+
+fn rule(kind: &Value) -> &'static str {
+    match kind.as_str() {
+        Some("string") => "string",
+        Some("integer" | "number") => "number",
+        Some("boolean") => "boolean",
+        Some("array") => "array",
+        Some("object") => "object",
+        Some(_) | None => "value",
+    }
+}
+
+fn literal(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    format!("\"{escaped}\"")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,313 @@
+//! What the user asked for last, and what was done about it so far.
+
+use std::collections::HashMap;
+
+use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, Said, calls_said};
+use quintet_kernel::tool::Spec;
+use serde_json::{Value, json};
+
+/// Words that ask for a change.
+const CHANGES: &[&str] = &[
+    "add",
+    "append",
+    "bump",
+    "change",
+    "commit",
+    "convert",
+    "correct",
+    "create",
+    "decrease",
+    "delete",
+    "drop",
+    "edit",
+    "extract",
+    "fix",
+    "give",
+    "implement",
+    "increase",
+    "insert",
+    "make",
+    "modify",
+    "move",
+    "put",
+    "refactor",
+    "remove",
+    "rename",
+    "repair",
+    "replace",
+    "rewrite",
+    "set",
+    "switch",
+    "update",
+    "write",
+];
+/// Words that a question begins with.
+const QUESTIONS: &[&str] = &[
+    "what",
+    "which",
+    "where",
+    "who",
+    "whose",
+    "how",
+    "why",
+    "when",
+    "is",
+    "are",
+    "was",
+    "were",
+    "does",
+    "do",
+    "did",
+    "has",
+    "have",
+    "explain",
+    "describe",
+    "show",
+    "tell",
+    "list",
+    "find",
+    "summarize",
+    "there",
+];
+/// Words that tell a question about the workspace from small talk.
+const WORKSPACE: &[&str] = &[
+    "branch",
+    "bug",
+    "class",
+    "code",
+    "commit",
+    "committed",
+    "config",
+    "configured",
+    "constant",
+    "directory",
+    "error",
+    "exception",
+    "file",
+    "files",
+    "folder",
+    "function",
+    "functions",
+    "here",
+    "line",
+    "lines",
+    "method",
+    "module",
+    "package",
+    "program",
+    "project",
+    "raise",
+    "raises",
+    "repo",
+    "repository",
+    "script",
+    "server",
+    "test",
+    "tests",
+    "this",
+    "variable",
+    "version",
+];
+/// Tools that change something.
+const WRITES: &[&str] = &["edit_file", "write_file", "apply_patch", "shell"];
+/// How many files that a request names are read before the model is asked.
+const READ_AT_ONCE: usize = 3;
+
+/// The last request of the user.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    /// The user asked for a change.
+    pub(crate) wants_change: bool,
+    /// Something was changed since.
+    pub(crate) changed: bool,
+    /// The user asked something about the workspace.
+    pub(crate) asks_workspace: bool,
+    /// The last change was not tried out yet.
+    pub(crate) untried: bool,
+    /// Answers of the model since.
+    pub(crate) steps: usize,
+    /// Calls in a row that were made before, while nothing changed.
+    pub(crate) repeats: usize,
+    /// A call failed since.
+    pub(crate) failed: bool,
+    /// Files as the model has seen them last, by path.
+    pub(crate) files: HashMap<String, String>,
+    pub(super) text: String,
+}
+
+impl Request {
+    pub(crate) fn of(prompt: &Prompt) -> Self {
+        let mut request = Self::default();
+        let mut calls: HashMap<&str, (&str, &Value)> = HashMap::new();
+        let mut done: Vec<(&str, &Value)> = Vec::new();
+        for message in prompt.messages.iter().map(|message| &**message) {
+            match message {
+                PromptMessage::System(_) => {}
+                PromptMessage::User(parts) => {
+                    let text = words_of(parts);
+                    request = Self {
+                        wants_change: wants_change(&text),
+                        asks_workspace: asks_workspace(&text),
+                        text,
+                        files: request.files,
+                        ..Self::default()
+                    };
+                    done.clear();
+                }
+                PromptMessage::Assistant { parts, .. } => {
+                    request.steps += 1;
+                    note_calls(&mut calls, parts);
+                }
+                PromptMessage::Result { call, tool, text, ok, .. } => {
+                    let input = calls.get(call.as_str()).map_or(&Value::Null, |(_, input)| input);
+                    let known = done.contains(&(tool, input));
+                    request.repeats = if known { request.repeats + 1 } else { 0 };
+                    request.failed |= !*ok;
+                    request.untried &= tool != "shell";
+                    if *ok && changes(tool) {
+                        request.changed = true;
+                        request.untried = tool != "shell";
+                        done.clear();
+                    }
+                    done.push((tool, input));
+                    if *ok {
+                        request.see(tool, input, text);
+                    }
+                }
+            }
+        }
+        request
+    }
+
+    /// Keeps what files look like by now.
+    fn see(&mut self, tool: &str, input: &Value, result: &str) {
+        let Some(path) = input["path"].as_str().map(plain_path) else {
+            // A command may have changed any of them.
+            if tool == "shell" {
+                self.files.clear();
+            }
+            return;
+        };
+        let whole = input["start_line"].is_null() && !result.contains("more bytes follow; ");
+        let content = match tool {
+            "read_file" if whole => Some(result.to_owned()),
+            "write_file" => input["content"].as_str().map(str::to_owned),
+            "edit_file" => self.files.get(path).map(|content| {
+                let (old, new) = (input["old"].as_str(), input["new"].as_str());
+                content.replace(old.unwrap_or_default(), new.unwrap_or_default())
+            }),
+            _ => return,
+        };
+        match content {
+            Some(content) => drop(self.files.insert(path.into(), content)),
+            None => drop(self.files.remove(path)),
+        }
+    }
+
+    /// The command that tries out a change: it runs what the request names as a test, or as what is to run.
+    pub(crate) fn trial(&self) -> Option<String> {
+        let runs = ["run", "runs", "running", "python3", "python", "sh", "bash", "node"];
+        let lower = self.text.to_lowercase();
+        let to_run = lower.split_whitespace().any(|word| runs.contains(&word));
+        let is_test = |path: &&str| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            to_run
+                || name.starts_with("test_")
+                || name.contains("_test.")
+                || name.contains(".test.")
+        };
+        let path = self.named().into_iter().find(is_test)?;
+        let program = match path.rsplit_once('.')?.1 {
+            "py" => "python3",
+            "sh" => "sh",
+            "js" | "mjs" => "node",
+            _ => return None,
+        };
+        Some(format!("{program} {path}"))
+    }
+
+    /// The files that the request names, in order.
+    fn named(&self) -> Vec<&str> {
+        let mut paths: Vec<&str> = Vec::new();
+        for word in self.text.split_whitespace() {
+            let path = plain_path(word.trim_matches(|letter: char| !letter.is_alphanumeric()));
+            if is_file_name(path) && !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        paths
+    }
+
+    /// Calls that read the files which the request names, before the model has said anything: it would read
+    /// them anyway, if it thought of it, and its words for that take seconds.
+    pub(crate) fn first_reads(&self, system: &str, tools: &[std::sync::Arc<Spec>]) -> Vec<Value> {
+        let reads = tools.iter().any(|tool| tool.name == "read_file");
+        if self.steps > 0 || !reads {
+            return Vec::new();
+        }
+        let is_there = |path: &&str| !self.files.contains_key(*path) && system.contains(*path);
+        let paths = self.named().into_iter().filter(is_there);
+        paths.take(READ_AT_ONCE).map(|path| json!({ "path": path })).collect()
+    }
+}
+
+fn note_calls<'p>(calls: &mut HashMap<&'p str, (&'p str, &'p Value)>, parts: &'p [Said]) {
+    for call in calls_said(parts) {
+        calls.insert(call.call.as_str(), (&call.tool, &call.input));
+    }
+}
+
+fn words_of(parts: &[PromptPart]) -> String {
+    let text = |part: &PromptPart| match part {
+        PromptPart::Text(text) => Some(text.clone()),
+        PromptPart::Media { .. } => None,
+    };
+    parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// True if a message asks for something to be changed, not only answered.
+pub(crate) fn wants_change(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let words: Vec<&str> = text
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '\'' && letter != '_')
+        .collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let asks = words.first().is_some_and(|first| QUESTIONS.contains(first));
+    let forbids =
+        ["don't change", "do not change", "without changing", "don't edit", "do not edit"];
+    let forbids = forbids.iter().any(|words| text.contains(words));
+    !asks && !forbids && words.iter().any(|word| CHANGES.contains(word))
+}
+
+/// True if a message is a question that only a look at the workspace can answer.
+pub(crate) fn asks_workspace(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let asks = text.trim_end().ends_with('?')
+        || text.split_whitespace().next().is_some_and(|first| QUESTIONS.contains(&first));
+    let mut words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    asks && (text.contains("()")
+        || words.any(|word| word.contains('_') || WORKSPACE.contains(&word)))
+}
+
+/// True if a tool may change something.
+pub(crate) fn changes(tool: &str) -> bool {
+    WRITES.contains(&tool)
+}
+
+/// A path as it is written from the workspace.
+pub(crate) fn plain_path(path: &str) -> &str {
+    path.trim().trim_start_matches("./")
+}
+
+fn is_file_name(word: &str) -> bool {
+    let Some((stem, ending)) = word.rsplit_once('.') else { return false };
+    let letters = (1..=5).contains(&ending.len())
+        && ending.chars().all(|letter| letter.is_ascii_alphanumeric());
+    !stem.is_empty()
+        && !word.contains("://")
+        && letters
+        && ending.chars().any(|letter| letter.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests;
