@@ -110,7 +110,10 @@ async fn run(
     for (n, task) in tasks.iter().enumerate() {
         let folder = home.join("workspaces").join(&task.name);
         let trial = bench.attempt(task, &folder).await?;
-        if !asked.json {
+        // Whoever ends it early has what was done by then.
+        if asked.json {
+            writeln!(std::io::stdout(), "{}", report::line(task, &trial, &options.default_model))?;
+        } else {
             writeln!(std::io::stderr(), "{}", report::progress(n + 1, tasks.len(), task, &trial))?;
         }
         if asked.transcript {

@@ -16,13 +16,9 @@ pub(super) fn progress(n: usize, of: usize, task: &Task, trial: &Trial) -> Strin
     format!("{n}/{of} {} ({:.0} s): {word}", task.name, trial.seconds)
 }
 
+/// The table, or the last line of JSON.
 pub(super) fn print(trials: &[(Task, Trial)], model: &ModelRef, as_json: bool) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    for (task, trial) in trials {
-        if as_json {
-            writeln!(out, "{}", line(task, trial, model))?;
-        }
-    }
     if as_json {
         return Ok(writeln!(out, "{}", totals_json(trials, model))?);
     }
@@ -57,7 +53,8 @@ pub(super) fn print(trials: &[(Task, Trial)], model: &ModelRef, as_json: bool) -
     Ok(())
 }
 
-fn line(task: &Task, trial: &Trial, model: &ModelRef) -> serde_json::Value {
+/// One task as JSON.
+pub(super) fn line(task: &Task, trial: &Trial, model: &ModelRef) -> serde_json::Value {
     json!({
         "model": model.to_string(),
         "task": task.name,

@@ -101,8 +101,9 @@ impl Bench<'_> {
         let desk = Desk { progress: silent.clone(), cancel: silent };
         let call = Invocation {
             session: SessionId::parse("sess_eval").context("a name")?,
-            call: CallId::parse("call_eval").context("a name")?,
-            turn: TurnId::parse("turn_eval").context("a name")?,
+            // What commands do to files is recorded by call.
+            call: SystemStamps.stamp().id::<CallId>(),
+            turn: SystemStamps.stamp().id::<TurnId>(),
             workspace: folder.to_owned(),
             input: json!({ "command": command }),
             pictures: Vec::new(),

@@ -21,7 +21,9 @@ use request::Request;
 const NUDGED_STEPS: usize = 6;
 
 /// The answers of one turn that must be calls, where a change is asked for.
-const CALLED_STEPS: usize = 4;
+const CALLED_STEPS: usize = 6;
+/// The answers of one turn before a model has to come to an end.
+const STEPS_LIMIT: usize = 12;
 /// Calls in a row that bring nothing new, before a model has to make do with what it knows.
 const REPEATS_LIMIT: usize = 2;
 
@@ -51,14 +53,21 @@ impl Help {
             arguments: input.to_string(),
         };
         if self.request.untried
-            && self.tools.iter().any(|tool| tool.name == "shell")
+            && self.has("shell")
             && let Some(command) = self.request.trial()
         {
             return Some(vec![call("shell", json!({ "command": command }))]);
         }
         let reads = self.request.first_reads(&self.system, &self.tools);
-        (!reads.is_empty())
-            .then(|| reads.into_iter().map(|input| call("read_file", input)).collect())
+        let trial = self.request.first_trial(&self.system).filter(|_| self.has("shell"));
+        let trial = trial.map(|command| call("shell", json!({ "command": command })));
+        let reads = reads.into_iter().map(|input| call("read_file", input));
+        let calls: Vec<AskedCall> = reads.chain(trial).collect();
+        (!calls.is_empty()).then_some(calls)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name == name)
     }
 
     /// The form of the answer. Where a change is asked for and none is made, words alone will not do, unless
@@ -66,11 +75,11 @@ impl Help {
     /// call nothing more.
     pub(crate) fn grammar(&self) -> String {
         let Request { repeats, failed, steps, .. } = self.request;
-        let writes = |tool: &&Arc<Spec>| repeats == 0 || request::changes(&tool.name);
-        let tools: Vec<Arc<Spec>> = self.tools.iter().filter(writes).cloned().collect();
+        let fitting = self.tools.iter().filter(|tool| self.fits(&tool.name));
+        let tools: Vec<Arc<Spec>> = fitting.cloned().collect();
         let choice = match (self.is_undone(), repeats) {
             (_, REPEATS_LIMIT..) | (false, 1..) => Choice::Words,
-            (true, _) if tools.is_empty() => Choice::Words,
+            (true, _) if tools.is_empty() || steps >= STEPS_LIMIT => Choice::Words,
             (true, 0) if !failed && steps < CALLED_STEPS => Choice::Call,
             (true, _) => Choice::CallOrAnswer,
             (false, _) if self.request.asks_workspace && steps == 0 => Choice::Call,
@@ -79,14 +88,39 @@ impl Help {
         grammar(&tools, choice)
     }
 
+    /// True if a call of this tool makes sense where the conversation stands.
+    fn fits(&self, tool: &str) -> bool {
+        let Request { repeats, changed, broken, wants_change, .. } = self.request;
+        if !wants_change {
+            // A question changes no file.
+            return tool != RENAME && (tool == "shell" || !request::changes(tool));
+        }
+        if self.request.new_file(&self.system).is_some() && self.has("write_file") {
+            return tool == "write_file";
+        }
+        if !changed && self.request.says(&["git", "commit", "branch"]) && self.has("shell") {
+            return tool == "shell";
+        }
+        match tool {
+            RENAME => self.request.says(&["rename"]),
+            "shell" => !broken,
+            _ => repeats == 0 || request::changes(tool),
+        }
+    }
+
+    /// How freely the model picks its words. With others it does not make the same mistake again.
+    pub(crate) fn temperature(&self) -> f64 {
+        if self.request.stumbled && self.request.steps > 1 { 0.6 } else { 0.0 }
+    }
+
     /// The form of the answer to a nudge.
     pub(crate) fn nudge_grammar(&self) -> String {
         grammar(&self.tools, Choice::Call)
     }
 
-    /// True if the user asked for a change and none was made.
+    /// True if the user asked for a change and none was made that works.
     fn is_undone(&self) -> bool {
-        self.request.wants_change && !self.request.changed
+        self.request.wants_change && (!self.request.changed || self.request.broken)
     }
 
     /// True if an answer without a call leaves undone what the user asked for.
@@ -115,8 +149,13 @@ impl Help {
 /// What a model is told that only described a change.
 pub(crate) const NUDGE: &str = "Nothing is changed yet. Do it now, with a function call.";
 
+/// A tool that only small models know: what they call it with becomes an edit, see [`mend`].
+const APPEND: &str = "append_file";
+/// Another one, which becomes a command.
+const RENAME: &str = "rename_everywhere";
+
 /// The tools that a small model gets along with, in the words it is told of them.
-const KNOWN: [(&str, &str); 6] = [
+const KNOWN: [(&str, &str); 8] = [
     (
         "read_file",
         r#"{"name": "read_file", "description": "Read a file", "parameters": {"path": "string"}}"#,
@@ -132,6 +171,14 @@ const KNOWN: [(&str, &str); 6] = [
     (
         "edit_file",
         r#"{"name": "edit_file", "description": "Change a file: replace the text old, copied from the file, by the text new", "parameters": {"path": "string", "old": "string", "new": "string"}}"#,
+    ),
+    (
+        APPEND,
+        r#"{"name": "append_file", "description": "Add a text at the end of a file, such as a function or a section", "parameters": {"path": "string", "text": "string"}}"#,
+    ),
+    (
+        RENAME,
+        r#"{"name": "rename_everywhere", "description": "Give a function, class or variable another name in all files", "parameters": {"old": "string", "new": "string"}}"#,
     ),
     (
         "write_file",
@@ -167,13 +214,27 @@ const OTHERS_LIMIT: usize = 6;
 
 /// The tools that a small model is offered, the known ones first.
 pub(crate) fn tools(offered: &[Arc<Spec>]) -> Vec<Arc<Spec>> {
-    let known = KNOWN.iter().filter_map(|(name, _)| offered.iter().find(|tool| tool.name == *name));
+    let find = |name: &str| offered.iter().find(|tool| tool.name == name).cloned();
+    let known = KNOWN.iter().filter_map(|(name, _)| match *name {
+        APPEND => find("edit_file").map(|edit| own(APPEND, ["path", "text"], &edit)),
+        RENAME => find("shell").map(|shell| own(RENAME, ["old", "new"], &shell)),
+        name => find(name),
+    });
     let is_other = |tool: &&Arc<Spec>| {
         let name = tool.name.as_str();
         !LEFT_OUT.contains(&name) && !KNOWN.iter().any(|(known, _)| *known == name)
     };
     let others = offered.iter().filter(is_other).take(OTHERS_LIMIT);
-    known.chain(others).cloned().collect()
+    known.chain(others.cloned()).collect()
+}
+
+/// A tool that only small models know, in place of another one.
+fn own(name: &str, arguments: [&str; 2], instead: &Spec) -> Arc<Spec> {
+    let text = json!({ "type": "string" });
+    let properties = arguments.map(|name| (name.to_owned(), text.clone()));
+    let properties: serde_json::Map<_, _> = properties.into_iter().collect();
+    let schema = json!({ "type": "object", "properties": properties, "required": arguments });
+    Arc::new(Spec { name: name.into(), schema, ..instead.clone() })
 }
 
 /// The part of the system prompt about tools.
@@ -219,7 +280,10 @@ pub(super) struct Hints {
 impl Hints {
     pub(super) fn after(self, all_ok: bool) -> &'static str {
         match (self.wants_change, self.changed, all_ok) {
-            (true, _, false) => "That did not work. Go on with a corrected function call.",
+            (true, true, false) => "That did not work. Go on with a corrected function call.",
+            (true, false, false) => {
+                "That does not work yet. Go on with the function call that puts it right."
+            }
             (true, false, true) => "Now go on with the function call that does what I asked for.",
             (true, true, true) => {
                 "If all that I asked for is done now, answer in one short sentence. If not, go on \

@@ -27,10 +27,9 @@ impl Sampler {
         Self { chain: chain(temperature), grammar: None }
     }
 
-    /// Answers in this form. They are the likeliest ones unless a temperature is asked for: a small model
-    /// that is to hit a form should not gamble.
-    pub(super) fn constrained(model: &LlamaModel, grammar: &str, sampling: &Sampling) -> Self {
-        let temperature = sampling.temperature.map_or(0.0, |given| given as f32);
+    /// Answers in this form.
+    pub(super) fn constrained(model: &LlamaModel, grammar: &str, temperature: f64) -> Self {
+        let temperature = temperature as f32;
         let grammar = LlamaSampler::grammar(model, grammar, "root");
         let grammar =
             grammar.inspect_err(|error| tracing::warn!(%error, "a grammar is not understood"));

@@ -5,11 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::model::{Chunk, Sampling, Usage};
+use quintet_kernel::model::{
+    Answer, Chunk, Finish, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Search, Usage,
+};
+use quintet_kernel::tool::{Kind, Placement, Spec};
 use quintet_weights::{Progress, Registries, pull};
+use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::{Engine, Job, Settings};
+use crate::chat::small::Help;
 use crate::chat::{Piece, Script};
 use crate::weights;
 
@@ -37,24 +42,33 @@ async fn models_dir() -> tempfile::TempDir {
 
 /// A fresh engine reads a long beginning and a short question.
 async fn ask(dir: &Path, question: &str) -> (String, Usage) {
+    let (text, answer) = ask_with(dir, question, None, 8).await;
+    (text, answer.usage)
+}
+
+async fn ask_with(
+    dir: &Path,
+    question: &str,
+    help: Option<Help>,
+    max_tokens: u64,
+) -> (String, Answer) {
     let idle = Duration::from_secs(600);
     let settings = Settings { models_dir: dir.into(), window: 1024, idle, threads: Some(1) };
     let engine = Arc::new(Engine::new(settings));
     let shared = vec![Piece::Plain("The colours are red, green and blue. ".repeat(20))];
     let prompt = Script { shared, own: vec![Piece::Plain(question.into())] };
-    let sampling = Sampling { max_tokens: Some(8), temperature: Some(0.0), ..Sampling::default() };
+    let sampling =
+        Sampling { max_tokens: Some(max_tokens), temperature: Some(0.0), ..Sampling::default() };
+    let tools = help.iter().map(|_| "edit_file".to_owned()).collect();
     let (news, mut heard) = unbounded_channel();
-    engine.submit(
-        weights::find("small").unwrap(),
-        Job { prompt, tools: Vec::new(), sampling, help: None, news },
-    );
+    engine.submit(weights::find("small").unwrap(), Job { prompt, tools, sampling, help, news });
     let mut text = String::new();
     loop {
         match heard.recv().await.unwrap().unwrap() {
             Chunk::Output(_, more) => text.push_str(&more),
             Chunk::Finished(answer) => {
                 tokio::task::spawn_blocking(move || engine.close()).await.unwrap();
-                return (text, answer.usage);
+                return (text, answer);
             }
             Chunk::Retrying { .. } => {}
         }
@@ -83,4 +97,46 @@ async fn a_damaged_file_is_read_again_and_replaced() {
     let (again, usage) = ask(dir.path(), "The first colour is").await;
     assert_eq!((again, usage.cached), (fresh, 0));
     assert_eq!(std::fs::read(&file).unwrap().len(), bytes.len());
+}
+
+/// The help for a message, where there is one tool.
+fn help(message: &str) -> Help {
+    let tool = Arc::new(Spec {
+        name: "edit_file".into(),
+        description: "Edits a file".into(),
+        schema: json!({
+            "type": "object",
+            "properties": { "path": { "type": "string" }, "size": { "type": "integer" } },
+            "required": ["path", "size"],
+        }),
+        kind: Kind::Write,
+        placement: Placement::Daemon,
+    });
+    let row = weights::Weights { small: true, ..weights::find("small").unwrap().clone() };
+    let message = PromptMessage::User(vec![PromptPart::Text(message.into())]);
+    let prompt = Prompt {
+        model: ModelRef { provider: "local".into(), model: row.name.clone() },
+        system: String::new(),
+        messages: vec![Arc::new(message)],
+        tools: vec![tool.clone()],
+        may_call: true,
+        search: Search::Off,
+        sampling: Sampling::default(),
+        account: None,
+    };
+    Help::of(&prompt, &row, &[tool]).unwrap()
+}
+
+/// So small a model never calls a tool by itself; with a grammar it cannot help it.
+#[tokio::test]
+async fn an_answer_keeps_to_its_form() {
+    let dir = models_dir().await;
+    let (text, answer) = ask_with(dir.path(), "Fix it", Some(help("Fix it")), 200).await;
+    assert_eq!((text.as_str(), &answer.finish), ("", &Finish::ToolCalls));
+    let call = &answer.calls[0];
+    let input: Value = serde_json::from_str(&call.arguments).unwrap();
+    // The file was not read, so that is what comes first.
+    assert!(call.tool == "read_file" && input["path"].is_string(), "{call:?}");
+    let (text, answer) = ask_with(dir.path(), "Say hello", Some(help("hello")), 12).await;
+    assert!(answer.calls.is_empty() && !text.starts_with(['{', '<', '`']), "{text}");
 }

@@ -76,6 +76,9 @@ enum Form {
 impl Written {
     /// With the small mistakes of its calls corrected.
     fn corrected(mut self, help: &Help) -> Self {
+        // A small model that asks for several things at once repeats itself.
+        self.corrected |= self.calls.len() > 1;
+        self.calls.truncate(1);
         for call in &mut self.calls {
             let better = help.mend(call.clone());
             self.corrected |= !is_same(call, &better);
@@ -283,14 +286,14 @@ impl<'m> Writer<'m> {
     }
 
     fn sampler(&self, job: &Job, form: Form) -> Sampler {
-        let grammar = job.help.as_ref().map(|help| match form {
+        let Some(help) = &job.help else { return Sampler::new(&job.sampling) };
+        let grammar = match form {
             Form::Usual => help.grammar(),
             Form::Call => help.nudge_grammar(),
-        });
-        match grammar {
-            Some(grammar) => Sampler::constrained(self.model, &grammar, &job.sampling),
-            None => Sampler::new(&job.sampling),
-        }
+        };
+        // A small model that is to hit a form should not gamble, unless it failed already.
+        let temperature = job.sampling.temperature.unwrap_or_else(|| help.temperature());
+        Sampler::constrained(self.model, &grammar, temperature)
     }
 
     /// Has the model read tokens; makes room for them if it has to. Whether there was any.

@@ -118,44 +118,45 @@ fn a_conversation_with_tools() {
         "default",
         messages,
         expect![[r#"
-        <|im_start|>system
-        You are Quintet, a helpful assistant that works in the user's workspace.
+            <|im_start|>system
+            You are Quintet, a helpful assistant that works in the user's workspace.
 
-        # Tools
+            # Tools
 
-        You may call one function at a time to do what the user asks.
+            You may call one function at a time to do what the user asks.
 
-        <tools>
-        {"name": "shell", "description": "Run a shell command: tests, scripts, git, mv, rm, wc", "parameters": {"command": "string"}}
-        {"name": "answer", "description": "Talk to the user: greet, explain, answer from general knowledge", "parameters": {"text": "string"}}
-        </tools>
+            <tools>
+            {"name": "rename_everywhere", "description": "Give a function, class or variable another name in all files", "parameters": {"old": "string", "new": "string"}}
+            {"name": "shell", "description": "Run a shell command: tests, scripts, git, mv, rm, wc", "parameters": {"command": "string"}}
+            {"name": "answer", "description": "Talk to the user: greet, explain, answer from general knowledge", "parameters": {"text": "string"}}
+            </tools>
 
-        A call is a json object within <tool_call></tool_call> tags:
-        <tool_call>
-        {"name": <function-name>, "arguments": <args-json-object>}
-        </tool_call>
+            A call is a json object within <tool_call></tool_call> tags:
+            <tool_call>
+            {"name": <function-name>, "arguments": <args-json-object>}
+            </tool_call>
 
 
-        Be kind.<|im_end|>
-        <|im_start|>user
-        what is here?<|im_end|>
-        <|im_start|>assistant
-        I look.
-        <tool_call>
-        {"name": "shell", "arguments": {"command": "ls"}}
-        </tool_call><|im_end|>
-        <|im_start|>user
-        <tool_response>
-        shell result:
-        a.txt
-        </tool_response>
-        <tool_response>
-        shell error:
-        no
-        </tool_response>
-        Use this to answer my question in plain words now. Call another function only if the question cannot be answered without it.<|im_end|>
-        <|im_start|>assistant
-    "#]],
+            Be kind.<|im_end|>
+            <|im_start|>user
+            what is here?<|im_end|>
+            <|im_start|>assistant
+            I look.
+            <tool_call>
+            {"name": "shell", "arguments": {"command": "ls"}}
+            </tool_call><|im_end|>
+            <|im_start|>user
+            <tool_response>
+            shell result:
+            a.txt
+            </tool_response>
+            <tool_response>
+            shell error:
+            no
+            </tool_response>
+            Use this to answer my question in plain words now. Call another function only if the question cannot be answered without it.<|im_end|>
+            <|im_start|>assistant
+        "#]],
     );
 }
 

@@ -81,7 +81,7 @@ fn arguments(tool: &Spec) -> String {
 }
 
 /// Arguments whose order matters to a model that writes from left to right.
-const ORDER: [&str; 4] = ["path", "old", "new", "content"];
+const ORDER: [&str; 5] = ["path", "old", "new", "content", "text"];
 
 fn begin(tool: &str, argument: &str) -> String {
     format!("{tool}\", \"arguments\": {{\"{argument}\": ")

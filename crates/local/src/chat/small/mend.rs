@@ -4,12 +4,20 @@
 use quintet_kernel::model::AskedCall;
 use serde_json::{Map, Value, json};
 
-use super::code;
 use super::request::{Request, plain_path};
+use super::{APPEND, RENAME, code};
 
 /// The call as it should be.
 pub(crate) fn mend(request: &Request, call: AskedCall) -> AskedCall {
     let Ok(Value::Object(mut input)) = serde_json::from_str(&call.arguments) else { return call };
+    if call.tool == RENAME {
+        let Some(command) = renamed(&input) else { return call };
+        let arguments = json!({ "command": command }).to_string();
+        return AskedCall { tool: "shell".into(), arguments, ..call };
+    }
+    if call.tool == "search" {
+        return AskedCall { arguments: search(input).to_string(), ..call };
+    }
     let Some(path) =
         input.get("path").and_then(Value::as_str).map(|path| plain_path(path).to_owned())
     else {
@@ -18,11 +26,59 @@ pub(crate) fn mend(request: &Request, call: AskedCall) -> AskedCall {
     let path = known_path(request, path);
     input.insert("path".into(), path.clone().into());
     let (tool, input) = match (call.tool.as_str(), request.files.get(&path)) {
-        ("edit_file", None) => ("read_file", json!({ "path": path })),
-        ("edit_file", Some(content)) => edit(&path, content, input),
+        ("edit_file" | APPEND, None) => ("read_file", json!({ "path": path })),
+        ("edit_file", Some(content)) => {
+            let adds = request.says(&["add", "append"]);
+            edit((&path, content), input, adds)
+        }
+        (APPEND, Some(content)) => appended(&path, content, &input),
         (other, _) => (other, Value::Object(input)),
     };
     AskedCall { tool: tool.into(), arguments: input.to_string(), ..call }
+}
+
+/// The command that changes a name in all files; nothing if it is none.
+fn renamed(input: &Map<String, Value>) -> Option<String> {
+    let name = |key: &str| {
+        let name = input.get(key)?.as_str()?.trim().trim_end_matches("()");
+        let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        (plain && !name.is_empty()).then_some(name)
+    };
+    let (old, new) = (name("old")?, name("new")?);
+    Some(format!(
+        "grep -rlwI --exclude-dir=.git {old} . | xargs -r sed -i 's/\\b{old}\\b/{new}/g'; \
+         grep -rnwI --exclude-dir=.git {new} ."
+    ))
+}
+
+/// A search for several words finds the lines with any of them.
+fn search(mut input: Map<String, Value>) -> Value {
+    let query = input.get("query").and_then(Value::as_str).unwrap_or_default();
+    let words: Vec<&str> = query.split_whitespace().collect();
+    let plain = |word: &&str| word.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+    if words.len() > 1 && words.iter().all(plain) {
+        input.insert("query".into(), words.join("|").into());
+        input.insert("regex".into(), true.into());
+        input.insert("ignore_case".into(), true.into());
+    }
+    Value::Object(input)
+}
+
+/// An edit that puts a text behind the last lines of a file: as many as are there only once.
+fn appended(path: &str, content: &str, input: &Map<String, Value>) -> (&'static str, Value) {
+    let text = input.get("text").and_then(Value::as_str).unwrap_or_default().trim_matches('\n');
+    let end = content.trim_end();
+    let starts = end.match_indices('\n').map(|(at, _)| at + 1).collect::<Vec<_>>();
+    let once = |start: &&usize| content.matches(&end[**start..]).count() == 1;
+    let start = starts.iter().rev().find(once).copied().unwrap_or(0);
+    if end.is_empty() {
+        return ("write_file", json!({ "path": path, "content": format!("{text}\n") }));
+    }
+    // Definitions of Python stand two lines apart, and all else one.
+    let gap = if path.ends_with(".py") { "\n\n\n" } else { "\n\n" };
+    let gap = if end.contains('\n') || path.ends_with(".py") { gap } else { "\n" };
+    let old = &end[start..];
+    ("edit_file", json!({ "path": path, "old": old, "new": format!("{old}{gap}{text}") }))
 }
 
 /// The path of a file that was seen, if the given one is only its name.
@@ -40,18 +96,29 @@ fn known_path(request: &Request, path: String) -> String {
     }
 }
 
-fn edit(path: &str, content: &str, mut input: Map<String, Value>) -> (&'static str, Value) {
+fn edit(
+    (path, content): (&str, &str),
+    mut input: Map<String, Value>,
+    adds: bool,
+) -> (&'static str, Value) {
     let text = |name: &str| input.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (old, new) = (text("old"), text("new"));
     if old.trim().is_empty() {
-        let content = format!("{}\n\n\n{}\n", content.trim_end(), new.trim());
-        return ("write_file", json!({ "path": path, "content": content }));
+        input.insert("text".into(), new.into());
+        return appended(path, content, &input);
+    }
+    // Something that is added does not replace something else.
+    if adds && is_other_definition(&old, &new) {
+        input.insert("text".into(), new.into());
+        return appended(path, content, &input);
     }
     let (old, new) = match content.contains(&old) {
         true => (old, new),
         false => fitted(content, &old, &new).unwrap_or((old, new)),
     };
     let (old, new) = whole_definition(content, &old, &new).unwrap_or((old, new));
+    // What would be put there is there already: the tool says so, and the model thinks again.
+    let old = if new.contains(&old) && content.contains(&new) { new.clone() } else { old };
     // A name is changed wherever it stands; of a longer text one place is meant.
     if content.matches(&old).count() > 1 && !old.trim().contains(char::is_whitespace) {
         input.insert("replace_all".into(), true.into());
@@ -59,6 +126,12 @@ fn edit(path: &str, content: &str, mut input: Map<String, Value>) -> (&'static s
     input.insert("old".into(), old.into());
     input.insert("new".into(), new.into());
     ("edit_file", Value::Object(input))
+}
+
+/// True if a new text defines something, and not what the old one does.
+fn is_other_definition(old: &str, new: &str) -> bool {
+    let head = |text: &str| code::head(text.trim().lines().next()?).map(str::to_owned);
+    head(new).is_some_and(|new| head(old).is_some_and(|old| old != new))
 }
 
 /// The same edit with the white space of the file: its lines, compared without indentation, stand there once.

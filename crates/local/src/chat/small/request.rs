@@ -109,7 +109,7 @@ const WORKSPACE: &[&str] = &[
     "version",
 ];
 /// Tools that change something.
-const WRITES: &[&str] = &["edit_file", "write_file", "apply_patch", "shell"];
+const WRITES: &[&str] = &["edit_file", "append_file", "write_file", "apply_patch", "shell"];
 /// How many files that a request names are read before the model is asked.
 const READ_AT_ONCE: usize = 3;
 
@@ -126,9 +126,13 @@ pub(crate) struct Request {
     pub(crate) untried: bool,
     /// Answers of the model since.
     pub(crate) steps: usize,
+    /// The last change was tried out and does not work.
+    pub(crate) broken: bool,
+    /// The last call failed.
+    pub(crate) stumbled: bool,
     /// Calls in a row that were made before, while nothing changed.
     pub(crate) repeats: usize,
-    /// A call failed since.
+    /// A call failed since, other than a command.
     pub(crate) failed: bool,
     /// Files as the model has seen them last, by path.
     pub(crate) files: HashMap<String, String>,
@@ -162,9 +166,11 @@ impl Request {
                     let input = calls.get(call.as_str()).map_or(&Value::Null, |(_, input)| input);
                     let known = done.contains(&(tool, input));
                     request.repeats = if known { request.repeats + 1 } else { 0 };
-                    request.failed |= !*ok;
+                    request.failed |= !*ok && tool != "shell";
+                    request.stumbled = !*ok;
+                    request.broken = request.changed && tool == "shell" && !*ok;
                     request.untried &= tool != "shell";
-                    if *ok && changes(tool) {
+                    if *ok && changes(tool) && !request.is_trial(input) {
                         request.changed = true;
                         request.untried = tool != "shell";
                         done.clear();
@@ -226,6 +232,40 @@ impl Request {
         Some(format!("{program} {path}"))
     }
 
+    /// True if a command only tries out what the request is about.
+    fn is_trial(&self, input: &Value) -> bool {
+        let command = input["command"].as_str();
+        command.is_some() && command == self.trial().as_deref()
+    }
+
+    /// True if the request says that something does not work.
+    fn is_repair(&self) -> bool {
+        self.says(&[
+            "fix",
+            "fails",
+            "error",
+            "stops",
+            "passes",
+            "pass",
+            "broken",
+            "syntaxerror",
+            "crashes",
+        ])
+    }
+
+    /// True if the request has one of these words.
+    pub(crate) fn says(&self, wanted: &[&str]) -> bool {
+        words_in(&self.text).iter().any(|word| wanted.contains(&word.as_str()))
+    }
+
+    /// The file that is to be written, if it is not there yet.
+    pub(crate) fn new_file(&self, system: &str) -> Option<&str> {
+        let first = words_in(&self.text).into_iter().next()?;
+        let writes = ["write", "create"].contains(&first.as_str());
+        let fresh = |path: &&str| !system.contains(*path) && !self.files.contains_key(*path);
+        self.named().into_iter().find(fresh).filter(|_| writes && !self.changed)
+    }
+
     /// The files that the request names, in order.
     fn named(&self) -> Vec<&str> {
         let mut paths: Vec<&str> = Vec::new();
@@ -249,6 +289,13 @@ impl Request {
         let paths = self.named().into_iter().filter(is_there);
         paths.take(READ_AT_ONCE).map(|path| json!({ "path": path })).collect()
     }
+
+    /// The command that shows what does not work, before the model has said anything.
+    pub(crate) fn first_trial(&self, system: &str) -> Option<String> {
+        let begins = self.steps == 0 && self.wants_change && self.is_repair();
+        let trial = self.trial().filter(|_| begins)?;
+        system.contains(trial.split_once(' ')?.1).then_some(trial)
+    }
 }
 
 fn note_calls<'p>(calls: &mut HashMap<&'p str, (&'p str, &'p Value)>, parts: &'p [Said]) {
@@ -265,18 +312,26 @@ fn words_of(parts: &[PromptPart]) -> String {
     parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }
 
+fn words_in(text: &str) -> Vec<String> {
+    let text = text.to_lowercase();
+    let inner = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '\'';
+    let words = text.split(|letter: char| !inner(letter)).filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
 /// True if a message asks for something to be changed, not only answered.
 pub(crate) fn wants_change(text: &str) -> bool {
     let text = text.to_lowercase();
-    let words: Vec<&str> = text
-        .split(|letter: char| !letter.is_alphanumeric() && letter != '\'' && letter != '_')
-        .collect();
-    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    let asks = words.first().is_some_and(|first| QUESTIONS.contains(first));
+    let words = words_in(&text);
+    let polite = ["can", "could", "would", "will", "please"];
+    let asks = words.first().is_some_and(|first| {
+        let marked = text.trim_end().ends_with('?') && !polite.contains(&first.as_str());
+        marked || QUESTIONS.contains(&first.as_str())
+    });
     let forbids =
         ["don't change", "do not change", "without changing", "don't edit", "do not edit"];
     let forbids = forbids.iter().any(|words| text.contains(words));
-    !asks && !forbids && words.iter().any(|word| CHANGES.contains(word))
+    !asks && !forbids && words.iter().any(|word| CHANGES.contains(&word.as_str()))
 }
 
 /// True if a message is a question that only a look at the workspace can answer.

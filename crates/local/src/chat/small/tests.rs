@@ -25,7 +25,7 @@ fn few_tools_are_offered_and_those_of_others_stay() {
     let names = ["verify", "shell", "diagram", "read_file", "memory_get", "weather__today"];
     let offered: Vec<_> = names.iter().map(|name| tool(name, &["x"])).collect();
     let left: Vec<String> = tools(&offered).iter().map(|tool| tool.name.clone()).collect();
-    assert_eq!(left, ["read_file", "shell", "weather__today"]);
+    assert_eq!(left, ["read_file", "rename_everywhere", "shell", "weather__today"]);
 }
 
 #[test]
@@ -46,13 +46,15 @@ fn hints_say_what_to_do_with_a_result() {
         Now go on with the function call that does what I asked for.
         If all that I asked for is done now, answer in one short sentence. If not, go on with the next function call.
         That did not work. Go on with a corrected function call.
+        That does not work yet. Go on with the function call that puts it right.
     "#]]
     .assert_eq(&format!(
-        "{}\n{}\n{}\n{}\n",
+        "{}\n{}\n{}\n{}\n{}\n",
         hint(false, false, true),
         hint(true, false, true),
         hint(true, true, true),
         hint(true, true, false),
+        hint(true, false, false),
     ));
 }
 

@@ -13,7 +13,7 @@ const FILE: &str = "class A:\n    def add(self, a, b):\n        return a - b\n\n
 #[track_caller]
 fn check(tool: &str, input: Value, expected: (&str, Value)) {
     let files = HashMap::from([("src/a.py".to_owned(), FILE.to_owned())]);
-    let request = Request { files, ..Request::default() };
+    let request = Request { files, text: "Add something".into(), ..Request::default() };
     let call = AskedCall { id: String::new(), tool: tool.into(), arguments: input.to_string() };
     let mended = mend(&request, call);
     let input: Value = serde_json::from_str(&mended.arguments).unwrap();
@@ -57,13 +57,39 @@ fn a_file_that_was_not_read_is_read_before_it_is_changed() {
 }
 
 #[test]
-fn what_replaces_nothing_is_added_at_the_end() {
-    let content = format!("{}\n\n\ndef more():\n    pass\n", FILE.trim_end());
+fn what_is_added_goes_behind_the_last_lines() {
+    let added = "        return old\n\n\ndef more():\n    pass";
+    let edit = json!({ "path": "src/a.py", "old": "        return old", "new": added });
+    let text = "def more():\n    pass\n";
+    let empty = json!({ "path": "src/a.py", "old": "", "new": text });
+    check("edit_file", empty, ("edit_file", edit.clone()));
+    check("append_file", json!({ "path": "a.py", "text": text }), ("edit_file", edit.clone()));
+    let instead = json!({ "path": "src/a.py", "old": "    def add(self, a, b):", "new": text });
+    check("edit_file", instead, ("edit_file", edit));
+    let unread = json!({ "path": "b.py", "text": text });
+    check("append_file", unread, ("read_file", json!({ "path": "b.py" })));
+}
+
+#[test]
+fn what_is_there_already_is_not_put_there_again() {
+    let whole = "def old(self):\n        return old";
     check(
         "edit_file",
-        json!({ "path": "src/a.py", "old": "", "new": "def more():\n    pass\n" }),
-        ("write_file", json!({ "path": "src/a.py", "content": content })),
+        json!({ "path": "src/a.py", "old": "def old(self):", "new": whole }),
+        ("edit_file", json!({ "path": "src/a.py", "old": whole, "new": whole })),
     );
+}
+
+#[test]
+fn several_words_are_searched_for_one_by_one() {
+    check(
+        "search",
+        json!({ "query": "requests version" }),
+        ("search", json!({ "query": "requests|version", "regex": true, "ignore_case": true })),
+    );
+    for query in ["port", "def add(", "a: b"] {
+        check("search", json!({ "query": query }), ("search", json!({ "query": query })));
+    }
 }
 
 #[test]
@@ -85,6 +111,16 @@ fn a_first_line_that_brings_a_new_body_replaces_the_old_one() {
             json!({ "path": "src/a.py", "old": "    def add(self, a, b):\n        return a - b", "new": "    def add(self, a, b): return a + b" }),
         ),
     );
-    let named = json!({ "path": "src/a.py", "old": head, "new": "def sum(self, a, b):" });
-    check("edit_file", named.clone(), ("edit_file", named));
+    let typed = json!({ "path": "src/a.py", "old": head, "new": "def add(self, a, b=0):" });
+    check("edit_file", typed.clone(), ("edit_file", typed));
+}
+
+#[test]
+fn a_name_is_changed_in_all_files_by_a_command() {
+    let command = "grep -rlwI --exclude-dir=.git old . | xargs -r sed -i 's/\\bold\\b/fresh/g'; \
+                   grep -rnwI --exclude-dir=.git fresh .";
+    let names = json!({ "old": "old()", "new": "fresh" });
+    check("rename_everywhere", names, ("shell", json!({ "command": command })));
+    let other = json!({ "old": "x'; rm -rf .; '", "new": "y" });
+    check("rename_everywhere", other.clone(), ("rename_everywhere", other));
 }

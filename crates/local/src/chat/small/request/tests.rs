@@ -44,7 +44,14 @@ fn a_change_is_told_from_a_question() {
     for text in ["Fix the bug in calc.py.", "It fails. Please fix it", "can you rename x to y?"] {
         assert!(wants_change(text), "{text}");
     }
-    for text in ["What does fix() do?", "How would I add a test?", "Is there a bug?", "hello", ""] {
+    for text in [
+        "What does fix() do?",
+        "How would I add a test?",
+        "Is there a bug?",
+        "On which line is it set?",
+        "hello",
+        "",
+    ] {
         assert!(!wants_change(text), "{text}");
     }
     assert!(!wants_change("Review the fix, but do not change anything"));
