@@ -104,7 +104,7 @@ impl EncryptedSettings {
         if keys {
             vacuum().await?;
         }
-        self.settings.prefer(SPACE, ERASED, true.into()).await
+        self.settings.set_preference(SPACE, ERASED, true.into()).await
     }
 
     /// Encrypts the stored keys of a user; returns true if there are any.
@@ -113,8 +113,8 @@ impl EncryptedSettings {
         let kept = self.settings.preference(user_keys::SPACE, name).await;
         let Ok(Some(mut value)) = kept else { return Ok(false) };
         if self.seal(user_keys::SPACE, name, &mut value).await? {
-            self.settings.prefer(SPACE, ERASED, false.into()).await?;
-            self.settings.prefer(user_keys::SPACE, name, value.clone()).await?;
+            self.settings.set_preference(SPACE, ERASED, false.into()).await?;
+            self.settings.set_preference(user_keys::SPACE, name, value.clone()).await?;
         }
         Ok(user_keys::keys_in(&mut value).next().is_some())
     }
@@ -141,7 +141,7 @@ impl Preferences for EncryptedSettings {
         self.settings.names(space)
     }
 
-    fn prefer(
+    fn set_preference(
         &self,
         space: &str,
         name: &str,
@@ -151,7 +151,7 @@ impl Preferences for EncryptedSettings {
         Box::pin(async move {
             let queued = self.queueing.lock().await;
             self.seal(&space, &name, &mut value).await?;
-            let kept = self.settings.prefer(&space, &name, value);
+            let kept = self.settings.set_preference(&space, &name, value);
             // Others are queued meanwhile and share the commit.
             drop(queued);
             kept.await

@@ -8,16 +8,16 @@ use anyhow::Result;
 use quintet_dialects::RunOptions;
 use quintet_dialects::change_feed::ChangeFeed;
 use quintet_dialects::editors::EditorRegistry;
-use quintet_kernel::policy::{Action, Approval, Rule, Rules, Verdict};
-use quintet_kernel::port::{Blobs, Editors, Memory, Models, Outlines, Tool, Vision};
-use quintet_kernel::search::{WEB_SEARCH, without_asking};
-use quintet_kernel::tool::Spec;
+use quintet_kernel::policy::{Action, ApprovalPolicy, Rule, Rules, Verdict};
+use quintet_kernel::port::{Blobs, DirectoryListing, Editors, Memory, Models, Tool, Vision};
+use quintet_kernel::tool::ToolSpec;
 use quintet_kernel::toolset::Toolset;
+use quintet_kernel::web_search::{WEB_SEARCH, availability_unattended};
 use quintet_local::Local;
 use quintet_memory::{MarkdownMemory, MessageIndex};
 use quintet_providers::{Providers, Secret};
 use quintet_runtime::{
-    Archive, Cluster, Pace, Parts, RunService, RunSettings, Runtime, SystemStamps, subagents,
+    Archive, Cluster, RunService, RunSettings, Runtime, RuntimeDeps, SystemClock, Timing, subagents,
 };
 use quintet_stores::DataDir;
 use quintet_tools::mcp::{self, McpServers, McpSettings};
@@ -50,7 +50,7 @@ pub(crate) struct Assembly {
     pub(crate) memory: Option<Arc<dyn Memory>>,
     /// The index of what was said in sessions.
     pub(crate) messages: MessageIndex,
-    pub(crate) outlines: Arc<dyn Outlines>,
+    pub(crate) directory_listing: Arc<dyn DirectoryListing>,
     /// The MCP servers, which are starting.
     pub(crate) mcp: McpServers,
     /// Which sessions changed.
@@ -80,7 +80,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let blobs = Arc::clone(&storage.blobs);
     let sessions = SessionFiles { blobs, editors: Arc::new(editors.clone()) };
     let toolbox = toolbox(options, &senses, Some(sessions));
-    let (memory, outlines) = (toolbox.memory(), toolbox.outlines());
+    let (memory, directory_listing) = (toolbox.memory(), toolbox.directory_listing());
     let (providers, local) = models(options);
     let keys = UserKeys { settings: settings.clone(), vault };
     let providers = providers.with_accounts(Arc::new(keys));
@@ -92,10 +92,10 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let (unattended_tools, searches) = (unattended_tools(&rules), searches(&rules, &*models));
     let node_token = options.store.as_ref().map(|_| NodeToken::default());
     let cluster = node_token.as_ref().map(|token| cluster(options, &storage, token)).transpose()?;
-    let runtime = Runtime::new(Parts {
+    let runtime = Runtime::new(RuntimeDeps {
         journal: Arc::clone(&storage.journal),
         leases: Arc::clone(&storage.leases),
-        directory: Arc::clone(&storage.sessions),
+        session_index: Arc::clone(&storage.sessions),
         drafts: Arc::clone(&storage.drafts),
         blobs: Arc::clone(&storage.blobs),
         undo: Arc::new(dir.undo(options.undo)?),
@@ -104,16 +104,16 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         tool_source: Some(Arc::new(mcp.clone())),
         workspaces: toolbox.workspaces(),
         memory: memory.clone(),
-        stamps: Arc::new(SystemStamps),
+        clock: Arc::new(SystemClock),
         rules: Arc::clone(&rules),
-        hints: vec![Arc::new(changes.clone())],
+        observers: vec![Arc::new(changes.clone())],
         cluster,
-        pace: Pace::default(),
+        timing: Timing::default(),
     });
     let archive = Archive::new(storage.journal.clone(), storage.sessions.clone(), rules);
     let RunOptions { active, lease, losses, .. } = options.runs;
     let limits = RunSettings { most_active: active, lease, most_losses: losses };
-    let runs = RunService::new(storage.runs.clone(), Arc::new(SystemStamps), limits);
+    let runs = RunService::new(storage.runs.clone(), Arc::new(SystemClock), limits);
     Ok(Assembly {
         runtime,
         storage,
@@ -127,7 +127,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
         voice: voice::build(options),
         memory,
         messages,
-        outlines,
+        directory_listing,
         mcp,
         changes,
         editors,
@@ -213,7 +213,7 @@ fn mcp_settings(options: &Options) -> McpSettings {
 }
 
 /// What needs approval: what the options say and, always, the start of programs that a workspace names.
-fn approval(options: &Options) -> Approval {
+fn approval(options: &Options) -> ApprovalPolicy {
     let mut approval = options.approval.clone();
     approval.rules.push(Rule {
         kind: None,
@@ -229,7 +229,7 @@ fn approval(options: &Options) -> Approval {
 /// Memory, as these options set it up.
 fn recall_of(memory: &options::Memory, others: u64, senses: &Senses) -> Recall {
     let options::Memory { settings, tokens, .. } = memory;
-    let memory = MarkdownMemory::new(settings.clone(), Arc::new(SystemStamps));
+    let memory = MarkdownMemory::new(settings.clone(), Arc::new(SystemClock));
     let memory = Arc::new(match senses.embedder_if_on() {
         Some(embedder) => memory.with_embedder(embedder),
         None => memory,
@@ -244,7 +244,7 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
 }
 
 /// What models may be offered: the toolbox and, unless they are off, subagents.
-fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<Spec>> {
+fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<ToolSpec>> {
     let mut tools = toolbox.specs();
     if options.subagents.is_some() {
         tools.push(Arc::new(subagents::spec()));
@@ -262,7 +262,7 @@ fn unattended_tools(rules: &Rules) -> Vec<String> {
 fn searches(rules: &Rules, models: &dyn Models) -> Result<(), String> {
     let wanted = Toolset { daemon: Some(vec![WEB_SEARCH.into()]), ..Toolset::default() };
     let profile = models.profile(&rules.default_model);
-    without_asking(rules, &wanted, (&rules.default_model, profile.as_ref())).by.map(|_| ())
+    availability_unattended(rules, &wanted, (&rules.default_model, profile.as_ref())).by.map(|_| ())
 }
 
 /// The rules that sessions live under.

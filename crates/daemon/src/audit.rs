@@ -83,10 +83,10 @@ impl Audit {
     /// Where the log begins in a session. What a fork shares was decided in another session and is
     /// written down there.
     async fn beginning(&self, session: &SessionId) -> Result<Progress, ProjectionError> {
-        let card = self.sessions.card(session).await?;
-        let agent = card.forked.is_some().then(|| entry::agent(&card.labels));
+        let summary = self.sessions.summary(session).await?;
+        let agent = summary.forked.is_some().then(|| entry::agent(&summary.labels));
         let trail = Trail::new(session.clone(), agent);
-        let read = card.forked.map_or(0, |fork| fork.at);
+        let read = summary.forked.map_or(0, |fork| fork.at);
         Ok(Progress { trail, read, written: self.found(session) })
     }
 
@@ -172,7 +172,7 @@ impl Projection for Audit {
             Change::Erased => {
                 self.active.remove(session);
                 self.found.remove(session);
-                Ok(self.positions.prefer(SPACE, session.as_str(), Value::Null).await?)
+                Ok(self.positions.set_preference(SPACE, session.as_str(), Value::Null).await?)
             }
         }
     }
@@ -180,12 +180,12 @@ impl Projection for Audit {
     async fn checkpoint(&mut self, since: Time) -> Result<(), ProjectionError> {
         let positions = self.new_positions().await?;
         let keep = |(session, position): (SessionId, Value)| {
-            self.positions.prefer(SPACE, session.as_str(), position)
+            self.positions.set_preference(SPACE, session.as_str(), position)
         };
         // Queued together, so that they share commits.
         try_join_all(positions.into_iter().map(keep)).await?;
         let whole = json!({ "since": since.micros(), "bytes": self.log.bytes() });
-        self.positions.prefer(SPACE, WHOLE, whole).await?;
+        self.positions.set_preference(SPACE, WHOLE, whole).await?;
         self.since = since;
         self.active.clear();
         self.found.clear();

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use quintet_kernel::model::ModelRef;
-use quintet_kernel::policy::Review;
+use quintet_kernel::policy::ReviewMode;
 
 use crate::assemble::{assemble, toolbox};
 use crate::cli::{Eval, Flags, Set};
@@ -89,7 +89,7 @@ fn adjusted(mut options: Options, asked: &Eval, home: &Path) -> Result<Options> 
     options.approval.rules.clear();
     options.approval.kinds.clear();
     options.approval.tools.clear();
-    options.review = Review::Off;
+    options.review = ReviewMode::Off;
     options.memory = None;
     options.mcp.servers.clear();
     options.limits.time = options.limits.time.min(Duration::from_secs(asked.seconds));

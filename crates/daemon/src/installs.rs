@@ -24,7 +24,7 @@ fn list(flags: &Flags) -> Result<()> {
     let installs = match &options.store {
         Some(_) => on_server(&options, async |installs| installs.all().await)?,
         None => {
-            let roll = DataDir::roll(&options.data_dir);
+            let roll = DataDir::installs(&options.data_dir);
             roll.map(|roll| roll.all()).transpose()?.unwrap_or_default()
         }
     };
@@ -51,7 +51,7 @@ fn revoke(flags: &Flags, id: &str) -> Result<()> {
     let revoked = match &options.store {
         Some(_) => on_server(&options, async |installs| installs.revoke(id).await)?,
         None => {
-            let roll = DataDir::roll(&options.data_dir);
+            let roll = DataDir::installs(&options.data_dir);
             roll.map(|roll| roll.revoke(id)).transpose()?.unwrap_or(false)
         }
     };

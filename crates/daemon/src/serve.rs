@@ -19,7 +19,7 @@ use quintet_dialects::transport::access::{Access, Token};
 use quintet_dialects::transport::listener::serve as serve_http;
 use quintet_dialects::transport::uds::Socket;
 use quintet_kernel::port::BoxFuture;
-use quintet_runtime::SystemStamps;
+use quintet_runtime::SystemClock;
 use quintet_tools::sandbox::{self, Mode};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -334,17 +334,17 @@ fn services(
     Services {
         sessions: runtime.clone(),
         archive: Arc::new(assembly.archive.clone()),
-        branches: runtime.clone(),
-        rehearsals: runtime.clone(),
+        session_forks: runtime.clone(),
+        dry_runs: runtime.clone(),
         prompts: runtime.clone(),
         search: Arc::new(assembly.messages.clone()),
-        removals: runtime.clone(),
+        session_deletion: runtime.clone(),
         changes: runtime,
         directory: Arc::clone(&storage.sessions),
         blobs: Arc::clone(&storage.blobs),
         models: Arc::clone(&assembly.models),
-        pulse: Arc::clone(&storage.health),
-        stamps: Arc::new(SystemStamps),
+        storage_health: Arc::clone(&storage.health),
+        clock: Arc::new(SystemClock),
         installs: Arc::clone(&storage.installs),
         preferences: assembly.settings.clone(),
         notes: Arc::clone(&storage.preferences),
@@ -354,7 +354,7 @@ fn services(
         memory: assembly.memory.clone(),
         transcriber: Arc::clone(&assembly.voice.transcriber),
         speaker: Arc::clone(&assembly.voice.speaker),
-        outlines: Arc::clone(&assembly.outlines),
+        directory_listing: Arc::clone(&assembly.directory_listing),
         tool_servers: Arc::new(assembly.mcp.clone()),
         change_feed: assembly.changes.clone(),
         editors: assembly.editors.clone(),
@@ -375,7 +375,7 @@ fn projections(options: &Options, assembly: &Assembly, parked: &CancellationToke
     let sources = || Sources {
         changes: assembly.changes.subscribe(),
         sessions: Arc::new(assembly.runtime.clone()),
-        stamps: Arc::new(SystemStamps),
+        clock: Arc::new(SystemClock),
         stop: parked.clone(),
     };
     let (storage, index) = (assembly.storage.clone(), assembly.messages.clone());
@@ -420,7 +420,7 @@ mod tests {
 
     use std::sync::mpsc::{Receiver, channel};
 
-    use quintet_runtime::Pace;
+    use quintet_runtime::Timing;
 
     use super::*;
 
@@ -458,7 +458,7 @@ mod tests {
 
     #[test]
     fn each_limit_leaves_room_for_those_inside_it() {
-        assert!(Pace::default().stop_within < CLOSE_TIMEOUT);
+        assert!(Timing::default().stop_within < CLOSE_TIMEOUT);
         assert!(CLOSE_TIMEOUT + DRAIN_TIMEOUT < SHUTDOWN_TIMEOUT);
         assert!(SHUTDOWN_TIMEOUT + BLOCKING_TIMEOUT <= Duration::from_secs(10));
     }

@@ -12,7 +12,8 @@ use quintet_dialects::change_feed::Change;
 use quintet_dialects::projection::{Projection as _, ProjectionError};
 use quintet_kernel::SessionId;
 use quintet_kernel::port::{
-    ERASED, Embedder, Preferences, SearchError, SessionQuery, SessionSearch as _, StorageError,
+    ERASED_SPACE, Embedder, Preferences, SearchError, SessionQuery, SessionSearch as _,
+    StorageError,
 };
 use quintet_memory::MessageIndex;
 use quintet_stores::DataDir;
@@ -45,7 +46,7 @@ pub(crate) async fn remove_erased(
     index: &MessageIndex,
     notes: &dyn Preferences,
 ) -> Result<(), StorageError> {
-    let names = notes.names(ERASED).await?;
+    let names = notes.names(ERASED_SPACE).await?;
     for session in names.iter().filter_map(|name| SessionId::parse(name)) {
         index.remove(&session).await?;
     }
@@ -89,9 +90,9 @@ async fn catch_up(storage: &Storage, index: &MessageIndex) -> Result<()> {
     let (journal, sessions) = (storage.journal.clone(), storage.sessions.clone());
     let mut indexer = Indexer::open(index.clone(), journal, sessions).await?;
     let mut behind = indexer.erased().await?;
-    for card in storage.sessions.recent(None, usize::MAX).await? {
-        if !indexer.has(&card.id, card.head).await {
-            behind.push(card.id);
+    for summary in storage.sessions.recent(None, usize::MAX).await? {
+        if !indexer.has(&summary.id, summary.head).await {
+            behind.push(summary.id);
         }
     }
     if behind.len() >= PROGRESS_SESSIONS_MINIMUM {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use quintet_kernel::port::{
-    Artifacts, Blobs, BoxFuture, Drafts, Installs, Journal, Leases, Nodes, Preferences, Pulse,
-    RunJournal, SessionIndex, StorageError, Uploads,
+    Artifacts, Blobs, BoxFuture, Drafts, Installs, Journal, Leases, Nodes, Preferences, RunJournal,
+    SessionIndex, StorageError, StorageHealth, Uploads,
 };
 use quintet_stores::{DataDir, NoDrafts, SingleNode, postgres, sqlite};
 
@@ -29,7 +29,7 @@ pub(crate) struct Storage {
     pub(crate) artifacts: Arc<dyn Artifacts>,
     pub(crate) uploads: Arc<dyn Uploads>,
     pub(crate) runs: Arc<dyn RunJournal>,
-    pub(crate) health: Arc<dyn Pulse>,
+    pub(crate) health: Arc<dyn StorageHealth>,
     pub(crate) nodes: Arc<dyn Nodes>,
     engine: Engine,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Storage {
 /// What is behind the ports, for what only one of them can do.
 #[derive(Clone)]
 enum Engine {
-    Sqlite(Arc<sqlite::Store>),
+    Sqlite(Arc<sqlite::SqliteStore>),
     Postgres(Arc<postgres::Store>),
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn list(flags: &Flags, schema: bool) -> Result<()> {
             Verdict::Allow => "allowed",
             Verdict::Ask => "asks first",
             Verdict::Refuse(_) => "refused",
-            Verdict::Look => "by rule",
+            Verdict::Assess => "by rule",
         };
         let kind = tool.kind.name();
         writeln!(stdout, "{:<13} {kind:<8} {verdict:<11} {}", tool.name, tool.description)?;

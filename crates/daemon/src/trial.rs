@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use quintet_kernel::message::text_of;
-use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Output, Progress, Stamps as _};
+use quintet_kernel::port::{
+    BoxFuture, CancelSignal, Clock as _, Invocation, ToolContext, ToolOutput, ToolProgress,
+};
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, SessionId, TurnId};
-use quintet_runtime::SystemStamps;
+use quintet_runtime::SystemClock;
 use serde_json::{Value, json};
 
 use crate::assemble::toolbox;
@@ -32,12 +34,12 @@ pub(crate) fn main(flags: &Flags, trial: &Trial) -> Result<()> {
             return print(&assessment(&tool.assess(&call).await));
         }
         for _ in 0..trial.times.max(1) {
-            let (began, voice) = (SystemStamps.now(), Arc::new(StderrProgress));
-            let desk = Desk { progress: voice.clone(), cancel: voice };
-            let output = tool.run(call.clone(), desk).await;
-            print(&outcome(&output, SystemStamps.now().since(began)))?;
+            let (began, voice) = (SystemClock.now(), Arc::new(StderrProgress));
+            let context = ToolContext { progress: voice.clone(), cancel: voice };
+            let output = tool.run(call.clone(), context).await;
+            print(&outcome(&output, SystemClock.now().since(began)))?;
         }
-        toolbox.workspaces().over(&call.turn);
+        toolbox.workspaces().turn_ended(&call.turn);
         Ok(())
     })
 }
@@ -74,7 +76,7 @@ fn assessment(assessment: &Assessment) -> Value {
     })
 }
 
-fn outcome(output: &Output, took: Duration) -> Value {
+fn outcome(output: &ToolOutput, took: Duration) -> Value {
     json!({
         "ok": output.outcome.ok(),
         "error": output.outcome.error,
@@ -93,13 +95,13 @@ fn print(value: &Value) -> Result<()> {
 /// Prints a tool's progress on standard error; the call is never cancelled.
 struct StderrProgress;
 
-impl Progress for StderrProgress {
-    fn say(&self, text: &str) {
+impl ToolProgress for StderrProgress {
+    fn report(&self, text: &str) {
         let _nobody_listens = std::io::stderr().write_all(text.as_bytes());
     }
 }
 
-impl Cancel for StderrProgress {
+impl CancelSignal for StderrProgress {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }

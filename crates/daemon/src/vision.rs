@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use quintet_kernel::port::{Models, Ocr, Seen, Vision};
+use quintet_kernel::port::{Models, Ocr, Vision, VisionResult};
 use quintet_senses::{ModelVision, OcrVision};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ pub(crate) fn describe(flags: &Flags, file: &Path, as_json: bool) -> Result<()> 
     let image = senses::read(file).with_context(|| file.display().to_string())?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let seen = threads.block_on(vision.describe(image));
-    let Seen { value, model } = seen.with_context(|| file.display().to_string())?;
+    let VisionResult { value, model } = seen.with_context(|| file.display().to_string())?;
     let mut stdout = std::io::stdout().lock();
     if as_json {
         writeln!(stdout, "{}", json!({ "description": value, "model": model }))?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use quintet_kernel::port::{
-    Audio, Recognizer, SenseError, Speaker, Transcriber, Transcript, TranscriptionStream,
+    Audio, Recognizer, SenseError, SpeechSynthesizer, Transcriber, Transcript, TranscriptionStream,
 };
 use quintet_kernel::speech::Sentences;
 use quintet_providers::{HttpRecognizer, HttpSpeaker};
@@ -29,7 +29,7 @@ const PIECE_SAMPLES: usize = 16_000;
 #[derive(Clone)]
 pub(crate) struct Voice {
     pub(crate) transcriber: Arc<dyn Transcriber>,
-    pub(crate) speaker: Arc<dyn Speaker>,
+    pub(crate) speaker: Arc<dyn SpeechSynthesizer>,
 }
 
 /// Builds both.
@@ -58,7 +58,7 @@ pub(crate) fn build(options: &Options) -> Voice {
             }))
         }
     };
-    let speaker: Arc<dyn Speaker> = match &senses.speech {
+    let speaker: Arc<dyn SpeechSynthesizer> = match &senses.speech {
         VoiceSource::Off => Arc::new(Off("speech")),
         VoiceSource::Local => Arc::new(LocalSpeaker::new(senses.settings.clone())),
         VoiceSource::Provider { config, model } => {

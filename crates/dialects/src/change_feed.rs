@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use quintet_kernel::SessionId;
 use quintet_kernel::event::Seq;
-use quintet_kernel::port::Hints;
+use quintet_kernel::port::SessionObserver;
 use tokio::sync::Notify;
 
 /// Publishes which sessions changed. Cheap to clone.
@@ -59,7 +59,7 @@ impl ChangeFeed {
     }
 }
 
-impl Hints for ChangeFeed {
+impl SessionObserver for ChangeFeed {
     fn published(&self, session: &SessionId, head: Seq) {
         self.publish(session, Change::Head(head));
     }

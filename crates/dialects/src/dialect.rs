@@ -17,9 +17,10 @@ use axum::Router;
 use axum::response::Response;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, BoxFuture, Branches, Changes, Embedder, Installs, Memory, Models, Ocr,
-    Outlines, Preferences, Prompts, Pulse, Rehearsals, Removals, Runs, SessionIndex, SessionSearch,
-    SessionToolServers, Sessions, Speaker, Stamps, Transcriber, Uploads, Vision,
+    Artifacts, Blobs, BoxFuture, Clock, DirectoryListing, DryRuns, Embedder, Installs, Memory,
+    Models, Ocr, Preferences, PromptHistory, Runs, SessionDeletion, SessionForks, SessionIndex,
+    SessionSearch, SessionToolServers, Sessions, SpeechSynthesizer, StorageHealth, Transcriber,
+    TurnChanges, Uploads, Vision,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -207,17 +208,17 @@ pub struct Services {
     /// Sessions as they are in the journal, read without waking them.
     pub archive: Arc<dyn Sessions>,
     /// Forks and lists of sessions.
-    pub branches: Arc<dyn Branches>,
+    pub session_forks: Arc<dyn SessionForks>,
     /// Dry runs of commands.
-    pub rehearsals: Arc<dyn Rehearsals>,
+    pub dry_runs: Arc<dyn DryRuns>,
     /// What models were sent.
-    pub prompts: Arc<dyn Prompts>,
+    pub prompts: Arc<dyn PromptHistory>,
     /// Search in the messages of all sessions.
     pub search: Arc<dyn SessionSearch>,
     /// Deleting sessions.
-    pub removals: Arc<dyn Removals>,
+    pub session_deletion: Arc<dyn SessionDeletion>,
     /// What turns changed in files.
-    pub changes: Arc<dyn Changes>,
+    pub changes: Arc<dyn TurnChanges>,
     /// Summaries and outside names of sessions.
     pub directory: Arc<dyn SessionIndex>,
     /// Content by hash.
@@ -225,9 +226,9 @@ pub struct Services {
     /// Every model.
     pub models: Arc<dyn Models>,
     /// Whether storage can be written to.
-    pub pulse: Arc<dyn Pulse>,
+    pub storage_health: Arc<dyn StorageHealth>,
     /// Clock and fresh ids.
-    pub stamps: Arc<dyn Stamps>,
+    pub clock: Arc<dyn Clock>,
     /// Front ends that registered.
     pub installs: Arc<dyn Installs>,
     /// Users' settings, with their keys encrypted.
@@ -245,9 +246,9 @@ pub struct Services {
     /// Transcribes speech.
     pub transcriber: Arc<dyn Transcriber>,
     /// Reads text aloud.
-    pub speaker: Arc<dyn Speaker>,
+    pub speaker: Arc<dyn SpeechSynthesizer>,
     /// Listings of workspaces.
-    pub outlines: Arc<dyn Outlines>,
+    pub directory_listing: Arc<dyn DirectoryListing>,
     /// Tool servers (MCP) that a client brings for a session.
     pub tool_servers: Arc<dyn SessionToolServers>,
     /// Which sessions changed.

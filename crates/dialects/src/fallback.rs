@@ -4,7 +4,7 @@
 //! answers. Such a message is not refused: the session's own model answers it, and a model that cannot
 //! see is told that a picture was left out.
 
-use quintet_kernel::command::{Command, Recalled, Say};
+use quintet_kernel::command::{Command, ImportedMessage, NewMessage};
 use quintet_kernel::message::{MediaKind, Part};
 use quintet_kernel::port::{Error, Receipt, Sessions};
 use quintet_kernel::{Refusal, SessionId};
@@ -17,13 +17,16 @@ const PICTURES_LEFT_OUT: &str =
 pub(crate) async fn say(
     sessions: &dyn Sessions,
     session: &SessionId,
-    say: Say,
+    say: NewMessage,
 ) -> Result<Receipt, Error> {
-    until_taken(say, |say| sessions.submit(session, Command::Say(Box::new(say)))).await
+    until_taken(say, |say| sessions.submit(session, Command::AddMessage(Box::new(say)))).await
 }
 
 /// Tries a message out, and again without what the model refuses.
-pub(crate) async fn until_taken<T, F>(mut say: Say, submit: impl Fn(Say) -> F) -> Result<T, Error>
+pub(crate) async fn until_taken<T, F>(
+    mut say: NewMessage,
+    submit: impl Fn(NewMessage) -> F,
+) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
@@ -36,7 +39,7 @@ where
 }
 
 /// Takes out of a message what was refused; false if there is nothing to take out.
-fn reduce(say: &mut Say, refusal: &Refusal) -> bool {
+fn reduce(say: &mut NewMessage, refusal: &Refusal) -> bool {
     if let Refusal::UnknownModel(model) = refusal
         && say.options.model.take().is_some()
     {
@@ -55,9 +58,9 @@ fn reduce(say: &mut Say, refusal: &Refusal) -> bool {
 pub(crate) async fn recall(
     sessions: &dyn Sessions,
     session: &SessionId,
-    mut messages: Vec<Recalled>,
+    mut messages: Vec<ImportedMessage>,
 ) -> Result<Receipt, Error> {
-    let recall = |messages| Command::Recall { messages, instead: true };
+    let recall = |messages| Command::ImportMessages { messages, instead: true };
     match sessions.submit(session, recall(messages.clone())).await {
         Err(Error::Refused(refusal)) if is_unsupported(&refusal) => {
             for message in &mut messages {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::port::{Error, Follow, Sessions};
+use quintet_kernel::port::{Error, Follower, Sessions};
 use quintet_kernel::{CallId, ClientRef, Cursor, Event, Item, SessionId};
 use tokio::task::JoinSet;
 
@@ -87,7 +87,7 @@ impl HeldCalls {
         // Noted before it is asked for: whoever stops waiting for the answer may hold the calls.
         self.held.entry(session.clone()).or_default();
         let by = self.client.clone();
-        let claim = Command::Claim { calls: calls.clone(), by: by.clone(), came_back };
+        let claim = Command::ClaimCalls { calls: calls.clone(), by: by.clone(), came_back };
         let receipt = match self.sessions.submit(session, claim).await {
             Ok(receipt) => receipt,
             Err(Error::Refused(_) | Error::NotFound(_)) => return Ok(false),
@@ -157,7 +157,7 @@ struct ClaimRenewal {
 
 impl ClaimRenewal {
     /// Claims calls again when their holder is taken for lost, until they are over.
-    async fn keep(self, mut follow: Box<dyn Follow>, mut calls: HashSet<CallId>) {
+    async fn keep(self, mut follow: Box<dyn Follower>, mut calls: HashSet<CallId>) {
         while !calls.is_empty() {
             match follow.next().await {
                 Ok(Some(items)) => {
@@ -187,7 +187,7 @@ impl ClaimRenewal {
 
     async fn claim_again(&self, call: &CallId) {
         let (calls, by) = (vec![call.clone()], self.by.clone());
-        let claim = Command::Claim { calls, by, came_back: true };
+        let claim = Command::ClaimCalls { calls, by, came_back: true };
         match self.sessions.submit(&self.session, claim).await {
             Ok(_) | Err(Error::Refused(_) | Error::NotFound(_) | Error::Closing) => {}
             Err(error) => tracing::warn!(%call, %error, "a call was not claimed again"),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quintet_kernel::model::Listed;
+use quintet_kernel::model::ModelInfo;
 use quintet_kernel::port::Models;
 
 /// Time that an answer waits for the lists of providers.
@@ -12,7 +12,7 @@ const LISTING_TIMEOUT: Duration = Duration::from_millis(40);
 /// The models as they were last listed.
 pub(crate) struct ModelList {
     models: Arc<dyn Models>,
-    known: Mutex<Option<Vec<Listed>>>,
+    known: Mutex<Option<Vec<ModelInfo>>>,
 }
 
 impl ModelList {
@@ -21,12 +21,12 @@ impl ModelList {
     }
 
     /// The usable models that are known so far.
-    pub(crate) async fn usable(&self) -> Vec<Listed> {
+    pub(crate) async fn usable(&self) -> Vec<ModelInfo> {
         self.if_known().await.unwrap_or_default()
     }
 
     /// The usable models; `None` if they were never listed.
-    pub(crate) async fn if_known(&self) -> Option<Vec<Listed>> {
+    pub(crate) async fn if_known(&self) -> Option<Vec<ModelInfo>> {
         match tokio::time::timeout(LISTING_TIMEOUT, self.refresh()).await {
             Ok(models) => Some(models),
             Err(_) => self.known.lock().unwrap_or_else(PoisonError::into_inner).clone(),
@@ -34,7 +34,7 @@ impl ModelList {
     }
 
     /// Requests the list again and waits for it.
-    pub(crate) async fn refresh(&self) -> Vec<Listed> {
+    pub(crate) async fn refresh(&self) -> Vec<ModelInfo> {
         let mut models = self.models.list().await;
         models.retain(|listed| listed.usable);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(models.clone());

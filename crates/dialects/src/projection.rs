@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::event::Seq;
-use quintet_kernel::port::{Branches, Error, Stamps, StorageError};
-use quintet_kernel::{Card, SessionId, Time};
+use quintet_kernel::port::{Clock, Error, SessionForks, StorageError};
+use quintet_kernel::{SessionId, SessionSummary, Time};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -101,9 +101,9 @@ pub struct Sources {
     /// Changes from now on.
     pub changes: Subscription,
     /// Sessions that changed before.
-    pub sessions: Arc<dyn Branches>,
+    pub sessions: Arc<dyn SessionForks>,
     /// The clock.
-    pub stamps: Arc<dyn Stamps>,
+    pub clock: Arc<dyn Clock>,
     /// Stops the projection; changes up to then are still written.
     pub stop: CancellationToken,
 }
@@ -161,22 +161,22 @@ impl<P: Projection> ProjectionTask<P> {
     async fn catch_up(&mut self) {
         let since = self.projection.since();
         // What is published meanwhile is written later, so the position is that of the beginning.
-        let begun = self.sources.stamps.now().before(PUBLISH_LIMIT);
-        let cards = changed_since(&*self.sources.sessions, since).await.unwrap_or_else(|error| {
+        let begun = self.sources.clock.now().before(PUBLISH_LIMIT);
+        let summaries = changed_since(&*self.sources.sessions, since).await.unwrap_or_else(|error| {
             tracing::error!(projection = P::NAME, %error, "sessions cannot be listed, so older changes are missing");
             self.caught_up = false;
             Vec::new()
         });
         self.remove_erased().await;
         // A position from now on, even if nothing is missing: the next start looks at less.
-        self.writes += cards.len().min(1);
-        for card in cards.into_iter().rev() {
+        self.writes += summaries.len().min(1);
+        for summary in summaries.into_iter().rev() {
             if self.sources.stop.is_cancelled() {
                 self.caught_up = false;
                 return;
             }
-            if !self.projection.has(&card.id, card.head).await {
-                self.update(card.id, Change::Head(card.head)).await;
+            if !self.projection.has(&summary.id, summary.head).await {
+                self.update(summary.id, Change::Head(summary.head)).await;
             }
             if self.writes >= WRITES_LIMIT {
                 self.store_position(since).await;
@@ -240,7 +240,7 @@ impl<P: Projection> ProjectionTask<P> {
 
     /// Writes what is left and keeps the position, if there is a new one.
     async fn checkpoint(&mut self, which: Deferred) {
-        let now = self.sources.stamps.now().before(PUBLISH_LIMIT);
+        let now = self.sources.clock.now().before(PUBLISH_LIMIT);
         let mut changes = std::mem::take(&mut self.failed_sessions);
         changes.extend(self.sources.changes.take());
         self.write(changes).await;
@@ -284,14 +284,17 @@ pub(crate) fn is_transient(error: &ProjectionError) -> bool {
 }
 
 /// The sessions in which something happened at or after a time, the latest first.
-async fn changed_since(sessions: &dyn Branches, since: Time) -> Result<Vec<Card>, Error> {
+async fn changed_since(
+    sessions: &dyn SessionForks,
+    since: Time,
+) -> Result<Vec<SessionSummary>, Error> {
     let mut limit = FIRST_PAGE;
     loop {
-        let mut cards = sessions.recent(None, limit).await?;
-        let all = cards.len() < limit;
-        if all || cards.last().is_none_or(|oldest| oldest.updated < since) {
-            cards.retain(|card| card.updated >= since);
-            return Ok(cards);
+        let mut summaries = sessions.recent(None, limit).await?;
+        let all = summaries.len() < limit;
+        if all || summaries.last().is_none_or(|oldest| oldest.updated < since) {
+            summaries.retain(|summary| summary.updated >= since);
+            return Ok(summaries);
         }
         limit = limit.saturating_mul(4);
     }

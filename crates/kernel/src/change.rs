@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::id::BlobId;
 
 /// The most changes that an event lists one by one.
-pub const LISTED_LIMIT: usize = 100;
+pub const LISTED_CHANGES_LIMIT: usize = 100;
 
-/// The changes of a call beyond the first [`LISTED_LIMIT`].
+/// The changes of a call beyond the first [`LISTED_CHANGES_LIMIT`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MoreChanges {
+pub struct UnlistedChanges {
     /// How many there are.
     pub count: u64,
     /// A JSON array of [`FileChange`]; nothing if it could not be kept. Like the content of changed
@@ -27,14 +27,14 @@ pub struct FileChange {
     /// Where it is, from the workspace on, with `/` between folders.
     pub path: String,
     /// What it was; nothing if it was not there.
-    pub before: Option<Version>,
+    pub before: Option<FileVersion>,
     /// What it is; nothing if it is gone.
-    pub after: Option<Version>,
+    pub after: Option<FileVersion>,
 }
 
 /// A file at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Version {
+pub struct FileVersion {
     /// The content; nothing if it was not kept, or if a thing of this shape has none.
     pub blob: Option<BlobId>,
     /// The length in bytes.
@@ -43,14 +43,14 @@ pub struct Version {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
     /// What it is; the content of a link is the path that it leads to.
-    #[serde(default, skip_serializing_if = "Shape::is_file")]
-    pub shape: Shape,
+    #[serde(default, skip_serializing_if = "FileKind::is_file")]
+    pub shape: FileKind,
 }
 
 /// What there can be at a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shape {
+pub enum FileKind {
     /// A regular file.
     #[default]
     File,
@@ -66,7 +66,7 @@ pub enum Shape {
     Other,
 }
 
-impl Shape {
+impl FileKind {
     /// Whether there is something in it that can be kept.
     pub fn has_content(self) -> bool {
         matches!(self, Self::File | Self::Link)
@@ -79,7 +79,7 @@ impl Shape {
 
 /// Something that happened to files, or may have, and is not recorded: it cannot be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gap {
+pub struct UnrecordedChange {
     /// Where, from the workspace on, that and all below; empty for the whole workspace.
     pub path: String,
     /// How many paths were seen to have changed; nothing if nobody knows.
@@ -91,13 +91,15 @@ pub struct Gap {
 
 /// What several gaps come to: one for each place and reason, sorted by place. Calls may have changed
 /// the same paths, so of two numbers the larger counts.
-pub fn gaps<'a>(all: impl IntoIterator<Item = &'a Gap>) -> Vec<Gap> {
+pub fn merge_unrecorded<'a>(
+    all: impl IntoIterator<Item = &'a UnrecordedChange>,
+) -> Vec<UnrecordedChange> {
     let mut places: BTreeMap<(&str, &str), Option<u64>> = BTreeMap::new();
     for gap in all {
         let paths = places.entry((&gap.path, &gap.reason)).or_default();
         *paths = gap.paths.max(*paths);
     }
-    let one = |((path, reason), paths): ((&str, &str), Option<u64>)| Gap {
+    let one = |((path, reason), paths): ((&str, &str), Option<u64>)| UnrecordedChange {
         path: path.to_owned(),
         paths,
         reason: reason.to_owned(),
@@ -106,7 +108,7 @@ pub fn gaps<'a>(all: impl IntoIterator<Item = &'a Gap>) -> Vec<Gap> {
 }
 
 /// What several changes come to, file by file, sorted by path. What was put back is left out.
-pub fn net<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileChange> {
+pub fn net_changes<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileChange> {
     let mut files: BTreeMap<&str, FileChange> = BTreeMap::new();
     for change in changes {
         files
@@ -119,7 +121,9 @@ pub fn net<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileCha
 
 /// What several changes come to, as far as each went on from where the one before it ended. A file that
 /// somebody else changed in between stands there several times, in order.
-pub fn runs<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileChange> {
+pub fn consecutive_changes<'a>(
+    changes: impl IntoIterator<Item = &'a FileChange>,
+) -> Vec<FileChange> {
     let mut files: BTreeMap<&str, Vec<FileChange>> = BTreeMap::new();
     for change in changes {
         let runs = files.entry(&change.path).or_default();
@@ -133,7 +137,7 @@ pub fn runs<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileCh
 }
 
 /// The paths of changes.
-pub fn paths(changes: &[FileChange]) -> Vec<&str> {
+pub fn changed_paths(changes: &[FileChange]) -> Vec<&str> {
     changes.iter().map(|change| change.path.as_str()).collect()
 }
 
@@ -147,13 +151,13 @@ impl FileChange {
 
     /// Whether nobody can say if it is the same, because what was in it is not kept.
     fn is_unknown(&self) -> bool {
-        let unknown = |version: &Version| version.blob.is_none() && version.shape.has_content();
+        let unknown = |version: &FileVersion| version.blob.is_none() && version.shape.has_content();
         self.before.as_ref().is_some_and(unknown)
     }
 }
 
 /// Whether nothing tells one from the other.
-fn is_alike(one: Option<&Version>, other: Option<&Version>) -> bool {
+fn is_alike(one: Option<&FileVersion>, other: Option<&FileVersion>) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return one.is_none() && other.is_none() };
     fn agree<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
         one.zip(other).is_none_or(|(one, other)| one == other)
@@ -169,9 +173,14 @@ fn is_alike(one: Option<&Version>, other: Option<&Version>) -> bool {
 mod tests {
     use super::*;
 
-    fn version(name: &str) -> Option<Version> {
+    fn version(name: &str) -> Option<FileVersion> {
         let blob = BlobId::parse(name);
-        blob.map(|blob| Version { blob: Some(blob), size: 1, mode: None, shape: Shape::File })
+        blob.map(|blob| FileVersion {
+            blob: Some(blob),
+            size: 1,
+            mode: None,
+            shape: FileKind::File,
+        })
     }
 
     #[track_caller]
@@ -182,7 +191,7 @@ mod tests {
             after: version(after),
         };
         let changes: Vec<_> = changes.iter().map(change).collect();
-        assert_eq!(net(&changes), expected.iter().map(change).collect::<Vec<_>>());
+        assert_eq!(net_changes(&changes), expected.iter().map(change).collect::<Vec<_>>());
     }
 
     #[test]
@@ -213,24 +222,26 @@ mod tests {
         ];
         let expected =
             [("a", "1", "3"), ("b", "1", "2"), ("b", "9", "3"), ("c", "1", "3"), ("d", "9", "3")];
-        assert_eq!(runs(&all.map(change)), expected.map(change));
+        assert_eq!(consecutive_changes(&all.map(change)), expected.map(change));
     }
 
     #[test]
     fn what_was_not_kept_is_another_if_its_length_is() {
-        let large = |size| Some(Version { blob: None, size, mode: None, shape: Shape::File });
+        let large =
+            |size| Some(FileVersion { blob: None, size, mode: None, shape: FileKind::File });
         let change = |before, after| FileChange { path: "large".into(), before, after };
         let same = [change(version("1"), large(5)), change(large(5), version("2"))];
-        assert_eq!(runs(&same), [change(version("1"), version("2"))]);
+        assert_eq!(consecutive_changes(&same), [change(version("1"), version("2"))]);
         let other = [change(version("1"), large(5)), change(large(6), version("2"))];
-        assert_eq!(runs(&other), other);
+        assert_eq!(consecutive_changes(&other), other);
     }
 
     #[test]
     fn what_was_not_kept_may_have_changed() {
-        let large = || Some(Version { blob: None, size: 1 << 30, mode: None, shape: Shape::File });
+        let large =
+            || Some(FileVersion { blob: None, size: 1 << 30, mode: None, shape: FileKind::File });
         let change = FileChange { path: "large".into(), before: large(), after: large() };
-        assert_eq!(net([&change]), [change]);
+        assert_eq!(net_changes([&change]), [change]);
     }
 
     #[test]
@@ -240,7 +251,7 @@ mod tests {
 
     #[test]
     fn gaps_are_told_once() {
-        let gap = |path: &str, paths, reason: &str| Gap {
+        let gap = |path: &str, paths, reason: &str| UnrecordedChange {
             path: path.into(),
             paths,
             reason: reason.into(),
@@ -251,6 +262,6 @@ mod tests {
             gap("b", None, "x"),
             gap("", None, "y"),
         ];
-        assert_eq!(gaps(&all), [gap("", None, "y"), gap("b", Some(7), "x")]);
+        assert_eq!(merge_unrecorded(&all), [gap("", None, "y"), gap("b", Some(7), "x")]);
     }
 }

@@ -12,7 +12,7 @@ pub const VERSION: u16 = 1;
 
 /// Why an event cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum DecodeError {
     /// The event was written by a newer version.
     #[error("the event has format {0}, and this version reads up to {VERSION}")]
     Newer(u16),
@@ -46,9 +46,9 @@ pub fn size(event: &Event) -> usize {
 }
 
 /// Reads an event.
-pub fn decode(version: u16, bytes: &[u8]) -> Result<Event, Error> {
+pub fn decode(version: u16, bytes: &[u8]) -> Result<Event, DecodeError> {
     match version {
         0..=VERSION => Ok(serde_json::from_slice(bytes)?),
-        newer => Err(Error::Newer(newer)),
+        newer => Err(DecodeError::Newer(newer)),
     }
 }

@@ -23,14 +23,14 @@ pub struct Context {
     /// What the system prompt says.
     pub base: Vec<Section>,
     /// What changed since, by the turn that noticed it.
-    pub updates: Vec<Update>,
+    pub updates: Vec<ContextUpdate>,
     /// Both together.
     known: Vec<Section>,
 }
 
 /// What changed, noticed when a turn began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Update {
+pub struct ContextUpdate {
     /// The turn.
     pub turn: TurnId,
     /// The sections that are other than before.
@@ -44,7 +44,7 @@ impl Context {
     }
 
     /// What is other in `found` than what is known, gone sections as empty ones.
-    pub fn news(&self, found: Vec<Section>) -> Vec<Section> {
+    pub fn diff(&self, found: Vec<Section>) -> Vec<Section> {
         let known = &self.known;
         let gone = known.iter().filter(|old| found.iter().all(|new| new.title != old.title));
         let gone: Vec<_> =
@@ -53,7 +53,7 @@ impl Context {
         fresh.chain(gone).collect()
     }
 
-    pub(crate) fn learn(&mut self, turn: &TurnId, sections: &[Section]) {
+    pub(crate) fn apply(&mut self, turn: &TurnId, sections: &[Section]) {
         if sections.is_empty() {
             return;
         }
@@ -61,14 +61,14 @@ impl Context {
             self.base = sections.to_vec();
         } else {
             let (turn, sections) = (turn.clone(), sections.to_vec());
-            self.updates.push(Update { turn, sections });
+            self.updates.push(ContextUpdate { turn, sections });
         }
         sections.iter().for_each(|section| replace(&mut self.known, section));
         self.known.retain(|section| !section.text.is_empty());
     }
 
     /// Moves everything to the beginning.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn fold_updates(&mut self) {
         self.base.clone_from(&self.known);
         self.updates.clear();
     }
@@ -82,12 +82,12 @@ fn replace(all: &mut Vec<Section>, section: &Section) {
 }
 
 /// The sections as the system prompt has them.
-pub fn introduction(sections: &[Section]) -> String {
+pub fn format_base(sections: &[Section]) -> String {
     format!("Workspace context:\n{}", joined(sections))
 }
 
 /// The sections as a later message has them.
-pub fn update(sections: &[Section]) -> String {
+pub fn format_update(sections: &[Section]) -> String {
     format!("Workspace context, changed since:\n{}", joined(sections))
 }
 

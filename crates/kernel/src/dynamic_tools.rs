@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use crate::tool::Spec;
+use crate::tool::ToolSpec;
 
 /// The tools of a session that are not fixed by the configuration. Not part of the journal: the runtime
 /// supplies them before each decision.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DynamicTools {
     /// Tools that models are offered, in a stable order.
-    pub listed: Vec<Arc<Spec>>,
+    pub listed: Vec<Arc<ToolSpec>>,
     /// Tools that can be called by name, but take no room in prompts.
-    pub unlisted: Vec<Arc<Spec>>,
+    pub unlisted: Vec<Arc<ToolSpec>>,
 }
 
 impl DynamicTools {
     /// All of them.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Spec>> {
+    pub fn all(&self) -> impl Iterator<Item = &Arc<ToolSpec>> {
         self.listed.iter().chain(&self.unlisted)
     }
 
     /// The tool of that name.
-    pub fn tool(&self, name: &str) -> Option<&Arc<Spec>> {
+    pub fn tool(&self, name: &str) -> Option<&Arc<ToolSpec>> {
         self.all().find(|tool| tool.name == name)
     }
 }

@@ -18,14 +18,14 @@ use crate::client::ClientRef;
 use crate::context::Section;
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Attachment, Part, Role};
-use crate::model::{Channel, Finish, ModelRef, Sealed, Usage};
+use crate::model::{Channel, FinishReason, ModelRef, Sealed, Usage};
 use crate::time::Time;
-use crate::tool::{Assessment, Kind, Outcome, Placement, Risk};
+use crate::tool::{Assessment, Outcome, Placement, Risk, ToolKind};
 use crate::toolset::Toolset;
 
-pub use options::{Asking, Budget, More, Setup, ToolUse, TurnOptions};
-pub use subagent::{Delegation, SubagentNews};
-pub use turn::Over;
+pub use options::{ApprovalMode, Budget, RareOptions, Setup, ToolUse, TurnOptions};
+pub use subagent::{Delegation, SubagentUpdate};
+pub use turn::Ended;
 
 /// The number of an event in its session; 0 stands for "before the first".
 pub type Seq = u64;
@@ -46,7 +46,7 @@ pub struct Record {
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// The session began.
-    SessionCreated(Origin),
+    SessionCreated(NewSession),
     /// The session began as a branch of another one's history: all events up to and including `at`
     /// are shared with it. A turn that was under way there is not under way here.
     Forked { parent: SessionId, at: Seq },
@@ -117,7 +117,7 @@ pub enum Event {
         turn: TurnId,
         step: StepId,
         message: Option<MessageId>,
-        finish: Finish,
+        finish: FinishReason,
         calls: Vec<RequestedCall>,
         usage: Usage,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -145,7 +145,7 @@ pub enum Event {
         turn: TurnId,
         call: CallId,
         tool: String,
-        answer: Option<Answer>,
+        answer: Option<ApprovalDecision>,
         comment: String,
         usage: Usage,
     },
@@ -163,11 +163,11 @@ pub enum Event {
         turn: TurnId,
         call: CallId,
         tool: String,
-        answer: Answer,
+        answer: ApprovalDecision,
         reason: Option<String>,
-        by: Answerer,
-        #[serde(default, skip_serializing_if = "Remember::is_once")]
-        remember: Remember,
+        by: DecidedBy,
+        #[serde(default, skip_serializing_if = "RememberScope::is_once")]
+        remember: RememberScope,
     },
     /// The call runs from here on; whoever reads this and no end does not know how far it got.
     CallStarted {
@@ -175,10 +175,10 @@ pub enum Event {
         call: CallId,
         tool: String,
         input: Value,
-        kind: Kind,
+        kind: ToolKind,
         placement: Placement,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        errand: Option<Errand>,
+        errand: Option<ClientCallInfo>,
     },
     /// A client has the call and alone may run it.
     CallClaimed { turn: TurnId, call: CallId, by: ClientRef },
@@ -189,7 +189,7 @@ pub enum Event {
     /// The call is over; `message` is what the model is told.
     CallCompleted { turn: TurnId, call: CallId, tool: String, message: MessageId, outcome: Outcome },
     /// There is news of a session that works for a call.
-    Subagent { turn: TurnId, call: CallId, session: SessionId, news: SubagentNews },
+    Subagent { turn: TurnId, call: CallId, session: SessionId, news: SubagentUpdate },
     /// The turn must end; what runs for it is being stopped.
     StopRequested { turn: TurnId, cause: StopCause },
     /// The turn goes on after a crash; for so long nobody worked on it.
@@ -237,8 +237,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens_after: Option<u64>,
         usage: Usage,
-        #[serde(default, skip_serializing_if = "Turns::is_unknown")]
-        turns: Turns,
+        #[serde(default, skip_serializing_if = "TurnCounts::is_unknown")]
+        turns: TurnCounts,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         facts: Vec<String>,
     },
@@ -259,14 +259,14 @@ pub enum Event {
 
 /// How many turns models read in full before and after a summary was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turns {
+pub struct TurnCounts {
     /// Before.
     pub before: u64,
     /// After.
     pub after: u64,
 }
 
-impl Turns {
+impl TurnCounts {
     /// Whether it was not written down.
     fn is_unknown(&self) -> bool {
         *self == Self::default()
@@ -280,7 +280,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// How a session begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct NewSession {
     /// Where its tools work.
     pub workspace: PathBuf,
     /// Standing instructions of the client.
@@ -313,7 +313,7 @@ pub struct RequestedCall {
 
 /// What a client is told of a call that it should run, beside the call itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Errand {
+pub struct ClientCallInfo {
     /// How bad it can get.
     pub risk: Risk,
     /// What the model said of it, if anything.
@@ -330,7 +330,7 @@ pub struct Errand {
 /// A person's word on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ApprovalDecision {
     /// The call may run.
     Allow,
     /// The call may not run.
@@ -340,7 +340,7 @@ pub enum Answer {
 /// The source of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answerer {
+pub enum DecidedBy {
     /// A client.
     Client,
     /// The approval timed out.
@@ -352,7 +352,7 @@ pub enum Answerer {
 /// For which calls an answer counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Remember {
+pub enum RememberScope {
     /// For this one.
     #[default]
     Once,
@@ -362,7 +362,7 @@ pub enum Remember {
     Similar,
 }
 
-impl Remember {
+impl RememberScope {
     fn is_once(&self) -> bool {
         *self == Self::Once
     }

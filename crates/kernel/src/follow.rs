@@ -1,7 +1,7 @@
 //! Where a follower stands in a session, and what it is given.
 //!
 //! A position is a sequence number and, while a step is being written, a byte offset into that
-//! step's output. Text arrives as a [`Piece`] in flight first and in an [`Event::TextAppended`] later,
+//! step's output. Text arrives as a [`Delta`] in flight first and in an [`Event::TextAppended`] later,
 //! which keeps the lengths of the pieces. An [`ItemReader`] gives a follower every piece once,
 //! whichever came first, with the same cuts and positions: live, late or after a crash.
 
@@ -87,9 +87,9 @@ impl ItemReader {
             Event::TextAppended { turn, step, offset, channel, text, pieces } => {
                 let source = Source { turn, step, channel: *channel, at: record.at };
                 let mut offset = *offset;
-                for piece in cut(text, pieces) {
-                    items.extend(self.text(source, offset, piece, None));
-                    offset = offset.saturating_add(piece.len() as u64);
+                for delta in cut(text, pieces) {
+                    items.extend(self.text(source, offset, delta, None));
+                    offset = offset.saturating_add(delta.len() as u64);
                 }
             }
             event => {
@@ -104,11 +104,11 @@ impl ItemReader {
 
     /// Takes text in flight. A piece that does not follow on what was taken is not for this follower
     /// yet: what is missing is about to be in the journal.
-    pub fn take_text(&mut self, piece: &Piece) -> Option<Item> {
-        if piece.offset > self.cursor.offset {
+    pub fn take_text(&mut self, delta: &Delta) -> Option<Item> {
+        if delta.offset > self.cursor.offset {
             return None;
         }
-        let Piece { turn, step, offset, channel, text, at } = piece;
+        let Delta { turn, step, offset, channel, text, at } = delta;
         let source = Source { turn, step, channel: *channel, at: *at };
         self.text(source, *offset, text, Some(text))
     }
@@ -125,7 +125,7 @@ impl ItemReader {
         if end <= self.cursor.offset {
             return None;
         }
-        let new = unseen(text, offset, self.cursor.offset);
+        let new = unseen_text(text, offset, self.cursor.offset);
         self.cursor.offset = end;
         let text = match shared {
             Some(whole) if whole.len() == new.len() => Arc::clone(whole),
@@ -145,7 +145,7 @@ impl ItemReader {
 
 /// What of a text that begins at `offset` is new to a client that has everything before `seen`. A number
 /// that a client made up may fall into a character: then the whole character is new.
-pub fn unseen(text: &str, offset: u64, seen: u64) -> &str {
+pub fn unseen_text(text: &str, offset: u64, seen: u64) -> &str {
     let known = usize::try_from(seen.saturating_sub(offset)).unwrap_or(usize::MAX);
     &text[text.floor_char_boundary(known)..]
 }
@@ -156,15 +156,15 @@ fn cut<'a>(text: &'a str, lengths: &'a [u32]) -> impl Iterator<Item = &'a str> {
     iter::from_fn(move || {
         let length = lengths.next().and_then(|length| usize::try_from(*length).ok());
         let fits = length.filter(|length| *length > 0).and_then(|at| rest.split_at_checked(at));
-        let (piece, after) = fits.unwrap_or((rest, ""));
+        let (delta, after) = fits.unwrap_or((rest, ""));
         rest = after;
-        (!piece.is_empty()).then_some(piece)
+        (!delta.is_empty()).then_some(delta)
     })
 }
 
 /// Text in flight: part of a step's output.
 #[derive(Clone, Debug)]
-pub struct Piece {
+pub struct Delta {
     /// The turn.
     pub turn: TurnId,
     /// The step.

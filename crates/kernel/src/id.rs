@@ -7,10 +7,10 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
 /// The longest id that is taken from outside; our own are shorter.
-const LONGEST: usize = 128;
+const ID_LENGTH_LIMIT: usize = 128;
 
 /// An id that [`crate::Stamp`] can make.
-pub trait Fresh {
+pub trait GeneratedId {
     /// What every id of this type starts with.
     const PREFIX: &'static str;
     /// Wraps a finished name.
@@ -36,7 +36,7 @@ macro_rules! ids {
             }
         }
 
-        impl Fresh for $name {
+        impl GeneratedId for $name {
             const PREFIX: &'static str = $prefix;
             fn named(name: String) -> Self {
                 Self(name.into())
@@ -98,7 +98,7 @@ ids! {
 /// Ids become file names and URL segments, so they are kept to characters that mean nothing there.
 fn is_name(text: &str) -> bool {
     !text.is_empty()
-        && text.len() <= LONGEST
+        && text.len() <= ID_LENGTH_LIMIT
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 

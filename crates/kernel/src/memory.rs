@@ -4,14 +4,14 @@ use crate::time::Time;
 
 /// Which file something is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum MemoryFile {
     /// What should stay known: `memory/MEMORY.md`.
     LongTerm,
     /// What belongs to a day: `memory/YYYY-MM-DD.md`.
     Daily,
 }
 
-impl Target {
+impl MemoryFile {
     /// The word for it in configuration, tools and protocols.
     pub fn name(self) -> &'static str {
         match self {
@@ -28,9 +28,9 @@ impl Target {
 
 /// Something to remember.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct MemoryEntry {
     /// Where it belongs.
-    pub target: Target,
+    pub target: MemoryFile,
     /// What it says, in Markdown.
     pub content: String,
     /// When it was decided, for one that may be asked for again because nobody knows whether it was
@@ -38,16 +38,16 @@ pub struct Entry {
     pub once: Option<Time>,
 }
 
-impl Entry {
+impl MemoryEntry {
     /// An entry that is written now, whatever is there already.
-    pub fn new(target: Target, content: impl Into<String>) -> Self {
+    pub fn new(target: MemoryFile, content: impl Into<String>) -> Self {
         Self { target, content: content.into(), once: None }
     }
 }
 
 /// Where an entry stands, durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct SavedEntry {
     /// The file, from the workspace on.
     pub path: String,
     /// The first line of the entry, counted from 1.
@@ -60,11 +60,11 @@ pub struct Written {
 
 /// What is looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Query {
+pub struct MemoryQuery {
     /// Any text; it is not a language.
     pub text: String,
     /// Where to look; everywhere if not given.
-    pub kind: Option<Target>,
+    pub kind: Option<MemoryFile>,
     /// How many passages are wanted at most; a sensible number if not given. There is a highest
     /// number, and asking for more is asking for that.
     pub limit: Option<usize>,
@@ -72,7 +72,7 @@ pub struct Query {
 
 /// A passage that was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct MemoryMatch {
     /// The file, relative to the workspace.
     pub path: String,
     /// What it says, shortened around what was looked for.
@@ -89,7 +89,7 @@ pub struct Found {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchResult {
     /// The passages, the best first.
-    pub passages: Vec<Found>,
+    pub passages: Vec<MemoryMatch>,
     /// How they were ranked.
     pub method: SearchMethod,
 }
@@ -126,14 +126,14 @@ impl SearchMethod {
 
 /// Lines of a file, both ends included, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lines {
+pub struct LineRange {
     /// The first; 0 means 1.
     pub first: u64,
     /// The last; the end of the file if not given.
     pub last: Option<u64>,
 }
 
-impl Lines {
+impl LineRange {
     /// All of them.
     pub const ALL: Self = Self { first: 1, last: None };
 }
@@ -155,7 +155,7 @@ pub struct Passage {
 
 /// Why memory could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum MemoryError {
     /// There is no such file of memory.
     #[error("no such memory file: {0}")]
     NotFound(String),

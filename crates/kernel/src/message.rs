@@ -24,7 +24,7 @@ pub enum Role {
 
 impl Role {
     /// Whether it is one of those who talk with each other.
-    pub fn speaks(self) -> bool {
+    pub fn is_conversation(self) -> bool {
         match self {
             Self::User | Self::Assistant => true,
             Self::System | Self::Tool => false,
@@ -121,7 +121,7 @@ pub struct Message {
     pub sealed: Vec<Sealed>,
     /// For a tool's result: the files it left behind, which its parts may name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<Artifact>,
+    pub files: Vec<CallArtifact>,
 }
 
 impl Message {
@@ -157,7 +157,7 @@ pub struct Attachment {
 
 /// A file that a tool left behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Artifact {
+pub struct CallArtifact {
     /// A plain file name, unique in the call.
     pub name: String,
     /// The MIME type.

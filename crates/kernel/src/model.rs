@@ -1,23 +1,25 @@
 //! What the core says to a model and hears from it, whatever the model's API.
 
-mod asked;
-mod count;
+mod catalog;
 mod failure;
-mod heard;
-mod listed;
+mod request;
+mod response;
+mod token_count;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use asked::{
-    Account, Constraints, Effort, OutputFormat, Prompt, PromptCall, PromptMessage, PromptPart,
-    Said, Sampling, Search, ToolChoice, calls_said, text_said,
-};
-pub use count::Count;
+pub use catalog::{Latency, ModelDetails, ModelInfo, ModelLocation, Price, Profile, SearchSupport};
 pub use failure::{Failure, FailureKind};
-pub use heard::{Answer, AskedCall, Channel, Chunk, Finish, Place, Sealed, Usage};
-pub use listed::{About, Latency, Listed, Price, Profile, Searches, Side};
+pub use request::{
+    Account, AssistantPart, Constraints, Effort, OutputFormat, Prompt, PromptCall, PromptMessage,
+    PromptPart, Sampling, ToolChoice, WebSearch, assistant_calls, assistant_text,
+};
+pub use response::{
+    Channel, Chunk, FinishReason, ModelResponse, RawToolCall, SealPosition, Sealed, Usage,
+};
+pub use token_count::TokenCount;
 
 /// A model by provider and name, written `provider/model`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

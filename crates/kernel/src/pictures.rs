@@ -1,33 +1,33 @@
 //! Pictures of a session, and what becomes of them where the model takes none: a tool reads their text.
 
-use crate::message::{Artifact, Attachment, MediaKind, Message, Part};
+use crate::message::{Attachment, CallArtifact, MediaKind, Message, Part};
 use crate::model::{ModelRef, Profile};
 use crate::session::State;
 
 /// The tool that reads the text in pictures.
-pub const LOOK: &str = "look";
+pub const LOOK_TOOL: &str = "look";
 /// The most pictures that a call of the tool can choose from; older ones are out of its reach.
 const PICTURES_LIMIT: usize = 100;
 
 /// The pictures of a session that the tool can read, the newest first.
-pub fn pictures(state: &State) -> Vec<Artifact> {
+pub fn session_pictures(state: &State) -> Vec<CallArtifact> {
     let messages = state.messages.iter().rev();
     messages.flat_map(|message| of_message(state, message)).take(PICTURES_LIMIT).collect()
 }
 
 /// The newest picture of a session.
-pub fn newest(state: &State) -> Option<Artifact> {
+pub fn newest_picture(state: &State) -> Option<CallArtifact> {
     state.messages.iter().rev().find_map(|message| of_message(state, message).next())
 }
 
 fn of_message<'a>(
     state: &'a State,
     message: &'a Message,
-) -> impl Iterator<Item = Artifact> + use<'a> {
+) -> impl Iterator<Item = CallArtifact> + use<'a> {
     message.parts.iter().rev().filter_map(|part| match part {
         Part::Media { kind: MediaKind::Image, name, .. } => {
             let left = message.files.iter().find(|file| file.name == *name).cloned();
-            left.or_else(|| state.attachment(name).map(kept))
+            left.or_else(|| state.attachment(name).map(as_artifact))
         }
         Part::Media { .. }
         | Part::Text(_)
@@ -37,31 +37,31 @@ fn of_message<'a>(
     })
 }
 
-fn kept(file: &Attachment) -> Artifact {
+fn as_artifact(file: &Attachment) -> CallArtifact {
     let Attachment { name, mime, blob, size } = file.clone();
-    Artifact { name, mime, blob, size }
+    CallArtifact { name, mime, blob, size }
 }
 
 /// True if a model that does not take pictures can have their text read by the tool.
-pub(crate) fn can_look(state: &State, model: &ModelRef) -> bool {
+pub(crate) fn can_read_pictures(state: &State, model: &ModelRef) -> bool {
     let calls = state.profile(model).is_some_and(|profile| profile.tools);
-    calls && state.tool(LOOK).is_some()
+    calls && state.tool(LOOK_TOOL).is_some()
 }
 
 /// What a model is told instead of a file that it does not take; nothing if it does.
-pub(crate) fn instead(
+pub(crate) fn placeholder_text(
     state: &State,
     model: &ModelRef,
     (kind, name, mime): (MediaKind, &str, &str),
 ) -> Option<String> {
     let profile = state.profile(model)?;
-    if takes(profile, kind, mime) {
+    if accepts(profile, kind, mime) {
         return None;
     }
     let what = kind.name();
     match kind {
-        MediaKind::Image if can_look(state, model) => Some(format!(
-            "[{what} {name}: this model takes no pictures; the tool `{LOOK}` reads the text in it]"
+        MediaKind::Image if can_read_pictures(state, model) => Some(format!(
+            "[{what} {name}: this model takes no pictures; the tool `{LOOK_TOOL}` reads the text in it]"
         )),
         MediaKind::Image | MediaKind::Audio | MediaKind::File => {
             Some(format!("[{what} {name} left out: this model does not take {what} parts]"))
@@ -70,7 +70,7 @@ pub(crate) fn instead(
 }
 
 /// True if a model takes a file. Text files reach every model, as text.
-pub(crate) fn takes(profile: &Profile, kind: MediaKind, mime: &str) -> bool {
+pub(crate) fn accepts(profile: &Profile, kind: MediaKind, mime: &str) -> bool {
     let mime = mime.split(';').next().unwrap_or_default().trim();
     mime.starts_with("text/") || mime == "application/json" || profile.inputs.contains(&kind)
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::event::Budget;
 use crate::model::ModelRef;
-use crate::tool::{Kind, Placement, Spec, Subject};
+use crate::tool::{CallSubject, Placement, ToolKind, ToolSpec};
 
 pub use pattern::Pattern;
-use rule::Fit;
+use rule::RuleMatch;
 pub use rule::{Action, Rule};
 
 /// Everything a decision looks up that is not in the journal.
@@ -20,15 +20,15 @@ pub use rule::{Action, Rule};
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// What needs a person's word.
-    pub approval: Approval,
+    pub approval: ApprovalPolicy,
     /// The review of changes before they are made.
-    pub review: Review,
+    pub review: ReviewMode,
     /// How many tokens a model is told of the workspace; nothing if 0.
     pub context_tokens: u64,
     /// Whether what a summary names as worth keeping is written to memory.
     pub save_memory: bool,
     /// What is checked after a change.
-    pub verify: Verify,
+    pub verify: VerifyPolicy,
     /// How much one turn may take.
     pub limits: Limits,
     /// What happens to a turn that the daemon's death cut off.
@@ -36,45 +36,48 @@ pub struct Rules {
     /// How long a client that runs a call may be disconnected before it loses the call.
     pub client_grace: Duration,
     /// How many sessions may work for one another.
-    pub subagents: Subagents,
+    pub subagents: SubagentLimits,
     /// The daemon's tools, in the order they are offered.
-    pub tools: Vec<Arc<Spec>>,
+    pub tools: Vec<Arc<ToolSpec>>,
     /// The model for sessions that name none.
     pub default_model: ModelRef,
 }
 
 impl Rules {
     /// The tool of that name.
-    pub fn tool(&self, name: &str) -> Option<&Arc<Spec>> {
+    pub fn tool(&self, name: &str) -> Option<&Arc<ToolSpec>> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
     /// Judges a call, of which `subject` is known once it was looked at.
-    pub fn verdict(&self, tool: &Spec, subject: Option<&Subject>) -> Verdict {
+    pub fn verdict(&self, tool: &ToolSpec, subject: Option<&CallSubject>) -> Verdict {
         let verdict = self.approval.verdict(tool, subject);
         match (&verdict, self.review, tool.kind) {
-            (Verdict::Allow, Review::Request, Kind::Write) => Verdict::Ask,
-            (Verdict::Allow, Review::Auto, Kind::Write) if subject.is_none() => Verdict::Look,
+            (Verdict::Allow, ReviewMode::Request, ToolKind::Write) => Verdict::Ask,
+            (Verdict::Allow, ReviewMode::Auto, ToolKind::Write) if subject.is_none() => {
+                Verdict::Assess
+            }
             _ => verdict,
         }
     }
 
     /// Whether a person is asked because somebody wrote down that it must be so, not just for the
     /// call's kind or tool.
-    pub(crate) fn insists(&self, tool: &Spec, subject: Option<&Subject>) -> bool {
-        let asks = |rule: &Rule| rule.action == Action::Ask && rule.fits(tool, subject) == Fit::Yes;
-        let review = self.review == Review::Request && tool.kind == Kind::Write;
+    pub(crate) fn requires_approval(&self, tool: &ToolSpec, subject: Option<&CallSubject>) -> bool {
+        let asks =
+            |rule: &Rule| rule.action == Action::Ask && rule.fits(tool, subject) == RuleMatch::Yes;
+        let review = self.review == ReviewMode::Request && tool.kind == ToolKind::Write;
         review || self.approval.rules.iter().any(asks)
     }
 }
 
 /// What needs a person's word.
 #[derive(Clone, Debug)]
-pub struct Approval {
+pub struct ApprovalPolicy {
     /// Of those that are about a call the strictest decides; the rest of this, where none is.
     pub rules: Vec<Rule>,
     /// Kinds of tools that do.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ToolKind>,
     /// Tools that do, by name.
     pub tools: Vec<String>,
     /// What a "no" means for the turn.
@@ -94,7 +97,7 @@ pub enum OnDeny {
 
 /// The review of a file change before it is made, whatever else the policy says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Review {
+pub enum ReviewMode {
     /// No review.
     Off,
     /// A person, who is asked as for an approval.
@@ -113,17 +116,17 @@ pub enum Verdict {
     /// The call does not run, for this reason.
     Refuse(String),
     /// The call must be assessed first.
-    Look,
+    Assess,
 }
 
-impl Approval {
+impl ApprovalPolicy {
     /// Judges a call of this tool.
-    pub fn verdict(&self, tool: &Spec, subject: Option<&Subject>) -> Verdict {
+    pub fn verdict(&self, tool: &ToolSpec, subject: Option<&CallSubject>) -> Verdict {
         let fits = |fit| self.rules.iter().filter(move |rule| rule.fits(tool, subject) == fit);
-        let strictest = fits(Fit::Yes).max_by_key(|rule| rule.action);
+        let strictest = fits(RuleMatch::Yes).max_by_key(|rule| rule.action);
         match strictest {
             Some(rule) if rule.action == Action::Refuse => return rule.verdict(),
-            _ if fits(Fit::Unknown).next().is_some() => return Verdict::Look,
+            _ if fits(RuleMatch::Unknown).next().is_some() => return Verdict::Assess,
             Some(rule) => return rule.verdict(),
             None => {}
         }
@@ -135,7 +138,7 @@ impl Approval {
 
 /// What is checked after a change.
 #[derive(Clone, Debug)]
-pub struct Verify {
+pub struct VerifyPolicy {
     /// Whether a turn that changed the workspace is verified before it ends.
     pub auto: bool,
     /// The tool that verifies.
@@ -163,7 +166,7 @@ pub struct Limits {
 
 /// How many sessions may work for one another.
 #[derive(Clone, Copy, Debug)]
-pub struct Subagents {
+pub struct SubagentLimits {
     /// How deep subagents may have subagents: at 1 they have none, at 0 nobody has.
     pub depth: u32,
     /// How many of a session's subagents may work at once.
@@ -172,7 +175,7 @@ pub struct Subagents {
     pub budget: Budget,
 }
 
-impl Default for Subagents {
+impl Default for SubagentLimits {
     fn default() -> Self {
         Self { depth: 2, at_once: 8, budget: Budget::default() }
     }

@@ -20,38 +20,39 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::card::{Card, Fork};
-use crate::change::{FileChange, Gap, Shape};
+use crate::change::{FileChange, FileKind, UnrecordedChange};
 use crate::command::Command;
 use crate::context::Section;
-use crate::event::{Origin, Record, Seq};
-use crate::follow::{Cursor, Item, Piece};
+use crate::event::{NewSession, Record, Seq};
+use crate::follow::{Cursor, Delta, Item};
 use crate::id::{BlobId, CallId, SessionId, TurnId};
-use crate::memory::{self, Entry, Lines, Passage, Query, SearchResult, Written};
+use crate::memory::{self, LineRange, MemoryEntry, MemoryQuery, Passage, SavedEntry, SearchResult};
 use crate::message;
-use crate::model::{Chunk, Count, Failure, Listed, ModelRef, Profile, Prompt};
+use crate::model::{Chunk, Failure, ModelInfo, ModelRef, Profile, Prompt, TokenCount};
 use crate::session::{Refusal, State};
+use crate::session_summary::{Fork, SessionSummary};
 use crate::stamp::Stamp;
 use crate::time::Time;
-use crate::tool::{Assessment, Outcome, Spec};
+use crate::tool::{Assessment, Outcome, ToolSpec};
 
 pub use editors::Editors;
 pub use forward::{Forward, ForwardError};
 pub use front_ends::{
-    Artifact, Artifacts, ERASED, Install, Installs, Preferences, Upload, Uploads,
+    Artifact, Artifacts, ERASED_SPACE, Install, Installs, Preferences, UploadWriter, Uploads,
 };
 pub use nodes::{Inbox, InboxEntry, NodeAddress, NodeStatus, Nodes, Wakes};
-pub use prompts::Prompts;
+pub use prompts::PromptHistory;
 pub use receipt::{AddedMessage, Receipt};
 pub use runs::{RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs, WorkerRuns};
 pub use senses::{
-    Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, Seen, SenseError, TextBox, Vision,
-    VisualTarget,
+    Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, SenseError, TextBox, Vision,
+    VisionResult, VisualTarget,
 };
 pub use session_search::{SearchError, SessionHit, SessionHits, SessionQuery, SessionSearch};
 pub use tool_source::{SessionToolServers, ToolServer, ToolSource, ToolTransport};
 pub use voice::{
-    Audio, RECOGNITION_RATE, Recognizer, Speaker, Transcriber, Transcript, TranscriptionStream,
+    Audio, RECOGNITION_SAMPLE_RATE, Recognizer, SpeechSynthesizer, Transcriber, Transcript,
+    TranscriptionStream,
 };
 
 /// A future behind a port.
@@ -60,7 +61,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Inbound: everything a front end can do with sessions.
 pub trait Sessions: Send + Sync {
     /// Begins a session.
-    fn create(&self, origin: Origin) -> BoxFuture<'_, Result<Receipt, Error>>;
+    fn create(&self, origin: NewSession) -> BoxFuture<'_, Result<Receipt, Error>>;
     /// Submits a command; answered once what it led to is durable.
     fn submit(
         &self,
@@ -74,21 +75,21 @@ pub trait Sessions: Send + Sync {
         &self,
         session: &SessionId,
         from: Cursor,
-    ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>>;
+    ) -> BoxFuture<'_, Result<Box<dyn Follower>, Error>>;
     /// A session at a glance, without waking it.
-    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>>;
+    fn summary(&self, session: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>>;
     /// The newest sessions.
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>>;
 }
 
 /// Inbound: taking sessions away.
-pub trait Removals: Send + Sync {
+pub trait SessionDeletion: Send + Sync {
     /// Ends what a session is doing and takes it away for good; durable when it resolves.
     fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>>;
 }
 
 /// Inbound: how sessions belong together.
-pub trait Branches: Send + Sync {
+pub trait SessionForks: Send + Sync {
     /// Begins a session with the history of another one, up to and including an event or, if none
     /// is named, all of it.
     fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>>;
@@ -97,43 +98,48 @@ pub trait Branches: Send + Sync {
         &self,
         workspace: Option<&Path>,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>>;
     /// The sessions that branched off a session's own events.
-    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, Error>>;
+    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>>;
 }
 
 /// Inbound: what would become of commands.
-pub trait Rehearsals: Send + Sync {
+pub trait DryRuns: Send + Sync {
     /// A session, or a new one, as it would be after these commands, up to where a model is asked.
     /// Nothing of it happens, and nothing is kept.
-    fn rehearse(
+    fn dry_run(
         &self,
         session: Option<&SessionId>,
         commands: Vec<Command>,
     ) -> BoxFuture<'_, Result<State, Error>>;
     /// A session as it would be if its history were summarized now. A model really writes the
     /// summary, or says why it cannot; nothing else happens, and nothing is kept.
-    fn summarize(&self, session: &SessionId)
-    -> BoxFuture<'_, Result<Result<State, String>, Error>>;
+    fn preview_summary(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Result<State, String>, Error>>;
 }
 
 /// Inbound: what turns did to files.
-pub trait Changes: Send + Sync {
+pub trait TurnChanges: Send + Sync {
     /// What came of a turn's changes, all together. To undo them is a command.
-    fn of_turn(
+    fn turn_changes(
         &self,
         session: &SessionId,
         turn: &TurnId,
     ) -> BoxFuture<'_, Result<Changeset, Error>>;
     /// Why a turn's changes could not be undone (or, if they are undone, made again) as the files are
     /// now; nothing if they could. Changes nothing.
-    fn conflicts(
+    fn revert_conflicts(
         &self,
         session: &SessionId,
         turn: &TurnId,
     ) -> BoxFuture<'_, Result<Option<String>, Error>>;
     /// Changes with what was kept of the files' content; what is long stays where it is.
-    fn contents(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<Vec<Changed>, Error>>;
+    fn with_contents(
+        &self,
+        changes: Vec<FileChange>,
+    ) -> BoxFuture<'_, Result<Vec<ChangedFile>, Error>>;
 }
 
 /// What came of a turn's changes.
@@ -144,7 +150,7 @@ pub struct Changeset {
     /// How many more files there are, which are neither listed nor in the diff.
     pub more: u64,
     /// What may have happened beside that, and is not recorded.
-    pub unrecorded: Vec<Gap>,
+    pub unrecorded: Vec<UnrecordedChange>,
     /// All files as one unified diff.
     pub diff: String,
     /// Whether they were undone.
@@ -152,7 +158,7 @@ pub struct Changeset {
 }
 
 /// One follower.
-pub trait Follow: Send + Sync {
+pub trait Follower: Send + Sync {
     /// What comes next, as much of it as is there; nothing once the daemon shuts down. May be
     /// empty, where what is there was seen before.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>>;
@@ -241,7 +247,7 @@ pub struct Batch {
     /// The events, numbered from the expected head on; shared with whoever is told of them.
     pub records: Vec<Arc<Record>>,
     /// The session after them.
-    pub card: Card,
+    pub summary: SessionSummary,
 }
 
 /// How much to read at once.
@@ -321,9 +327,9 @@ pub struct Snapshot {
 }
 
 /// Whether storage can be written to.
-pub trait Pulse: Send + Sync {
+pub trait StorageHealth: Send + Sync {
     /// What is known of it or, where that is long ago, what comes of trying. Cheap to ask often.
-    fn beat(&self) -> BoxFuture<'_, Result<(), StorageError>>;
+    fn check(&self) -> BoxFuture<'_, Result<(), StorageError>>;
 }
 
 /// All sessions, a small summary of each, and the names that front ends have for them.
@@ -331,23 +337,33 @@ pub trait Pulse: Send + Sync {
 /// A summary that cannot be read is left out of lists, so that it hides no other.
 pub trait SessionIndex: Send + Sync {
     /// One session.
-    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Card>, StorageError>>;
+    fn summary(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<SessionSummary>, StorageError>>;
     /// The newest by creation.
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>>;
     /// The sessions in which something happened last, in all workspaces or in one. Text alone does
     /// not move a session up.
     fn recent(
         &self,
         workspace: Option<&Path>,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>>;
     /// The sessions that share some of this session's own events, oldest first.
-    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, StorageError>>;
+    fn forks(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>>;
     /// The sessions that must be recovered when the daemon starts.
     fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>>;
     /// Replaces a session's summary and leaves its journal alone; refused as a conflict if the
     /// summary is of another head. Durable when it resolves, and in order with appends.
-    fn update(&self, lease: &Lease, card: Card) -> BoxFuture<'static, Result<(), StorageError>>;
+    fn update(
+        &self,
+        lease: &Lease,
+        summary: SessionSummary,
+    ) -> BoxFuture<'static, Result<(), StorageError>>;
     /// The session that goes by an outside name.
     fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>>;
     /// Has a session go by an outside name, unless it has come to mean another one than
@@ -370,7 +386,7 @@ pub struct Alias {
 }
 
 /// A listener that is told of a session's new events after they are durable.
-pub trait Hints: Send + Sync {
+pub trait SessionObserver: Send + Sync {
     /// There may be events up to `head`. Must return at once.
     fn published(&self, session: &SessionId, head: Seq);
     /// The session was taken away. Must return at once.
@@ -382,9 +398,9 @@ pub trait Hints: Send + Sync {
 /// Calls are cheap and do not wait for a disk; a follower may see text once `keep` returned.
 pub trait Drafts: Send + Sync {
     /// Adds to the session's draft.
-    fn keep(&self, session: &SessionId, piece: &Piece) -> Result<(), StorageError>;
+    fn push(&self, session: &SessionId, piece: &Delta) -> Result<(), StorageError>;
     /// What is there, oldest first; a torn end is left out.
-    fn load(&self, session: &SessionId) -> Result<Vec<Piece>, StorageError>;
+    fn load(&self, session: &SessionId) -> Result<Vec<Delta>, StorageError>;
     /// Forgets it.
     fn clear(&self, session: &SessionId);
     /// Lets go of what is held open for the session, which leaves memory; the draft stays.
@@ -396,21 +412,21 @@ pub trait Blobs: Send + Sync {
     /// Keeps it; durable when it resolves.
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>>;
     /// Keeps several at once, which costs less than one after the other; their ids in that order.
-    fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>>;
+    fn put_all(&self, contents: Vec<BlobBody>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>>;
     /// Reads it.
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>>;
     /// Reads it if it has at most so many bytes, or else says which file it is in, checked, where it
     /// is in one.
-    fn body(&self, blob: &BlobId, most: u64) -> BoxFuture<'_, Result<Body, StorageError>>;
+    fn body(&self, blob: &BlobId, most: u64) -> BoxFuture<'_, Result<BlobBody, StorageError>>;
 }
 
 /// What is in a file. Two that are alike hold the same; two that are not may do so, too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Body {
+pub enum BlobBody {
     /// All of it.
     Bytes(Vec<u8>),
     /// The same as in a part of a file, which may be too long to be held in memory.
-    File(Extent),
+    File(FileRange),
     /// Content with this id that is not at hand: either it is not kept, or it is an object of the
     /// repository around the workspace (`git-` and its name).
     Hash(BlobId),
@@ -418,7 +434,7 @@ pub enum Body {
 
 /// A part of a file that is never written again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Extent {
+pub struct FileRange {
     /// The file.
     pub file: PathBuf,
     /// Where the part begins.
@@ -428,21 +444,21 @@ pub struct Extent {
 }
 
 /// Every model that is configured.
-pub trait Models: Profiles {
+pub trait Models: ModelProfiles {
     /// Asks a model. Dropping the stream ends the call.
     fn stream(&self, prompt: Prompt) -> Box<dyn ModelStream>;
     /// What can be chosen.
-    fn list(&self) -> BoxFuture<'_, Vec<Listed>>;
+    fn list(&self) -> BoxFuture<'_, Vec<ModelInfo>>;
 }
 
 /// What models can do. Whoever knows may learn more while the daemon runs.
-pub trait Profiles: fmt::Debug + Send + Sync {
+pub trait ModelProfiles: fmt::Debug + Send + Sync {
     /// What a model can do, as far as is known; nothing if there is no such provider.
     fn profile(&self, model: &ModelRef) -> Option<Profile>;
 
     /// How many tokens a text is to a model: exactly, where its tokenizer is known.
-    fn count(&self, _model: &ModelRef, text: &str) -> Count {
-        Count::guess(text)
+    fn count(&self, _model: &ModelRef, text: &str) -> TokenCount {
+        TokenCount::guess(text)
     }
 }
 
@@ -455,11 +471,11 @@ pub trait ModelStream: Send {
 /// One tool.
 pub trait Tool: Send + Sync {
     /// What it is.
-    fn spec(&self) -> Arc<Spec>;
+    fn spec(&self) -> Arc<ToolSpec>;
     /// Looks at a call before a person is asked about it; changes nothing.
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment>;
     /// Runs it. When cancelled it ends everything it started before it returns.
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output>;
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput>;
 }
 
 /// A call to run.
@@ -476,55 +492,55 @@ pub struct Invocation {
     /// The arguments.
     pub input: Value,
     /// The pictures of the session, the newest first, where the tool reads them.
-    pub pictures: Vec<message::Artifact>,
+    pub pictures: Vec<message::CallArtifact>,
 }
 
 /// What a running tool is given to work with.
 #[derive(Clone)]
-pub struct Desk {
+pub struct ToolContext {
     /// Where it says how far it is.
-    pub progress: Arc<dyn Progress>,
+    pub progress: Arc<dyn ToolProgress>,
     /// How it learns that it should stop.
-    pub cancel: Arc<dyn Cancel>,
+    pub cancel: Arc<dyn CancelSignal>,
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for ToolContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Desk")
     }
 }
 
 /// Where a running tool says how far it is.
-pub trait Progress: Send + Sync {
+pub trait ToolProgress: Send + Sync {
     /// Passes some output on.
-    fn say(&self, text: &str);
+    fn report(&self, text: &str);
 }
 
 /// How a running tool learns that it should stop.
-pub trait Cancel: Send + Sync {
+pub trait CancelSignal: Send + Sync {
     /// Resolves when it should.
     fn cancelled(&self) -> BoxFuture<'_, ()>;
 }
 
 /// What a tool gives back.
 #[derive(Clone, Debug)]
-pub struct Output {
+pub struct ToolOutput {
     /// What came of it; its artifacts are still to be added.
     pub outcome: Outcome,
     /// Files to keep beside it.
-    pub files: Vec<File>,
+    pub files: Vec<OutputFile>,
     /// What it made of the workspace's files.
-    pub changes: Vec<Changed>,
+    pub changes: Vec<ChangedFile>,
 }
 
-impl Output {
+impl ToolOutput {
     /// What comes of a call that leaves files beside its words.
-    pub fn with_files(outcome: Outcome, files: Vec<File>) -> Self {
+    pub fn with_files(outcome: Outcome, files: Vec<OutputFile>) -> Self {
         Self { outcome, files, changes: Vec::new() }
     }
 }
 
-impl From<Outcome> for Output {
+impl From<Outcome> for ToolOutput {
     fn from(outcome: Outcome) -> Self {
         Self::with_files(outcome, Vec::new())
     }
@@ -532,7 +548,7 @@ impl From<Outcome> for Output {
 
 /// A file that a tool leaves behind.
 #[derive(Clone, Debug)]
-pub struct File {
+pub struct OutputFile {
     /// A plain file name.
     pub name: String,
     /// The MIME type.
@@ -543,39 +559,39 @@ pub struct File {
 
 /// What became of one file of a workspace, with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangedFile {
     /// Where it is, from the workspace on, with `/` between folders.
     pub path: String,
     /// What it was; nothing if it was not there.
-    pub before: Option<Content>,
+    pub before: Option<FileContent>,
     /// What it is; nothing if it is gone.
-    pub after: Option<Content>,
+    pub after: Option<FileContent>,
 }
 
 /// A file at one moment, with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
+pub struct FileContent {
     /// What is in it; nothing if that is not kept, or if there is nothing in its like.
-    pub body: Option<Body>,
+    pub body: Option<BlobBody>,
     /// How many there are.
     pub size: u64,
     /// The permissions, where they are known.
     pub mode: Option<u32>,
     /// What it is; the body of a link is the path that it leads to.
-    pub shape: Shape,
+    pub shape: FileKind,
 }
 
 /// What a call that was cut off made of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Traces {
+pub struct InterruptedChanges {
     /// What is other than before it began.
-    pub changes: Vec<Changed>,
+    pub changes: Vec<ChangedFile>,
     /// What may have happened beside that, and is not recorded.
-    pub unrecorded: Vec<Gap>,
+    pub unrecorded: Vec<UnrecordedChange>,
 }
 
 /// What is in a folder, for front ends that show it.
-pub trait Outlines: Send + Sync {
+pub trait DirectoryListing: Send + Sync {
     /// The files below a folder, by their paths from there on, in order and at most so many; why not,
     /// if it is none.
     fn files<'a>(
@@ -587,38 +603,42 @@ pub trait Outlines: Send + Sync {
 
 /// Whether an undo is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UndoRun {
+pub enum RevertMode {
     /// Files are changed.
     Apply,
     /// Nothing is changed; only the reasons against it are found.
-    Dry,
+    DryRun,
 }
 
 /// The folders that sessions work in, beside what tools do there.
 pub trait Workspaces: Send + Sync {
     /// What a model should know of a workspace from the start, in at most so many tokens. What
     /// cannot be read is left out.
-    fn survey<'a>(&'a self, workspace: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>>;
-    /// Changes in a workspace as one unified diff.
-    fn diff<'a>(&'a self, workspace: &'a Path, changes: Vec<Changed>) -> BoxFuture<'a, String>;
-    /// Turns every file from `after` back into `before`, or none and says why not: one that is
-    /// neither any more was changed by somebody else. Doing it twice is doing it once.
-    fn put_back<'a>(
+    fn gather_context<'a>(
         &'a self,
         workspace: &'a Path,
-        changes: Vec<Changed>,
-        run: UndoRun,
+        tokens: u64,
+    ) -> BoxFuture<'a, Vec<Section>>;
+    /// Changes in a workspace as one unified diff.
+    fn diff<'a>(&'a self, workspace: &'a Path, changes: Vec<ChangedFile>) -> BoxFuture<'a, String>;
+    /// Turns every file from `after` back into `before`, or none and says why not: one that is
+    /// neither any more was changed by somebody else. Doing it twice is doing it once.
+    fn revert_changes<'a>(
+        &'a self,
+        workspace: &'a Path,
+        changes: Vec<ChangedFile>,
+        run: RevertMode,
     ) -> BoxFuture<'a, Result<(), String>>;
     /// What became of the files that a call named before the end of the daemon cut it off; nothing
     /// if it named none, so that nobody knows.
-    fn cut_off<'a>(
+    fn interrupted_changes<'a>(
         &'a self,
         workspace: &'a Path,
         turn: &'a TurnId,
         call: &'a CallId,
-    ) -> BoxFuture<'a, Option<Traces>>;
+    ) -> BoxFuture<'a, Option<InterruptedChanges>>;
     /// A turn is over, and that is durable: none of its calls can be cut off any more.
-    fn over(&self, turn: &TurnId);
+    fn turn_ended(&self, turn: &TurnId);
 }
 
 /// What is remembered of a workspace beyond any session. `root` is the workspace.
@@ -627,28 +647,28 @@ pub trait Memory: Send + Sync {
     fn write<'a>(
         &'a self,
         root: &'a Path,
-        entry: Entry,
-    ) -> BoxFuture<'a, Result<Written, memory::Error>>;
+        entry: MemoryEntry,
+    ) -> BoxFuture<'a, Result<SavedEntry, memory::MemoryError>>;
     /// The passages that fit best, the best first. What people changed in the files counts.
     fn search<'a>(
         &'a self,
         root: &'a Path,
-        query: Query,
-    ) -> BoxFuture<'a, Result<SearchResult, memory::Error>>;
+        query: MemoryQuery,
+    ) -> BoxFuture<'a, Result<SearchResult, memory::MemoryError>>;
     /// Some lines of a file of memory, by its path from the workspace on.
     fn get<'a>(
         &'a self,
         root: &'a Path,
         path: &'a str,
-        lines: Lines,
-    ) -> BoxFuture<'a, Result<Passage, memory::Error>>;
+        lines: LineRange,
+    ) -> BoxFuture<'a, Result<Passage, memory::MemoryError>>;
     /// What a model should know from the start, in at most so many tokens. What cannot be read is
     /// left out.
     fn bootstrap<'a>(&'a self, root: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>>;
 }
 
 /// The time and chance of the outside world.
-pub trait Stamps: Send + Sync {
+pub trait Clock: Send + Sync {
     /// A stamp for one decision.
     fn stamp(&self) -> Stamp;
     /// The time alone.

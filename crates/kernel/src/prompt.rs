@@ -1,35 +1,35 @@
 //! What a model is asked: the session's transcript as a prompt.
 
+mod assistant_parts;
 mod cache;
 mod conversation;
 mod digest;
-mod facts;
 mod history;
-mod order;
 mod review;
 mod shorten;
-mod weight;
+mod summary_facts;
+mod token_estimate;
 
 use std::sync::Arc;
 
 use crate::context;
 use crate::event::ToolUse;
 use crate::model::{Account, ModelRef, Prompt, PromptMessage, Sampling};
-use crate::search;
 use crate::session::State;
-use crate::tool::Spec;
+use crate::tool::ToolSpec;
+use crate::web_search;
 
 pub use cache::PromptCache;
-use conversation::{Messages, conversation, said};
+use conversation::{Messages, conversation, user_text};
 pub(crate) use digest::digest;
 
-pub(crate) use facts::summarized;
-pub(crate) use history::{Entry, History, history, history_since};
-pub use order::in_order;
-pub use review::{review, reviewed};
+pub use assistant_parts::assistant_parts;
+pub(crate) use history::{History, HistoryEntry, history, history_since};
+pub use review::{parse_review, review_prompt};
 pub(crate) use shorten::Shorten;
-pub use weight::{Weight, weigh};
-pub(crate) use weight::{guess, guess_entries};
+pub(crate) use summary_facts::parse_summary;
+pub use token_estimate::{PromptTokens, count_prompt_tokens};
+pub(crate) use token_estimate::{estimate_entry_tokens, estimate_tokens};
 
 /// The prompt for the open step of a session.
 pub fn assemble(state: &State) -> Prompt {
@@ -47,9 +47,9 @@ pub fn assemble_next(state: &State, cache: &mut PromptCache) -> Prompt {
     Prompt {
         tools: if named { tools(state, model) } else { Vec::new() },
         may_call,
-        search: search::by_provider(state, model),
+        search: web_search::provider_search(state, model),
         model: model.clone(),
-        system: system(state),
+        system: system_prompt(state),
         messages,
         sampling: open.map(|open| open.options.sampling.clone()).unwrap_or_default(),
         account: account(state),
@@ -65,13 +65,13 @@ fn account(state: &State) -> Option<Account> {
 
 /// The prompt that has a session's older history summarized. Where all of it would be more than the
 /// model reads at once, results are shortened and then the oldest steps left out.
-pub fn summarize(state: &State) -> Prompt {
+pub fn summary_prompt(state: &State) -> Prompt {
     let mut history = history(state);
     if let Some(end) = state.compaction.pending.as_ref().and_then(|upto| history.upto(upto)) {
         history.recent.truncate(end);
     }
     let question = if state.rules.save_memory {
-        format!("{ASK_FOR_SUMMARY} {}", facts::ASK_FOR_FACTS)
+        format!("{ASK_FOR_SUMMARY} {}", summary_facts::ASK_FOR_FACTS)
     } else {
         ASK_FOR_SUMMARY.into()
     };
@@ -79,34 +79,34 @@ pub fn summarize(state: &State) -> Prompt {
     let mut cache = PromptCache::default();
     let mut asked = |shorten| {
         let mut messages = conversation(state, &history, shorten, &mut cache);
-        messages.push(said(question.clone()).into());
-        aside(state, messages)
+        messages.push(user_text(question.clone()).into());
+        side_prompt(state, messages)
     };
     let shorten = Shorten::of(state);
     let mut prompt = asked(shorten);
-    if guess(&prompt) > room {
+    if estimate_tokens(&prompt) > room {
         prompt = asked(shorten.everything());
     }
-    let over = guess(&prompt).saturating_sub(room);
+    let over = estimate_tokens(&prompt).saturating_sub(room);
     if over > 0 {
         let head = History { recent: Vec::new(), ..history };
         let head = conversation(state, &head, shorten, &mut PromptCache::default()).len();
-        leave_out(&mut prompt.messages, head, over);
+        drop_oldest(&mut prompt.messages, head, over);
     }
     prompt
 }
 
 /// Leaves out so many tokens of messages after the first few, and never a result without its call. The
 /// last message is the question.
-fn leave_out(messages: &mut Messages, head: usize, tokens: u64) {
+fn drop_oldest(messages: &mut Messages, head: usize, tokens: u64) {
     let mut rest = messages.split_off(head);
     let question = rest.pop();
     let (mut gone, mut end) = (0_u64, 0);
     while end < rest.len() && (gone < tokens || is_result(&rest[end])) {
-        gone = gone.saturating_add(weight::guess_message(&rest[end]));
+        gone = gone.saturating_add(token_estimate::estimate_message_tokens(&rest[end]));
         end += 1;
     }
-    messages.push(said(format!("[{end} earlier messages left out]")).into());
+    messages.push(user_text(format!("[{end} earlier messages left out]")).into());
     messages.extend(rest.drain(end..));
     messages.extend(question);
 }
@@ -121,21 +121,21 @@ fn is_result(message: &PromptMessage) -> bool {
 }
 
 /// A question beside the conversation, to be answered in words.
-fn aside(state: &State, messages: Messages) -> Prompt {
+fn side_prompt(state: &State, messages: Messages) -> Prompt {
     let model: ModelRef = state.current_model().clone();
     Prompt {
         tools: tools(state, &model),
         may_call: false,
-        search: search::by_provider(state, &model),
+        search: web_search::provider_search(state, &model),
         model,
-        system: system(state),
+        system: system_prompt(state),
         messages,
         sampling: Sampling::default(),
         account: account(state),
     }
 }
 
-fn tools(state: &State, model: &ModelRef) -> Vec<Arc<Spec>> {
+fn tools(state: &State, model: &ModelRef) -> Vec<Arc<ToolSpec>> {
     if state.profile(model).is_some_and(|profile| profile.tools) {
         state.tools()
     } else {
@@ -149,14 +149,14 @@ standing instructions, decisions and why they were taken, files and commands tha
 done and verified, what is still open. Write the summary only.";
 
 /// Standing instructions of a session, exactly as models get them.
-pub fn system(state: &State) -> String {
+pub fn system_prompt(state: &State) -> String {
     let workspace = format!("The workspace is {}.", state.workspace.display());
     let given = state.instructions.iter().map(|at| state.messages[*at].text());
     let parts = state.system_prompt.iter().cloned().chain(given);
     let context = if state.context.base.is_empty() {
         String::new()
     } else {
-        context::introduction(&state.context.base)
+        context::format_base(&state.context.base)
     };
     parts
         .chain([workspace, context])

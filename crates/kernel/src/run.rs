@@ -2,7 +2,7 @@
 //!
 //! A run is an aggregate like a session. [`decide`] says whether a command may happen and which event
 //! follows, [`evolve`] remembers it, and [`handle`] does both. The journal of a run is the truth;
-//! [`Progress`] is the fold over it and small, so that stores keep it beside the journal.
+//! [`RunProgress`] is the fold over it and small, so that stores keep it beside the journal.
 
 mod command;
 mod decide;
@@ -17,8 +17,8 @@ pub use event::{RunEvent, RunRecord, decode_event, encode_event};
 pub use evolve::{evolve, replay};
 pub use refusal::RunRefusal;
 pub use state::{
-    Binding, Brief, Control, ControlAction, ControlMode, Progress, RunFile, RunState, RunStatus,
-    Worker,
+    Control, ControlAction, ControlMode, RunDetails, RunFile, RunProgress, RunState, RunStatus,
+    Worker, WorkerBinding,
 };
 
 use crate::stamp::Stamp;

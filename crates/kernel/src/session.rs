@@ -3,18 +3,18 @@
 //! [`handle`] is how the three are used: it decides, remembers, and lets the session take every step
 //! that follows by itself, so that one command leads to one batch of events.
 
+mod add_message;
 mod advance;
 mod attach;
+mod call_decision;
 mod claims;
+mod client_tools;
 mod compaction;
 mod decide;
-mod delegate;
 mod evolve;
-mod judge;
+mod import_messages;
 mod models;
 mod next;
-mod prompt;
-mod recall;
 mod recover;
 mod refusal;
 mod state;
@@ -29,12 +29,15 @@ use crate::command::Command;
 use crate::event::{Event, Record};
 use crate::stamp::Stamp;
 
-pub use advance::UNANSWERED;
+pub use advance::APPROVAL_TIMED_OUT;
 pub use decide::decide;
 pub use evolve::evolve;
 pub use next::{Effect, next};
 pub use refusal::Refusal;
-pub use state::{Asked, Calls, Compaction, Data, Remembered, Saving, State, Summary};
+pub use state::{
+    CallMatcher, Compaction, HistorySummary, PendingMemory, RememberedDecision, SessionData, State,
+    SubagentApproval,
+};
 pub use subagents::{Subagent, SubagentList};
 pub use turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 pub use turns::TurnList;
@@ -49,7 +52,7 @@ pub fn handle(
     let mut records = Vec::new();
     let mut events = decide(state, command, stamp)?;
     loop {
-        remember(state, events, stamp, &mut records);
+        apply_events(state, events, stamp, &mut records);
         events = advance::advance(state, stamp);
         if events.is_empty() {
             return Ok(records);
@@ -57,7 +60,12 @@ pub fn handle(
     }
 }
 
-fn remember(state: &mut State, events: Vec<Event>, stamp: &Stamp, records: &mut Vec<Arc<Record>>) {
+fn apply_events(
+    state: &mut State,
+    events: Vec<Event>,
+    stamp: &Stamp,
+    records: &mut Vec<Arc<Record>>,
+) {
     for event in events {
         let record = Record { seq: state.head + 1, at: stamp.at, event };
         evolve(state, &record);

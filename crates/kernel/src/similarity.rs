@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 /// From this length of the second text on, its popular characters begin no match.
-const POPULAR_FROM: usize = 200;
+const POPULAR_MIN_LENGTH: usize = 200;
 
 /// Twice the number of matching characters by the number of all characters: 1 for equal texts, 0 for
 /// texts with no character in common. The order of the texts matters.
@@ -40,7 +40,7 @@ struct Matcher<'a> {
 }
 
 /// Parts of both texts that are still to be compared: `a[from..to]` and `b[from..to]`.
-struct Span {
+struct TextRange {
     a: (usize, usize),
     b: (usize, usize),
 }
@@ -59,7 +59,7 @@ impl<'a> Matcher<'a> {
         for (at, c) in b.iter().enumerate() {
             places.entry(*c).or_default().push(at);
         }
-        if b.len() >= POPULAR_FROM {
+        if b.len() >= POPULAR_MIN_LENGTH {
             let limit = b.len() / 100 + 1;
             places.retain(|_, at| at.len() <= limit);
         }
@@ -68,7 +68,7 @@ impl<'a> Matcher<'a> {
 
     /// How many characters match: those of the longest match, and of what is before and behind it.
     fn matching(&self) -> usize {
-        let mut open = vec![Span { a: (0, self.a.len()), b: (0, self.b.len()) }];
+        let mut open = vec![TextRange { a: (0, self.a.len()), b: (0, self.b.len()) }];
         let mut matching = 0;
         while let Some(span) = open.pop() {
             let longest = self.longest(&span);
@@ -78,17 +78,17 @@ impl<'a> Matcher<'a> {
             matching += longest.length;
             let (a_end, b_end) = (longest.a + longest.length, longest.b + longest.length);
             if span.a.0 < longest.a && span.b.0 < longest.b {
-                open.push(Span { a: (span.a.0, longest.a), b: (span.b.0, longest.b) });
+                open.push(TextRange { a: (span.a.0, longest.a), b: (span.b.0, longest.b) });
             }
             if a_end < span.a.1 && b_end < span.b.1 {
-                open.push(Span { a: (a_end, span.a.1), b: (b_end, span.b.1) });
+                open.push(TextRange { a: (a_end, span.a.1), b: (b_end, span.b.1) });
             }
         }
         matching
     }
 
     /// The longest match within a span; of several the first in `a`, and of those the first in `b`.
-    fn longest(&self, span: &Span) -> Match {
+    fn longest(&self, span: &TextRange) -> Match {
         let mut best = Match { a: span.a.0, b: span.b.0, length: 0 };
         // At `n`, the length of the match that ends before `b[n]`, for the character of `a` before and
         // for this one.
@@ -122,7 +122,7 @@ impl<'a> Matcher<'a> {
 
     /// A match with what stands around it in both texts: popular characters begin no match, but belong
     /// to one.
-    fn extended(&self, mut found: Match, span: &Span) -> Match {
+    fn extended(&self, mut found: Match, span: &TextRange) -> Match {
         while found.a > span.a.0 && found.b > span.b.0 && self.a[found.a - 1] == self.b[found.b - 1]
         {
             found = Match { a: found.a - 1, b: found.b - 1, length: found.length + 1 };

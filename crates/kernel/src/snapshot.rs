@@ -4,7 +4,7 @@
 //! read, or that another version wrote, is passed over, and the journal is read from its beginning.
 //!
 //! `tests/golden/snapshot-shape.txt` holds the fields that are written. If they change, or if
-//! [`evolve`] comes to make something else of an old event, [`FORMAT`] has to change, too.
+//! [`evolve`] comes to make something else of an old event, [`SNAPSHOT_FORMAT`] has to change, too.
 //!
 //! [`evolve`]: crate::session::evolve
 
@@ -18,21 +18,21 @@ use crate::session::State;
 
 /// How snapshots are written today: counted up with every change of what a state is made of. Those
 /// of another release are not read either, because events may have led to another state there.
-pub const FORMAT: u32 = 4;
+pub const SNAPSHOT_FORMAT: u32 = 4;
 
 /// Fewer new events are not worth a snapshot.
-const LEAST_EVENTS: Seq = 1000;
+const MIN_NEW_EVENTS: Seq = 1000;
 /// How much of a session must be new: a quarter, so that what is written for snapshots stays in
 /// proportion to the session however long it lives.
-const LEAST_SHARE: Seq = 4;
+const MIN_NEW_SHARE: Seq = 4;
 
 /// Whether enough is new in a session since its last snapshot; 0 if there is none.
 pub fn is_due(head: Seq, last: Seq) -> bool {
-    head.saturating_sub(last) >= LEAST_EVENTS.max(head / LEAST_SHARE)
+    head.saturating_sub(last) >= MIN_NEW_EVENTS.max(head / MIN_NEW_SHARE)
 }
 
 fn format() -> String {
-    format!("{}/{FORMAT}", env!("CARGO_PKG_VERSION"))
+    format!("{}/{SNAPSHOT_FORMAT}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Writes a state down.

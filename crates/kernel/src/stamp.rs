@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::id::Fresh;
+use crate::id::GeneratedId;
 use crate::time::Time;
 
 /// The time of a decision and its supply of ids. The same stamp gives the same ids.
@@ -27,7 +27,7 @@ impl Stamp {
     }
 
     /// A fresh id: prefix, second, and sixteen characters of base 32.
-    pub fn id<I: Fresh>(&self) -> I {
+    pub fn id<I: GeneratedId>(&self) -> I {
         let bits = self.bits();
         let mut name = String::with_capacity(40);
         name.push_str(I::PREFIX);
@@ -38,7 +38,7 @@ impl Stamp {
     }
 
     /// A fresh id in the form of a random UUID (version 4), for protocols that promise one.
-    pub fn uuid<I: Fresh>(&self) -> I {
+    pub fn uuid<I: GeneratedId>(&self) -> I {
         let bits = self.bits() & !(0xf << 76) & !(0b11 << 62) | (4 << 76) | (0b10 << 62);
         let hex = format!("{bits:032x}");
         let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];

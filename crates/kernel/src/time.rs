@@ -45,7 +45,7 @@ impl Time {
     }
 
     /// RFC 3339 in UTC with exactly three digits behind the second, as some clients insist on.
-    pub fn to_millis(self) -> String {
+    pub fn to_rfc3339_millis(self) -> String {
         format!("{:.3}", self.timestamp())
     }
 

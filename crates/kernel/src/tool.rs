@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::change::{FileChange, Gap, MoreChanges};
-use crate::message::{Artifact, Part};
+use crate::change::{FileChange, UnlistedChanges, UnrecordedChange};
+use crate::message::{CallArtifact, Part};
 
 /// The argument in which a call of one of the daemon's tools asks for more than the sandbox allows.
-pub const PERMISSIONS: &str = "permissions";
+pub const PERMISSIONS_ARGUMENT: &str = "permissions";
 
 /// What a tool touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ToolKind {
     /// Looks, changes nothing; safe to repeat and to run beside others.
     Read,
     /// Changes files of the workspace.
@@ -28,7 +28,7 @@ pub enum Kind {
     Delegate,
 }
 
-impl Kind {
+impl ToolKind {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Read, Self::Write, Self::Exec, Self::Network, Self::Memory, Self::Delegate];
@@ -62,7 +62,7 @@ impl Kind {
     }
 
     /// Whether the same look may show something else afterwards.
-    pub fn changes_what_is_seen(self) -> bool {
+    pub fn changes_visible_state(self) -> bool {
         self.changes_workspace() || matches!(self, Self::Memory | Self::Delegate)
     }
 }
@@ -79,7 +79,7 @@ pub enum Placement {
 
 /// A tool as it is offered to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spec {
+pub struct ToolSpec {
     /// The name, the same in every protocol.
     pub name: String,
     /// What it does, for the model.
@@ -87,7 +87,7 @@ pub struct Spec {
     /// JSON Schema of its arguments.
     pub schema: Value,
     /// What it touches.
-    pub kind: Kind,
+    pub kind: ToolKind,
     /// The place where the tool runs.
     pub placement: Placement,
 }
@@ -130,8 +130,8 @@ pub struct Assessment {
     /// A diff, or the command line and its directory.
     pub preview: String,
     /// What rules and remembered answers go by.
-    #[serde(default, skip_serializing_if = "Subject::is_empty")]
-    pub subject: Subject,
+    #[serde(default, skip_serializing_if = "CallSubject::is_empty")]
+    pub subject: CallSubject,
     /// What the call comes to without being run: its arguments are wrong, or there is nothing to do.
     /// Then nobody is asked, so this is never in a journal.
     #[serde(skip)]
@@ -140,7 +140,7 @@ pub struct Assessment {
 
 /// What a call is about, as rules see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Subject {
+pub struct CallSubject {
     /// Files and folders it names, from the workspace on, with `/` between folders and without `.`
     /// or `..`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -161,7 +161,7 @@ pub struct Subject {
     pub permissions: Vec<String>,
 }
 
-impl Subject {
+impl CallSubject {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -201,16 +201,16 @@ pub struct Outcome {
     pub error: Option<String>,
     /// Files it left behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub artifacts: Vec<Artifact>,
+    pub artifacts: Vec<CallArtifact>,
     /// What became of files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
     /// The changes beyond those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub more_changes: Option<MoreChanges>,
+    pub more_changes: Option<UnlistedChanges>,
     /// What it may have done to files that is not among these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unrecorded: Vec<Gap>,
+    pub unrecorded: Vec<UnrecordedChange>,
     /// What the front end that ran it keeps with it; models are not told.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub aside: Value,

@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::nesting::depth;
-use crate::tool::{Kind, Placement, Risk, Spec};
+use crate::tool::{Placement, Risk, ToolKind, ToolSpec};
 
 /// How many tools a client may bring.
-const MOST: usize = 128;
+const CLIENT_TOOLS_LIMIT: usize = 128;
 /// How long a tool's name may be. Some models take no more than 64, and say so.
-const LONGEST_NAME: usize = 96;
+const TOOL_NAME_LIMIT: usize = 96;
 /// How deep a schema may be, see the codec.
-const DEEPEST: usize = 64;
+const SCHEMA_DEPTH_LIMIT: usize = 64;
 
 /// Which tools a session's model is offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,12 +33,12 @@ pub struct Toolset {
     pub timeout_ms: Option<u64>,
     /// Which calls say themselves how long they take.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub spans: Vec<Span>,
+    pub spans: Vec<CallTimeout>,
 }
 
 /// A tool whose calls say how long they take.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
+pub struct CallTimeout {
     /// The tool.
     pub tool: String,
     /// The arguments that say it, in seconds, and what counts where one is not given.
@@ -52,7 +52,7 @@ pub struct Span {
     pub at_most: u64,
 }
 
-impl Span {
+impl CallTimeout {
     /// How long a call takes, if it says so.
     fn of(&self, input: &Value) -> Option<Duration> {
         let detached = self.unless.as_ref().is_some_and(|name| input[name] == Value::Bool(true));
@@ -122,10 +122,10 @@ impl Toolset {
     }
 
     /// What is wrong with the client's tools, if anything is.
-    pub fn fault(&self) -> Option<String> {
-        if self.client.len() > MOST {
+    pub fn validation_error(&self) -> Option<String> {
+        if self.client.len() > CLIENT_TOOLS_LIMIT {
             return Some(format!(
-                "there are {} tools, and at most {MOST} are taken",
+                "there are {} tools, and at most {CLIENT_TOOLS_LIMIT} are taken",
                 self.client.len()
             ));
         }
@@ -133,36 +133,37 @@ impl Toolset {
         let twice = self.client.iter().find(|tool| !seen.insert(tool.name.as_str()));
         match twice {
             Some(tool) => Some(format!("tool {} is there twice", tool.name)),
-            None => self.client.iter().find_map(ClientTool::fault),
+            None => self.client.iter().find_map(ClientTool::validation_error),
         }
     }
 }
 
 impl ClientTool {
     /// The tool as a model is offered it. What it touches is not the workspace of the daemon.
-    pub(crate) fn spec(&self) -> Arc<Spec> {
-        Arc::new(Spec {
+    pub(crate) fn spec(&self) -> Arc<ToolSpec> {
+        Arc::new(ToolSpec {
             name: self.name.clone(),
             description: self.description.clone(),
             schema: self.schema.clone(),
-            kind: if self.repeatable { Kind::Read } else { Kind::Network },
+            kind: if self.repeatable { ToolKind::Read } else { ToolKind::Network },
             placement: Placement::Client,
         })
     }
 
-    fn fault(&self) -> Option<String> {
+    fn validation_error(&self) -> Option<String> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-        let named = (1..=LONGEST_NAME).contains(&self.name.len()) && self.name.bytes().all(plain);
+        let named =
+            (1..=TOOL_NAME_LIMIT).contains(&self.name.len()) && self.name.bytes().all(plain);
         if !named {
             return Some(format!(
-                "{:?} is no name for a tool: 1 to {LONGEST_NAME} letters, digits, \"_\" or \"-\"",
+                "{:?} is no name for a tool: 1 to {TOOL_NAME_LIMIT} letters, digits, \"_\" or \"-\"",
                 self.name
             ));
         }
         if !self.schema.is_object() {
             return Some(format!("the parameters of tool {} are not a JSON Schema", self.name));
         }
-        let deep = depth(&self.schema) > DEEPEST;
+        let deep = depth(&self.schema) > SCHEMA_DEPTH_LIMIT;
         deep.then(|| format!("the parameters of tool {} are nested too deeply", self.name))
     }
 }

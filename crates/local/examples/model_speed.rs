@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use quintet_kernel::model::{
-    Chunk, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Search, Usage,
+    Chunk, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Usage, WebSearch,
 };
 use quintet_kernel::port::Models as _;
 use quintet_local::{Local, Settings};
@@ -51,7 +51,7 @@ fn ask(model: &str, text: &str, max_tokens: u64) -> Prompt {
         messages: vec![PromptMessage::User(vec![PromptPart::Text(text.into())]).into()],
         tools: Vec::new(),
         may_call: true,
-        search: Search::Off,
+        search: WebSearch::Off,
         sampling: Sampling {
             max_tokens: Some(max_tokens),
             temperature: Some(0.7),

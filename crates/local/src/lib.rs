@@ -11,10 +11,11 @@ pub mod weights;
 use std::sync::Arc;
 
 use quintet_kernel::model::{
-    About, Answer, Chunk, Count, Failure, FailureKind, Finish, Latency, Listed, ModelRef, Price,
-    Profile, Prompt, PromptMessage, PromptPart, Searches, Side, Usage,
+    Chunk, Failure, FailureKind, FinishReason, Latency, ModelDetails, ModelInfo, ModelLocation,
+    ModelRef, ModelResponse, Price, Profile, Prompt, PromptMessage, PromptPart, SearchSupport,
+    TokenCount, Usage,
 };
-use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
+use quintet_kernel::port::{BoxFuture, ModelProfiles, ModelStream, Models};
 use tokio::sync::mpsc::unbounded_channel;
 
 use chat::small::Help;
@@ -49,18 +50,18 @@ impl Local {
         self.engine.close();
     }
 
-    fn listed(&self, weights: &Weights) -> Listed {
-        Listed {
+    fn listed(&self, weights: &Weights) -> ModelInfo {
+        ModelInfo {
             model: ModelRef { provider: PROVIDER.into(), model: weights.name.clone() },
             profile: self.profile_of(weights),
-            about: About {
+            about: ModelDetails {
                 label: weights.title.clone(),
-                side: Side::Local,
+                side: ModelLocation::Local,
                 description: Some(weights.description.clone()),
                 strengths: weights.strengths.clone(),
                 price: Some(Price { input: 0, output: 0, cached: Some(0) }),
                 latency: Some(Latency::Slow),
-                ..About::default()
+                ..ModelDetails::default()
             },
             usable: self.has(weights),
         }
@@ -73,7 +74,7 @@ impl Local {
             inputs: Vec::new(),
             tools: weights.tools,
             context_window: Some(window.into()),
-            search: Searches::Never,
+            search: SearchSupport::Never,
         }
     }
 
@@ -93,7 +94,7 @@ impl Local {
         let (news, heard) = unbounded_channel();
         let help = Help::of(prompt, weights, &offered);
         if let Some(calls) = help.as_ref().and_then(Help::first_calls) {
-            let answer = Answer::new(Finish::ToolCalls, calls, Usage::default());
+            let answer = ModelResponse::new(FinishReason::ToolCalls, calls, Usage::default());
             // The receiver is right here.
             let _ = news.send(Ok(Chunk::Finished(answer)));
             return Ok(Box::new(Words::new(heard)));
@@ -116,21 +117,21 @@ impl Models for Local {
     }
 
     /// All there are; those whose weights are here can be asked.
-    fn list(&self) -> BoxFuture<'_, Vec<Listed>> {
+    fn list(&self) -> BoxFuture<'_, Vec<ModelInfo>> {
         let listed = weights::all().iter().map(|weights| self.listed(weights)).collect();
         Box::pin(std::future::ready(listed))
     }
 }
 
-impl Profiles for Local {
+impl ModelProfiles for Local {
     fn profile(&self, model: &ModelRef) -> Option<Profile> {
         weights::find(&model.model).map(|weights| self.profile_of(weights))
     }
 
-    fn count(&self, model: &ModelRef, text: &str) -> Count {
+    fn count(&self, model: &ModelRef, text: &str) -> TokenCount {
         let tokens =
             weights::find(&model.model).and_then(|weights| self.engine.count(weights, text));
-        tokens.map_or_else(|| Count::guess(text), |tokens| Count { tokens, exact: true })
+        tokens.map_or_else(|| TokenCount::guess(text), |tokens| TokenCount { tokens, exact: true })
     }
 }
 

@@ -11,15 +11,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quintet_kernel::memory::{Query, SearchMethod};
+use quintet_kernel::memory::{MemoryQuery, SearchMethod};
 use quintet_kernel::message::Role;
-use quintet_kernel::port::{Memory as _, SessionQuery, SessionSearch as _, Stamps};
+use quintet_kernel::port::{Clock, Memory as _, SessionQuery, SessionSearch as _};
 use quintet_kernel::{MessageId, SessionId, Stamp, Time, TurnId};
 use quintet_memory::{
     IndexedMessage, MarkdownMemory, MessageIndex, OnExpiry, SessionUpdate, Settings,
 };
-use quintet_testkit::embedder::FakeEmbedder;
-use quintet_testkit::stamps::DAWN;
+use quintet_testkit::clock::START_TIME;
+use quintet_testkit::fake_embedder::FakeEmbedder;
 
 const WORDS: &[&str] = &[
     "river", "stone", "garden", "window", "server", "deploy", "meeting", "ticket", "coffee",
@@ -50,16 +50,16 @@ impl Dice {
     }
 }
 
-struct Clock;
+struct FixedClock;
 
-impl Stamps for Clock {
+impl Clock for FixedClock {
     fn stamp(&self) -> Stamp {
-        Stamp::new(DAWN, [0, 0])
+        Stamp::new(START_TIME, [0, 0])
     }
 
     fn now(&self) -> Time {
         // Long after every file was written.
-        DAWN.after(Duration::from_secs(100 * 365 * 86_400))
+        START_TIME.after(Duration::from_secs(100 * 365 * 86_400))
     }
 }
 
@@ -84,7 +84,7 @@ async fn notes() {
         expired: OnExpiry::Archive,
         soft_limit_bytes: 0,
     };
-    let words = MarkdownMemory::new(settings.clone(), Arc::new(Clock));
+    let words = MarkdownMemory::new(settings.clone(), Arc::new(FixedClock));
     let began = Instant::now();
     search(&words, root.path(), QUERIES[0]).await;
     println!(
@@ -93,7 +93,7 @@ async fn notes() {
     );
     println!("search by words: {:.1?}", median_of_notes(&words, root.path()).await);
     let embedder = Arc::new(FakeEmbedder::new("fake", &[]));
-    let both = MarkdownMemory::new(settings, Arc::new(Clock)).with_embedder(embedder.clone());
+    let both = MarkdownMemory::new(settings, Arc::new(FixedClock)).with_embedder(embedder.clone());
     let began = Instant::now();
     search(&both, root.path(), QUERIES[0]).await;
     while embedder.texts().len() < 10_000 {
@@ -106,7 +106,7 @@ async fn notes() {
 }
 
 async fn search(memory: &MarkdownMemory, root: &Path, text: &str) -> SearchMethod {
-    let query = Query { text: text.into(), kind: None, limit: None };
+    let query = MemoryQuery { text: text.into(), kind: None, limit: None };
     memory.search(root, query).await.unwrap().method
 }
 
@@ -135,7 +135,7 @@ async fn sessions() {
             bytes += text.len();
             let (turn, message) = (TurnId::parse("t"), MessageId::parse("m"));
             let (turn, message) = (turn.unwrap(), message.unwrap());
-            IndexedMessage { seq, turn, message, role, at: DAWN, text }
+            IndexedMessage { seq, turn, message, role, at: START_TIME, text }
         };
         let messages = (0..3).zip(roles).map(&mut message).collect();
         let update = SessionUpdate {

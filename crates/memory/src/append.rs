@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use quintet_kernel::memory::Error;
+use quintet_kernel::memory::MemoryError;
 
 use crate::confined_fs::{Root, content, open_error, storage_error};
 use crate::paths::FOLDER;
@@ -35,7 +35,7 @@ pub(crate) fn append(
     path: &str,
     entry: &str,
     on_duplicate: OnDuplicate,
-) -> Result<Appended, Error> {
+) -> Result<Appended, MemoryError> {
     let folder = root.locked(FOLDER)?;
     pending.repair_locked(root)?;
     let file = root.appendable(path)?;
@@ -61,19 +61,19 @@ pub(crate) fn append(
 }
 
 /// An entry as it is written: nothing but its lines.
-pub(crate) fn entry(content: &str) -> Result<String, Error> {
+pub(crate) fn entry(content: &str) -> Result<String, MemoryError> {
     let entry = content.replace("\r\n", "\n").replace('\r', "\n");
     let entry = entry.trim_matches('\n').trim_end();
     if entry.trim().is_empty() {
-        return Err(Error::BadEntry("it is empty"));
+        return Err(MemoryError::BadEntry("it is empty"));
     }
     if entry.contains('\0') {
-        return Err(Error::BadEntry("it has a NUL in it"));
+        return Err(MemoryError::BadEntry("it has a NUL in it"));
     }
     if entry.len() > ENTRY_BYTES_LIMIT {
         let (what, bytes, most) =
             ("the entry".into(), entry.len() as u64, ENTRY_BYTES_LIMIT as u64);
-        return Err(Error::TooLarge { what, bytes, most });
+        return Err(MemoryError::TooLarge { what, bytes, most });
     }
     Ok(entry.to_owned())
 }

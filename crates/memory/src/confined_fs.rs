@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use quintet_kernel::memory::Error;
+use quintet_kernel::memory::MemoryError;
 use rustix::fs::{
     CWD, FlockOperation, Mode, OFlags, ResolveFlags, flock, mkdirat, openat, openat2,
 };
@@ -29,23 +29,23 @@ pub(crate) struct Root(OwnedFd);
 pub(crate) struct LockedFolder(pub(crate) OwnedFd);
 
 impl Root {
-    pub(crate) fn open(root: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(root: &Path) -> Result<Self, MemoryError> {
         let opened = openat(CWD, root, FOLDER | OFlags::CLOEXEC, Mode::empty());
         opened.map(Self).map_err(|errno| open_error(errno, &root.to_string_lossy()))
     }
 
     /// Opens a folder; `None` if it does not exist.
-    pub(crate) fn folder(&self, path: &str) -> Result<Option<OwnedFd>, Error> {
+    pub(crate) fn folder(&self, path: &str) -> Result<Option<OwnedFd>, MemoryError> {
         if_present(self.resolve(path, FOLDER, Mode::empty()), path)
     }
 
     /// Opens and locks a folder, which is created if it does not exist.
-    pub(crate) fn locked(&self, path: &str) -> Result<LockedFolder, Error> {
+    pub(crate) fn locked(&self, path: &str) -> Result<LockedFolder, MemoryError> {
         match mkdirat(&self.0, path, Mode::from_raw_mode(0o777)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(open_error(errno, path)),
         }
-        let folder = self.folder(path)?.ok_or_else(|| Error::NotFound(path.to_owned()))?;
+        let folder = self.folder(path)?.ok_or_else(|| MemoryError::NotFound(path.to_owned()))?;
         loop {
             match flock(&folder, FlockOperation::LockExclusive) {
                 Err(Errno::INTR) => {}
@@ -57,7 +57,7 @@ impl Root {
     }
 
     /// Reads a file; `None` if it does not exist.
-    pub(crate) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, MemoryError> {
         // A pipe without a writer must not hold up the call, nor a terminal become ours.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         match if_present(self.resolve(path, flags, Mode::empty()), path)? {
@@ -67,14 +67,14 @@ impl Root {
     }
 
     /// Opens a file to append to, which is created if it does not exist.
-    pub(crate) fn appendable(&self, path: &str) -> Result<File, Error> {
+    pub(crate) fn appendable(&self, path: &str) -> Result<File, MemoryError> {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK;
         let opened = self.resolve(path, flags | OFlags::NOCTTY, Mode::from_raw_mode(0o666));
         opened.map(File::from).map_err(|errno| open_error(errno, path))
     }
 
     /// Opens a file to repair; `None` if it does not exist.
-    pub(crate) fn writable(&self, path: &str) -> Result<Option<File>, Error> {
+    pub(crate) fn writable(&self, path: &str) -> Result<Option<File>, MemoryError> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY;
         Ok(if_present(self.resolve(path, flags, Mode::empty()), path)?.map(File::from))
     }
@@ -94,10 +94,10 @@ impl Root {
 }
 
 /// Reads all of a regular file. Fails if it is larger than [`FILE_BYTES_LIMIT`].
-pub(crate) fn content(mut file: &File, path: &str) -> Result<Vec<u8>, Error> {
+pub(crate) fn content(mut file: &File, path: &str) -> Result<Vec<u8>, MemoryError> {
     let metadata = file.metadata().map_err(|error| storage_error(path, &error))?;
     if !metadata.is_file() {
-        return Err(Error::NotFound(path.to_owned()));
+        return Err(MemoryError::NotFound(path.to_owned()));
     }
     let mut bytes = Vec::new();
     file.by_ref()
@@ -106,16 +106,16 @@ pub(crate) fn content(mut file: &File, path: &str) -> Result<Vec<u8>, Error> {
         .map_err(|error| storage_error(path, &error))?;
     if bytes.len() as u64 > FILE_BYTES_LIMIT {
         let bytes = metadata.len().max(FILE_BYTES_LIMIT + 1);
-        return Err(Error::TooLarge { what: path.to_owned(), bytes, most: FILE_BYTES_LIMIT });
+        return Err(MemoryError::TooLarge { what: path.to_owned(), bytes, most: FILE_BYTES_LIMIT });
     }
     Ok(bytes)
 }
 
-pub(crate) fn storage_error(path: &str, error: &io::Error) -> Error {
-    Error::Storage(format!("{path}: {error}"))
+pub(crate) fn storage_error(path: &str, error: &io::Error) -> MemoryError {
+    MemoryError::Storage(format!("{path}: {error}"))
 }
 
-fn if_present(opened: Result<OwnedFd, Errno>, path: &str) -> Result<Option<OwnedFd>, Error> {
+fn if_present(opened: Result<OwnedFd, Errno>, path: &str) -> Result<Option<OwnedFd>, MemoryError> {
     match opened {
         Ok(opened) => Ok(Some(opened)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
@@ -123,11 +123,11 @@ fn if_present(opened: Result<OwnedFd, Errno>, path: &str) -> Result<Option<Owned
     }
 }
 
-pub(crate) fn open_error(errno: Errno, path: &str) -> Error {
+pub(crate) fn open_error(errno: Errno, path: &str) -> MemoryError {
     match errno {
-        Errno::XDEV | Errno::LOOP => Error::Outside(path.to_owned()),
+        Errno::XDEV | Errno::LOOP => MemoryError::Outside(path.to_owned()),
         Errno::NOENT | Errno::NOTDIR | Errno::ISDIR | Errno::NXIO => {
-            Error::NotFound(path.to_owned())
+            MemoryError::NotFound(path.to_owned())
         }
         other => storage_error(path, &other.into()),
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use quintet_kernel::memory::Error;
+use quintet_kernel::memory::MemoryError;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::vectors;
@@ -51,17 +51,17 @@ impl Index {
     pub(crate) fn on_disk<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, MemoryError> {
         let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let done = self.open().and_then(|mut db| work(&mut db));
-        done.map_err(|error| Error::Storage(format!("index: {error}")))
+        done.map_err(|error| MemoryError::Storage(format!("index: {error}")))
     }
 
     /// Runs a function on the index, in memory if the file cannot be used.
     pub(crate) fn with<T>(
         &self,
         work: impl Fn(&mut Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, MemoryError> {
         let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let on_disk = || self.open().and_then(|mut db| work(&mut db));
         on_disk()
@@ -77,7 +77,7 @@ impl Index {
                 tracing::warn!(%error, "the search index of notes cannot be stored and is built in memory for this search");
                 work(&mut prepared(Connection::open_in_memory()?)?)
             })
-            .map_err(|error| Error::Storage(format!("index: {error}")))
+            .map_err(|error| MemoryError::Storage(format!("index: {error}")))
     }
 
     fn open(&self) -> rusqlite::Result<Connection> {

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quintet_kernel::context::Section;
 use quintet_kernel::memory::{
-    Entry, Error, Found, Lines, Passage, Query, SearchMethod, SearchResult, Target, Written,
+    LineRange, MemoryEntry, MemoryError, MemoryFile, MemoryMatch, MemoryQuery, Passage, SavedEntry,
+    SearchMethod, SearchResult,
 };
-use quintet_kernel::port::{BoxFuture, Embedder, Memory, SenseError, Stamps};
+use quintet_kernel::port::{BoxFuture, Clock, Embedder, Memory, SenseError};
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
@@ -33,7 +34,7 @@ const QUERY_BYTES_LIMIT: usize = 16 * 1024;
 #[derive(Clone)]
 pub struct MarkdownMemory {
     settings: Arc<Settings>,
-    stamps: Arc<dyn Stamps>,
+    clock: Arc<dyn Clock>,
     workspaces: Arc<Mutex<HashMap<PathBuf, Arc<WorkspaceNotes>>>>,
     vectors: Option<Arc<NoteVectors>>,
 }
@@ -56,13 +57,13 @@ struct Prepared {
 
 impl MarkdownMemory {
     /// Memory with these settings. Nothing is read or created before it is needed.
-    pub fn new(settings: Settings, stamps: Arc<dyn Stamps>) -> Self {
-        Self { settings: settings.into(), stamps, workspaces: Arc::default(), vectors: None }
+    pub fn new(settings: Settings, clock: Arc<dyn Clock>) -> Self {
+        Self { settings: settings.into(), clock, workspaces: Arc::default(), vectors: None }
     }
 
     /// Searches by meaning as well, with vectors of this embedder.
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
-        self.vectors = Some(Arc::new(NoteVectors::new(embedder, Arc::clone(&self.stamps))));
+        self.vectors = Some(Arc::new(NoteVectors::new(embedder, Arc::clone(&self.clock))));
         self
     }
 
@@ -82,7 +83,7 @@ impl MarkdownMemory {
     }
 
     /// Opens a workspace, repairs an interrupted append and applies retention.
-    fn open(&self, root: &Path) -> Result<(Root, Arc<WorkspaceNotes>), Error> {
+    fn open(&self, root: &Path) -> Result<(Root, Arc<WorkspaceNotes>), MemoryError> {
         let (opened, notes) = (Root::open(root)?, self.notes_of(root));
         notes.pending.repair(&opened);
         self.sweep(&opened, &notes);
@@ -91,7 +92,7 @@ impl MarkdownMemory {
 
     /// Archives or deletes old notes, once a day.
     fn sweep(&self, root: &Root, notes: &WorkspaceNotes) {
-        let (now, days) = (self.stamps.now(), self.settings.keep_days);
+        let (now, days) = (self.clock.now(), self.settings.keep_days);
         let mut retention_day = notes.retention_day.lock().unwrap_or_else(PoisonError::into_inner);
         if days == 0 || *retention_day == now.day() {
             return;
@@ -102,21 +103,21 @@ impl MarkdownMemory {
         }
     }
 
-    fn write_now(&self, root: &Path, entry: &Entry) -> Result<Written, Error> {
+    fn write_now(&self, root: &Path, entry: &MemoryEntry) -> Result<SavedEntry, MemoryError> {
         let text = append::entry(&entry.content)?;
         let (root, notes) = self.open(root)?;
-        let at = entry.once.unwrap_or_else(|| self.stamps.now());
+        let at = entry.once.unwrap_or_else(|| self.clock.now());
         let path = paths::file_to_write(entry.target, at);
         let again = if entry.once.is_some() { OnDuplicate::Skip } else { OnDuplicate::Append };
         let done = append::append(&root, &notes.pending, &path, &text, again)?;
         let warning = self.warning(entry.target, &path, done.bytes);
         let (line_start, line_end) = (done.line_start, done.line_end);
-        Ok(Written { path, line_start, line_end, warning })
+        Ok(SavedEntry { path, line_start, line_end, warning })
     }
 
-    fn warning(&self, target: Target, path: &str, bytes: u64) -> Option<String> {
+    fn warning(&self, target: MemoryFile, path: &str, bytes: u64) -> Option<String> {
         let most = self.settings.soft_limit_bytes;
-        if target != Target::LongTerm || most == 0 || bytes <= most {
+        if target != MemoryFile::LongTerm || most == 0 || bytes <= most {
             return None;
         }
         let warning = format!(
@@ -128,9 +129,9 @@ impl MarkdownMemory {
     }
 
     /// Brings the index up to date.
-    fn prepare(&self, root: &Path) -> Result<Prepared, Error> {
+    fn prepare(&self, root: &Path) -> Result<Prepared, MemoryError> {
         let (root, notes) = self.open(root)?;
-        let fingerprints = update::scan(&root, self.stamps.now())?;
+        let fingerprints = update::scan(&root, self.clock.now())?;
         let space = self.vectors.as_ref().map(|vectors| vectors.space());
         let vectors = notes.index.with(|db| {
             update::update(db, &root, &fingerprints)?;
@@ -143,10 +144,10 @@ impl MarkdownMemory {
     fn find(
         &self,
         root: &Path,
-        query: &Query,
+        query: &MemoryQuery,
         fingerprints: &Fingerprints,
         vector: Option<&[f32]>,
-    ) -> Result<Vec<Found>, Error> {
+    ) -> Result<Vec<MemoryMatch>, MemoryError> {
         let limit = query.limit.unwrap_or(DEFAULT_LIMIT).min(RESULTS_LIMIT);
         let query = PassageQuery { query: &query.text, kind: query.kind, limit, vector };
         let (root, notes) = (Root::open(root)?, self.notes_of(root));
@@ -157,12 +158,16 @@ impl MarkdownMemory {
         })
     }
 
-    async fn search_now(&self, root: PathBuf, query: Query) -> Result<SearchResult, Error> {
+    async fn search_now(
+        &self,
+        root: PathBuf,
+        query: MemoryQuery,
+    ) -> Result<SearchResult, MemoryError> {
         if query.text.trim().is_empty() {
-            return Err(Error::BadQuery("it is empty"));
+            return Err(MemoryError::BadQuery("it is empty"));
         }
         if query.text.len() > QUERY_BYTES_LIMIT {
-            return Err(Error::BadQuery("it is too long"));
+            return Err(MemoryError::BadQuery("it is too long"));
         }
         let folder = root.clone();
         let prepared = self.blocking(move |this| this.prepare(&folder)).await?;
@@ -197,16 +202,22 @@ impl MarkdownMemory {
 
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
+        work: impl FnOnce(&Self) -> Result<T, MemoryError> + Send + 'static,
+    ) -> Result<T, MemoryError> {
         let this = self.clone();
         let done = spawn_blocking(move || work(&this)).await;
-        done.unwrap_or_else(|error| Err(Error::Storage(format!("the work broke off: {error}"))))
+        done.unwrap_or_else(|error| {
+            Err(MemoryError::Storage(format!("the work broke off: {error}")))
+        })
     }
 }
 
 impl Memory for MarkdownMemory {
-    fn write<'a>(&'a self, root: &'a Path, entry: Entry) -> BoxFuture<'a, Result<Written, Error>> {
+    fn write<'a>(
+        &'a self,
+        root: &'a Path,
+        entry: MemoryEntry,
+    ) -> BoxFuture<'a, Result<SavedEntry, MemoryError>> {
         let root = root.to_owned();
         Box::pin(async move {
             let folder = root.clone();
@@ -219,8 +230,8 @@ impl Memory for MarkdownMemory {
     fn search<'a>(
         &'a self,
         root: &'a Path,
-        query: Query,
-    ) -> BoxFuture<'a, Result<SearchResult, Error>> {
+        query: MemoryQuery,
+    ) -> BoxFuture<'a, Result<SearchResult, MemoryError>> {
         Box::pin(self.search_now(root.to_owned(), query))
     }
 
@@ -228,8 +239,8 @@ impl Memory for MarkdownMemory {
         &'a self,
         root: &'a Path,
         path: &'a str,
-        lines: Lines,
-    ) -> BoxFuture<'a, Result<Passage, Error>> {
+        lines: LineRange,
+    ) -> BoxFuture<'a, Result<Passage, MemoryError>> {
         let (root, path) = (root.to_owned(), path.to_owned());
         Box::pin(self.blocking(move |this| read::read(&this.open(&root)?.0, &path, lines)))
     }
@@ -237,7 +248,7 @@ impl Memory for MarkdownMemory {
     fn bootstrap<'a>(&'a self, root: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>> {
         let root = root.to_owned();
         let gather = move |this: &Self| {
-            let now = this.stamps.now();
+            let now = this.clock.now();
             Ok(bootstrap::sections(&this.open(&root)?.0, tokens, now))
         };
         Box::pin(async move { self.blocking(gather).await.unwrap_or_default() })

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quintet_kernel::port::{Embedder, Stamps};
+use quintet_kernel::port::{Clock, Embedder};
 use rusqlite::{Connection, TransactionBehavior, params};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -31,7 +31,7 @@ pub(crate) struct NoteVectors {
 #[derive(Clone)]
 struct Shared {
     embedder: Arc<dyn Embedder>,
-    stamps: Arc<dyn Stamps>,
+    clock: Arc<dyn Clock>,
     work_permit: Arc<Semaphore>,
     /// Workspaces with a task; true if something changed since the task began.
     running: Arc<Mutex<HashMap<PathBuf, bool>>>,
@@ -45,9 +45,9 @@ struct Unembedded {
 }
 
 impl NoteVectors {
-    pub(crate) fn new(embedder: Arc<dyn Embedder>, stamps: Arc<dyn Stamps>) -> Self {
+    pub(crate) fn new(embedder: Arc<dyn Embedder>, clock: Arc<dyn Clock>) -> Self {
         let (work_permit, running) = (Arc::new(Semaphore::new(1)), Arc::default());
-        Self { shared: Shared { embedder, stamps, work_permit, running }, tasks: Mutex::default() }
+        Self { shared: Shared { embedder, clock, work_permit, running }, tasks: Mutex::default() }
     }
 
     pub(crate) fn embedder(&self) -> &dyn Embedder {
@@ -106,7 +106,7 @@ impl Shared {
     }
 
     async fn compute(&self, root: &Path, notes: &Arc<WorkspaceNotes>) -> Result<(), String> {
-        let (folder, now) = (root.to_owned(), self.stamps.now());
+        let (folder, now) = (root.to_owned(), self.clock.now());
         let look = move || {
             let root = Root::open(&folder)?;
             let fingerprints = update::scan(&root, now)?;
@@ -179,7 +179,7 @@ async fn on_disk<T: Send + 'static>(
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, quintet_kernel::memory::Error> + Send + 'static,
+    work: impl FnOnce() -> Result<T, quintet_kernel::memory::MemoryError> + Send + 'static,
 ) -> Result<T, String> {
     let done = spawn_blocking(work).await.map_err(|error| error.to_string())?;
     done.map_err(|error| error.to_string())

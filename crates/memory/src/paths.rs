@@ -1,7 +1,7 @@
 //! The paths of memory files, and the kind of note in each.
 
 use quintet_kernel::Time;
-use quintet_kernel::memory::{Error, Target};
+use quintet_kernel::memory::{MemoryError, MemoryFile};
 
 /// The folder that memory is in.
 pub const FOLDER: &str = "memory";
@@ -16,10 +16,10 @@ pub(crate) const LONG_TERM: &str = "memory/MEMORY.md";
 pub(crate) const TOP_LEVEL_FILE: &str = "MEMORY.md";
 
 /// The file that an entry is appended to.
-pub(crate) fn file_to_write(target: Target, now: Time) -> String {
+pub(crate) fn file_to_write(target: MemoryFile, now: Time) -> String {
     match target {
-        Target::LongTerm => LONG_TERM.to_owned(),
-        Target::Daily => daily_file(&now.day()),
+        MemoryFile::LongTerm => LONG_TERM.to_owned(),
+        MemoryFile::Daily => daily_file(&now.day()),
     }
 }
 
@@ -40,15 +40,15 @@ pub(crate) fn day_of(path: &str) -> Option<&str> {
 }
 
 /// The kind of note in a file: notes that belong to no day are long-term.
-pub(crate) fn kind(path: &str) -> Target {
+pub(crate) fn kind(path: &str) -> MemoryFile {
     match day_of(path) {
-        Some(_) => Target::Daily,
-        None => Target::LongTerm,
+        Some(_) => MemoryFile::Daily,
+        None => MemoryFile::LongTerm,
     }
 }
 
 /// Checks a path from outside. Fails if it is not a path of memory.
-pub(crate) fn checked(path: &str) -> Result<String, Error> {
+pub(crate) fn checked(path: &str) -> Result<String, MemoryError> {
     let parts: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
     let plain = |part: &&str| !part.is_empty() && **part != *".." && !part.contains('\0');
     let known = match &parts[..] {
@@ -58,7 +58,7 @@ pub(crate) fn checked(path: &str) -> Result<String, Error> {
     };
     match known && parts.iter().all(plain) {
         true => Ok(parts.join("/")),
-        false => Err(Error::Outside(path.to_owned())),
+        false => Err(MemoryError::Outside(path.to_owned())),
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_day_has_a_file_of_its_own() {
-        assert_eq!(file_to_write(Target::Daily, Time::from_micros(0)), "memory/1970-01-01.md");
+        assert_eq!(file_to_write(MemoryFile::Daily, Time::from_micros(0)), "memory/1970-01-01.md");
         assert_eq!(day_of("memory/2025-01-31.md"), Some("2025-01-31"));
         for other in ["memory/2025-1-31.md", "memory/2025-01-31.txt", "memory/MEMORY.md", ""] {
             assert_eq!(day_of(other), None, "{other}");

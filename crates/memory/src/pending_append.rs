@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use quintet_kernel::memory::Error;
+use quintet_kernel::memory::MemoryError;
 use serde::{Deserialize, Serialize};
 
 use crate::confined_fs::{Root, storage_error};
@@ -35,7 +35,7 @@ impl PendingAppend {
     }
 
     /// Records an addition; durable on return. The folder must be locked.
-    pub(crate) fn record(&self, addition: &Addition) -> Result<(), Error> {
+    pub(crate) fn record(&self, addition: &Addition) -> Result<(), MemoryError> {
         self.write(addition).map_err(|error| storage_error(&self.path.to_string_lossy(), &error))
     }
 
@@ -72,7 +72,7 @@ impl PendingAppend {
     }
 
     /// Cuts off a partial entry; the folder must be locked. Fails if the file cannot be written.
-    pub(crate) fn repair_locked(&self, root: &Root) -> Result<(), Error> {
+    pub(crate) fn repair_locked(&self, root: &Root) -> Result<(), MemoryError> {
         // One that cannot be read was never finished, so nothing was added after it.
         if let Some(addition) = self.read()
             && let Some(file) = root.writable(&addition.path)?

@@ -1,6 +1,6 @@
 //! Reads lines of a memory file.
 
-use quintet_kernel::memory::{Error, Lines, Passage};
+use quintet_kernel::memory::{LineRange, MemoryError, Passage};
 
 use crate::confined_fs::Root;
 use crate::paths;
@@ -9,9 +9,9 @@ use crate::paths;
 const READ_BYTES_LIMIT: usize = 256 * 1024;
 
 /// Reads lines of a memory file. Fails if it does not exist or the lines exceed [`READ_BYTES_LIMIT`].
-pub(crate) fn read(root: &Root, path: &str, lines: Lines) -> Result<Passage, Error> {
+pub(crate) fn read(root: &Root, path: &str, lines: LineRange) -> Result<Passage, MemoryError> {
     let path = paths::checked(path)?;
-    let content = root.read(&path)?.ok_or_else(|| Error::NotFound(path.clone()))?;
+    let content = root.read(&path)?.ok_or_else(|| MemoryError::NotFound(path.clone()))?;
     let text = String::from_utf8_lossy(&content);
     let all: Vec<&str> = text.lines().collect();
     let count = all.len() as u64;
@@ -21,7 +21,7 @@ pub(crate) fn read(root: &Root, path: &str, lines: Lines) -> Result<Passage, Err
     let text = wanted.join("\n");
     if text.len() > READ_BYTES_LIMIT {
         let what = format!("{path}, lines {first} to {last},");
-        return Err(Error::TooLarge {
+        return Err(MemoryError::TooLarge {
             what,
             bytes: text.len() as u64,
             most: READ_BYTES_LIMIT as u64,

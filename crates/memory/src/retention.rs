@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quintet_kernel::Time;
-use quintet_kernel::memory::Error;
+use quintet_kernel::memory::MemoryError;
 use rustix::fs::{AtFlags, Dir, Mode, RenameFlags, mkdirat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
@@ -22,7 +22,12 @@ pub enum OnExpiry {
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
 /// Archives or deletes daily notes that are older than `days`.
-pub(crate) fn sweep(root: &Root, days: u64, expired: OnExpiry, now: Time) -> Result<(), Error> {
+pub(crate) fn sweep(
+    root: &Root,
+    days: u64,
+    expired: OnExpiry,
+    now: Time,
+) -> Result<(), MemoryError> {
     let oldest = now.before(Duration::from_secs(days.saturating_mul(DAY_SECONDS))).day();
     let Some(folder) = root.folder(FOLDER)? else { return Ok(()) };
     let old = |name: &String| paths::day_of(name).is_some_and(|day| *day < *oldest);
@@ -38,7 +43,7 @@ pub(crate) fn sweep(root: &Root, days: u64, expired: OnExpiry, now: Time) -> Res
 }
 
 /// The notes in a folder.
-pub(crate) fn names(folder: &std::os::fd::OwnedFd) -> Result<Vec<String>, Error> {
+pub(crate) fn names(folder: &std::os::fd::OwnedFd) -> Result<Vec<String>, MemoryError> {
     let storage_error = |errno| open_error(errno, FOLDER);
     let mut names = Vec::new();
     for entry in Dir::read_from(folder).map_err(storage_error)? {
@@ -52,7 +57,7 @@ pub(crate) fn names(folder: &std::os::fd::OwnedFd) -> Result<Vec<String>, Error>
     Ok(names)
 }
 
-fn remove(folder: &LockedFolder, name: &str) -> Result<(), Error> {
+fn remove(folder: &LockedFolder, name: &str) -> Result<(), MemoryError> {
     tracing::info!(name, "expired daily notes were deleted");
     match unlinkat(&folder.0, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -60,7 +65,7 @@ fn remove(folder: &LockedFolder, name: &str) -> Result<(), Error> {
     }
 }
 
-fn archive(root: &Root, folder: &LockedFolder, name: &str) -> Result<(), Error> {
+fn archive(root: &Root, folder: &LockedFolder, name: &str) -> Result<(), MemoryError> {
     match mkdirat(&folder.0, "archive", Mode::from_raw_mode(0o777)) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(open_error(errno, ARCHIVE)),

@@ -1,6 +1,6 @@
 //! The interface of an API family's answer parser, and the writer of its output.
 
-use quintet_kernel::model::{Answer, Channel, Chunk, FailureKind};
+use quintet_kernel::model::{Channel, Chunk, FailureKind, ModelResponse};
 
 use crate::provider_error;
 use crate::retry::AttemptError;
@@ -17,7 +17,7 @@ pub(crate) trait AnswerParser: Send {
     /// The state of the answer.
     fn state(&self) -> AnswerState;
     /// The complete answer.
-    fn answer(&mut self) -> Answer;
+    fn answer(&mut self) -> ModelResponse;
 }
 
 /// The state of an answer that is being read.

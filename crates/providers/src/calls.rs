@@ -1,6 +1,6 @@
 //! Puts tool calls together from their pieces.
 
-use quintet_kernel::model::AskedCall;
+use quintet_kernel::model::RawToolCall;
 
 /// Calls of one answer.
 const CALLS_LIMIT: usize = 1024;
@@ -19,7 +19,7 @@ pub(crate) struct Calls {
 pub(crate) struct PartialCall {
     /// The number by which the API tells its calls apart, where it has one.
     pub(crate) key: Option<u64>,
-    pub(crate) call: AskedCall,
+    pub(crate) call: RawToolCall,
 }
 
 impl Calls {
@@ -35,7 +35,7 @@ impl Calls {
         self.partial_calls.len() as u64
     }
 
-    pub(crate) fn finish(&mut self) -> Vec<AskedCall> {
+    pub(crate) fn finish(&mut self) -> Vec<RawToolCall> {
         std::mem::take(&mut self.partial_calls).into_iter().map(|slot| slot.call).collect()
     }
 
@@ -49,7 +49,7 @@ impl Calls {
         if self.partial_calls.len() == CALLS_LIMIT {
             return Err("too many tool calls".into());
         }
-        let call = AskedCall { id: id.into(), tool: tool.into(), arguments: String::new() };
+        let call = RawToolCall { id: id.into(), tool: tool.into(), arguments: String::new() };
         self.partial_calls.push(PartialCall { key, call });
         Ok(self.partial_calls.len() - 1)
     }

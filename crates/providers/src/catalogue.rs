@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{About, Effort, Latency, Price};
+use quintet_kernel::model::{Effort, Latency, ModelDetails, Price};
 use serde::Deserialize;
 
 use crate::facts::Thinking;
@@ -97,9 +97,9 @@ impl Entry {
     }
 
     /// The description for users.
-    pub(crate) fn about(&self) -> About {
+    pub(crate) fn about(&self) -> ModelDetails {
         let family = self.family.as_ref().map(|family| format!("{}::{family}", self.vendor));
-        About {
+        ModelDetails {
             label: self.label.clone(),
             family,
             family_label: self.family_label.clone(),
@@ -112,7 +112,7 @@ impl Entry {
             strengths: self.strengths.clone(),
             price: self.price.as_deref().and_then(price),
             latency: self.latency.as_deref().and_then(latency),
-            ..About::default()
+            ..ModelDetails::default()
         }
     }
 }

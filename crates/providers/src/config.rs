@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::Side;
+use quintet_kernel::model::ModelLocation;
 
 use crate::quirks::Quirks;
 
@@ -24,7 +24,7 @@ pub struct ProviderConfig {
     /// True if no model can be called without a key.
     pub needs_key: bool,
     /// Where its models run.
-    pub side: Side,
+    pub side: ModelLocation,
     /// Models to offer besides those that the provider lists.
     pub models: Vec<String>,
     /// The model that is used if none is named.
@@ -54,7 +54,7 @@ impl ProviderConfig {
             api_key: None,
             vendor: name.clone(),
             needs_key: false,
-            side: if api == Api::Demo { Side::Local } else { Side::Online },
+            side: if api == Api::Demo { ModelLocation::Local } else { ModelLocation::Online },
             models: Vec::new(),
             default_model: None,
             hide: Vec::new(),

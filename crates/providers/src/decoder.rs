@@ -1,6 +1,6 @@
 //! Decodes the bytes of an answer for any API family.
 
-use quintet_kernel::model::{Chunk, FailureKind, Finish};
+use quintet_kernel::model::{Chunk, FailureKind, FinishReason};
 
 use crate::answer_parser::{AnswerParser, AnswerState, malformed};
 use crate::provider_error;
@@ -98,7 +98,7 @@ impl Decoder {
     fn finish(&mut self, out: &mut Vec<Chunk>) -> Result<(), AttemptError> {
         let answer = self.answer_parser.answer();
         let has_output = self.has_output || !out.is_empty();
-        if answer.finish == Finish::Refused && !has_output {
+        if answer.finish == FinishReason::Refused && !has_output {
             return Err(provider_error::permanent(
                 FailureKind::Refused,
                 "the provider refused to answer",

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use quintet_kernel::model::{
-    Answer, AskedCall, Channel, Chunk, Failure, FailureKind, Finish, Prompt, PromptMessage,
-    PromptPart, Usage, text_said,
+    Channel, Chunk, Failure, FailureKind, FinishReason, ModelResponse, Prompt, PromptMessage,
+    PromptPart, RawToolCall, Usage, assistant_text,
 };
 use quintet_kernel::port::{BoxFuture, ModelStream};
 use tokio::time::{Instant, sleep_until};
@@ -25,13 +25,13 @@ pub const WORD_INTERVAL: Duration = Duration::from_millis(15);
 struct DemoReply {
     thought: String,
     text: String,
-    calls: Vec<AskedCall>,
+    calls: Vec<RawToolCall>,
 }
 
 /// An answer that is streamed word by word.
 pub(crate) struct DemoStream {
     words: VecDeque<(Channel, String)>,
-    answer: Option<Answer>,
+    answer: Option<ModelResponse>,
     word_interval: Duration,
     due: Instant,
 }
@@ -41,12 +41,13 @@ impl DemoStream {
     pub(crate) fn new(prompt: &Prompt, word_interval: Duration) -> Self {
         let reply = rules::reply(prompt);
         let usage = usage(prompt, &reply);
-        let finish = if reply.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+        let finish =
+            if reply.calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
         let thought = words(&reply.thought).map(|word| (Channel::Thought, word));
         let text = words(&reply.text).map(|word| (Channel::Text, word));
         Self {
             words: thought.chain(text).collect(),
-            answer: Some(Answer::new(finish, reply.calls, usage)),
+            answer: Some(ModelResponse::new(finish, reply.calls, usage)),
             word_interval,
             due: Instant::now() + word_interval,
         }
@@ -94,7 +95,7 @@ fn length(message: &PromptMessage) -> usize {
     match message {
         PromptMessage::System(text) => text.len(),
         PromptMessage::User(parts) => parts.iter().map(part_length).sum(),
-        PromptMessage::Assistant { parts, .. } => text_said(parts).len(),
+        PromptMessage::Assistant { parts, .. } => assistant_text(parts).len(),
         PromptMessage::Result { text, .. } => text.len(),
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use quintet_kernel::model::{Failure, FailureKind, Prompt, Search};
+use quintet_kernel::model::{Failure, FailureKind, Prompt, WebSearch};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 
@@ -41,8 +41,8 @@ impl Endpoint {
         inputs::fit(&mut prompt, &facts.profile, |kind, mime| self.family.takes(kind, mime))?;
         // A model that cannot call tools may refuse a request that offers some.
         let tools = if facts.profile.tools { prompt.tools.as_slice() } else { &[] };
-        let wanted = prompt.search == Search::Native;
-        let search = wanted && facts.profile.search.beside(tools.len());
+        let wanted = prompt.search == WebSearch::Native;
+        let search = wanted && facts.profile.search.available_with(tools.len());
         let tools = self.tools_cache.json(tools, search, self.family).map_err(unwritable)?;
         let quirks = &self.config.quirks;
         let model_request =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{Effort, ModelRef, Profile, PromptMessage, Said};
+use quintet_kernel::model::{AssistantPart, Effort, ModelRef, Profile, PromptMessage};
 
 /// The properties of a model that a request depends on.
 #[derive(Clone, Debug)]
@@ -78,13 +78,13 @@ pub(crate) fn budget(effort: Effort) -> u64 {
 pub(crate) fn visible<'a>(
     model: &'a ModelRef,
     by: Option<&'a ModelRef>,
-    parts: &'a [Said],
-) -> impl Iterator<Item = &'a Said> {
+    parts: &'a [AssistantPart],
+) -> impl Iterator<Item = &'a AssistantPart> {
     let own = by == Some(model);
     parts.iter().filter(move |part| match part {
-        Said::Text(text) => !text.is_empty(),
-        Said::Thought(_) | Said::Sealed(_) => own,
-        Said::Call(_) => true,
+        AssistantPart::Text(text) => !text.is_empty(),
+        AssistantPart::Thought(_) | AssistantPart::Sealed(_) => own,
+        AssistantPart::Call(_) => true,
     })
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn all_media() -> Vec<MediaKind> {
 
 #[cfg(test)]
 mod tests {
-    use quintet_kernel::model::Searches;
+    use quintet_kernel::model::SearchSupport;
 
     use super::*;
 
@@ -110,7 +110,7 @@ mod tests {
             inputs: all_media(),
             tools: true,
             context_window: None,
-            search: Searches::Never,
+            search: SearchSupport::Never,
         };
         let mut facts = Facts::unknown(profile);
         assert_eq!(facts.effort(Some(Effort::XHigh)), Some(Effort::XHigh));

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{Prompt, Searches};
-use quintet_kernel::tool::Spec;
+use quintet_kernel::model::{Prompt, SearchSupport};
+use quintet_kernel::tool::ToolSpec;
 use serde_json::value::RawValue;
 
 use crate::answer_parser::AnswerParser;
@@ -33,11 +33,11 @@ pub(crate) trait Family: Send + Sync {
     /// True if a file of this kind and type can be put into a request.
     fn takes(&self, kind: MediaKind, mime: &str) -> bool;
     /// How a provider of this family searches the web for its models, where it can.
-    fn searches(&self) -> Searches {
-        Searches::Never
+    fn searches(&self) -> SearchSupport {
+        SearchSupport::Never
     }
     /// The tools as they are offered, and with them the provider's own search.
-    fn tools(&self, tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>>;
+    fn tools(&self, tools: &[Arc<ToolSpec>], search: bool) -> serde_json::Result<Box<RawValue>>;
     /// The body of a request.
     fn body(&self, model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>>;
     /// A parser for one answer.

@@ -9,8 +9,8 @@ mod wire;
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::Searches;
-use quintet_kernel::tool::Spec;
+use quintet_kernel::model::SearchSupport;
+use quintet_kernel::tool::ToolSpec;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -42,11 +42,11 @@ impl Family for Generation {
     }
 
     /// Search is the only tool of a request: most models refuse it beside functions.
-    fn searches(&self) -> Searches {
-        Searches::Alone
+    fn searches(&self) -> SearchSupport {
+        SearchSupport::WithoutTools
     }
 
-    fn tools(&self, tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>> {
+    fn tools(&self, tools: &[Arc<ToolSpec>], search: bool) -> serde_json::Result<Box<RawValue>> {
         request::tools(tools, search)
     }
 

@@ -54,9 +54,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::model::{
-    Chunk, Count, Failure, FailureKind, Listed, ModelRef, Profile, Prompt,
+    Chunk, Failure, FailureKind, ModelInfo, ModelRef, Profile, Prompt, TokenCount,
 };
-use quintet_kernel::port::{BoxFuture, ModelStream, Models, Profiles};
+use quintet_kernel::port::{BoxFuture, ModelProfiles, ModelStream, Models};
 use tokio::task::JoinSet;
 
 pub use accounts::Accounts;
@@ -159,7 +159,7 @@ impl Models for Providers {
         self.start(prompt, Duration::MAX).unwrap_or_else(|failure| Box::new(FailedStream(failure)))
     }
 
-    fn list(&self) -> BoxFuture<'_, Vec<Listed>> {
+    fn list(&self) -> BoxFuture<'_, Vec<ModelInfo>> {
         Box::pin(async {
             let mut listed = list(&self.providers).await;
             for (_, models) in &self.in_process {
@@ -170,7 +170,7 @@ impl Models for Providers {
     }
 }
 
-impl Profiles for Providers {
+impl ModelProfiles for Providers {
     fn profile(&self, model: &ModelRef) -> Option<Profile> {
         match self.in_process(model) {
             Some(in_process) => in_process.profile(model),
@@ -178,17 +178,17 @@ impl Profiles for Providers {
         }
     }
 
-    fn count(&self, model: &ModelRef, text: &str) -> Count {
+    fn count(&self, model: &ModelRef, text: &str) -> TokenCount {
         match (self.in_process(model), self.provider(model)) {
             (Some(in_process), _) => in_process.count(model, text),
             (None, Some(provider)) => provider.count(&model.model, text),
-            (None, None) => Count::guess(text),
+            (None, None) => TokenCount::guess(text),
         }
     }
 }
 
 /// Lists the models of all providers concurrently, because each may be slow.
-async fn list(providers: &[Arc<Provider>]) -> Vec<Listed> {
+async fn list(providers: &[Arc<Provider>]) -> Vec<ModelInfo> {
     let mut asked = JoinSet::new();
     for (place, provider) in providers.iter().map(Arc::clone).enumerate() {
         asked.spawn(async move { (place, provider.models().await) });

@@ -11,7 +11,7 @@ mod wire;
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::tool::Spec;
+use quintet_kernel::tool::ToolSpec;
 use serde_json::value::RawValue;
 
 use crate::answer_parser::AnswerParser;
@@ -40,7 +40,7 @@ impl Family for Chat {
         }
     }
 
-    fn tools(&self, tools: &[Arc<Spec>], _search: bool) -> serde_json::Result<Box<RawValue>> {
+    fn tools(&self, tools: &[Arc<ToolSpec>], _search: bool) -> serde_json::Result<Box<RawValue>> {
         request::tools(tools)
     }
 

@@ -9,8 +9,8 @@ mod wire;
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::Searches;
-use quintet_kernel::tool::Spec;
+use quintet_kernel::model::SearchSupport;
+use quintet_kernel::tool::ToolSpec;
 use serde_json::value::RawValue;
 
 use crate::answer_parser::AnswerParser;
@@ -40,11 +40,11 @@ impl Family for Responses {
         }
     }
 
-    fn searches(&self) -> Searches {
-        Searches::Beside
+    fn searches(&self) -> SearchSupport {
+        SearchSupport::WithTools
     }
 
-    fn tools(&self, tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>> {
+    fn tools(&self, tools: &[Arc<ToolSpec>], search: bool) -> serde_json::Result<Box<RawValue>> {
         request::tools(tools, search)
     }
 

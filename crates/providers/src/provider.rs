@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::model::{
-    About, Count, Failure, FailureKind, Listed, ModelRef, Profile, Prompt, Searches, Side,
+    Failure, FailureKind, ModelDetails, ModelInfo, ModelLocation, ModelRef, Profile, Prompt,
+    SearchSupport, TokenCount,
 };
 use quintet_kernel::port::ModelStream;
 
@@ -100,28 +101,28 @@ impl Provider {
 
     /// Whether the provider searches the web for a model. Only if the catalogue says so: another model might
     /// refuse every request, and searches cost money.
-    fn searches(&self, entry: Option<&catalogue::Entry>) -> Searches {
+    fn searches(&self, entry: Option<&catalogue::Entry>) -> SearchSupport {
         let can = entry.is_some_and(|entry| entry.web_search);
         let family = family::of(self.config.api).filter(|_| can);
-        match family.map_or(Searches::Never, |family| family.searches()) {
-            Searches::Never => Searches::Never,
-            _ if !self.config.native_search => Searches::Off,
+        match family.map_or(SearchSupport::Never, |family| family.searches()) {
+            SearchSupport::Never => SearchSupport::Never,
+            _ if !self.config.native_search => SearchSupport::Off,
             able => able,
         }
     }
 
     /// Counts the tokens of a text for a model.
-    pub(crate) fn count(&self, model: &str, text: &str) -> Count {
+    pub(crate) fn count(&self, model: &str, text: &str) -> TokenCount {
         let entry = catalogue::find(&self.config.vendor, model);
         match entry.and_then(catalogue::Entry::tokenizer) {
             Some(tokenizer) => tokenizer.count(text),
-            None => Count::guess(text),
+            None => TokenCount::guess(text),
         }
     }
 
     /// The configured models, then those that the provider lists itself, or, where it does not, those
     /// of the catalogue.
-    pub(crate) async fn models(&self) -> Vec<Listed> {
+    pub(crate) async fn models(&self) -> Vec<ModelInfo> {
         let (names, usable) = match &self.remote {
             None => (vec![demo::MODEL.to_owned()], true),
             Some(_) if self.lacks_key() => (self.catalogue_models(), false),
@@ -131,7 +132,7 @@ impl Provider {
                     Reachability::Reachable => true,
                     Reachability::KeyRefused => false,
                     // The internet may be slow; what runs here answers at once or is not there.
-                    Reachability::Unreachable => self.config.side == Side::Online,
+                    Reachability::Unreachable => self.config.side == ModelLocation::Online,
                 };
                 match cached.models.is_empty() {
                     true => (self.catalogue_models(), usable),
@@ -154,16 +155,18 @@ impl Provider {
         catalogue::of(&self.config.vendor).map(|entry| entry.id.clone()).collect()
     }
 
-    fn listed(&self, name: String, usable: bool) -> Listed {
+    fn listed(&self, name: String, usable: bool) -> ModelInfo {
         let known = catalogue::find(&self.config.vendor, &name);
         let found = self.remote.as_ref().and_then(|remote| remote.list_cache.find(&name));
         let label = found.and_then(|found| found.label).unwrap_or_else(|| name.clone());
-        let about =
-            known.map_or_else(|| About { label, ..About::default() }, |entry| entry.about());
+        let about = known.map_or_else(
+            || ModelDetails { label, ..ModelDetails::default() },
+            |entry| entry.about(),
+        );
         let facts = self.facts(&name);
-        Listed {
+        ModelInfo {
             model: ModelRef { provider: self.config.name.clone(), model: name },
-            about: About {
+            about: ModelDetails {
                 side: self.config.side,
                 max_output: about.max_output.or(facts.max_output),
                 ..about

@@ -1,6 +1,6 @@
 //! Tokenizers that are published, and so count exactly.
 
-use quintet_kernel::model::Count;
+use quintet_kernel::model::TokenCount;
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
 /// Bytes without a word break that are tokenized; a longer stretch is no language and is estimated, because
@@ -27,11 +27,11 @@ impl Tokenizer {
     }
 
     /// Counts the tokens of a text. The first call reads the table, which takes a moment.
-    pub(crate) fn count(self, text: &str) -> Count {
+    pub(crate) fn count(self, text: &str) -> TokenCount {
         if has_long_stretch(text) {
-            return Count::guess(text);
+            return TokenCount::guess(text);
         }
-        Count { tokens: self.table().encode_ordinary(text).len() as u64, exact: true }
+        TokenCount { tokens: self.table().encode_ordinary(text).len() as u64, exact: true }
     }
 
     fn table(self) -> &'static CoreBPE {
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn text_is_counted_as_its_makers_count_it() {
         let count = |tokenizer: Tokenizer, text: &str| tokenizer.count(text);
-        let exact = |tokens| Count { tokens, exact: true };
+        let exact = |tokens| TokenCount { tokens, exact: true };
         assert_eq!(count(Tokenizer::O200k, "hello world"), exact(2));
         assert_eq!(count(Tokenizer::Cl100k, "antidisestablishmentarianism"), exact(6));
         assert_eq!(count(Tokenizer::Cl100k, "2 + 2 = 4"), exact(7));

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quintet_kernel::tool::Spec;
+use quintet_kernel::tool::ToolSpec;
 use serde_json::value::RawValue;
 
 use crate::family::Family;
@@ -18,7 +18,7 @@ pub(crate) struct ToolsCache {
 
 #[derive(Debug)]
 struct CachedTools {
-    tools: Vec<Arc<Spec>>,
+    tools: Vec<Arc<ToolSpec>>,
     search: bool,
     json: Arc<RawValue>,
 }
@@ -28,7 +28,7 @@ impl ToolsCache {
     /// they cannot be serialized.
     pub(crate) fn json(
         &self,
-        tools: &[Arc<Spec>],
+        tools: &[Arc<ToolSpec>],
         search: bool,
         family: &dyn Family,
     ) -> serde_json::Result<Option<Arc<RawValue>>> {
@@ -48,13 +48,13 @@ impl ToolsCache {
 }
 
 /// True if both lists hold the same specifications, which never change.
-fn same(one: &[Arc<Spec>], two: &[Arc<Spec>]) -> bool {
+fn same(one: &[Arc<ToolSpec>], two: &[Arc<ToolSpec>]) -> bool {
     one.len() == two.len() && one.iter().zip(two).all(|(one, two)| Arc::ptr_eq(one, two))
 }
 
 #[cfg(test)]
 mod tests {
-    use quintet_kernel::tool::{Kind, Placement};
+    use quintet_kernel::tool::{Placement, ToolKind};
     use serde_json::json;
 
     use super::*;
@@ -65,11 +65,11 @@ mod tests {
     fn tools_are_written_anew_only_when_they_change() {
         let tools_cache = ToolsCache::default();
         let spec = |name: &str| {
-            Arc::new(Spec {
+            Arc::new(ToolSpec {
                 name: name.into(),
                 description: "does".into(),
                 schema: json!({}),
-                kind: Kind::Read,
+                kind: ToolKind::Read,
                 placement: Placement::Daemon,
             })
         };

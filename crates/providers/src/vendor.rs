@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use quintet_kernel::model::Side;
+use quintet_kernel::model::ModelLocation;
 use serde::Deserialize;
 
 use crate::config::{Api, ProviderConfig};
@@ -77,7 +77,7 @@ impl Vendor {
         ProviderConfig {
             base_url: self.base_url.clone(),
             needs_key: !self.key_variables.is_empty(),
-            side: if self.local { Side::Local } else { Side::Online },
+            side: if self.local { ModelLocation::Local } else { ModelLocation::Online },
             hide: self.hide.clone(),
             default_model: self.model.clone(),
             quirks: self.quirks(),

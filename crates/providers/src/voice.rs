@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::port::{Audio, BoxFuture, Recognizer, SenseError, Speaker};
+use quintet_kernel::port::{Audio, BoxFuture, Recognizer, SenseError, SpeechSynthesizer};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Response, StatusCode};
 use tokio::sync::Semaphore;
@@ -161,7 +161,7 @@ impl fmt::Debug for HttpSpeaker {
     }
 }
 
-impl Speaker for HttpSpeaker {
+impl SpeechSynthesizer for HttpSpeaker {
     /// Always succeeds: the service is not contacted before the first request.
     fn ready(&self) -> Result<(), SenseError> {
         Ok(())

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::event::{Origin, Seq};
+use quintet_kernel::event::{NewSession, Seq};
 use quintet_kernel::policy::Rules;
 use quintet_kernel::port::{
-    BoxFuture, Error, Follow, Journal, Page, Receipt, SessionIndex, Sessions,
+    BoxFuture, Error, Follower, Journal, Page, Receipt, SessionIndex, Sessions,
 };
-use quintet_kernel::{Card, Cursor, Item, ItemReader, SessionId, State};
+use quintet_kernel::{Cursor, Item, ItemReader, SessionId, SessionSummary, State};
 
-use crate::load::read;
+use crate::session::recovery::read;
 
-const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
+const READ_PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
 
 /// Sessions as they lie on disk.
 #[derive(Clone)]
 pub struct Archive {
     journal: Arc<dyn Journal>,
-    directory: Arc<dyn SessionIndex>,
+    session_index: Arc<dyn SessionIndex>,
     rules: Arc<Rules>,
 }
 
@@ -32,15 +32,15 @@ impl Archive {
     /// An archive over these stores.
     pub fn new(
         journal: Arc<dyn Journal>,
-        directory: Arc<dyn SessionIndex>,
+        session_index: Arc<dyn SessionIndex>,
         rules: Arc<Rules>,
     ) -> Self {
-        Self { journal, directory, rules }
+        Self { journal, session_index, rules }
     }
 }
 
 impl Sessions for Archive {
-    fn create(&self, _: Origin) -> BoxFuture<'_, Result<Receipt, Error>> {
+    fn create(&self, _: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
         Box::pin(async { Err(Error::ReadOnly) })
     }
 
@@ -63,7 +63,7 @@ impl Sessions for Archive {
         &self,
         session: &SessionId,
         from: Cursor,
-    ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>> {
+    ) -> BoxFuture<'_, Result<Box<dyn Follower>, Error>> {
         let (session, journal) = (session.clone(), Arc::clone(&self.journal));
         Box::pin(async move {
             let head = journal.head(&session).await?;
@@ -71,35 +71,36 @@ impl Sessions for Archive {
             if from.seq > head {
                 return Err(Error::Ahead(from.seq, head));
             }
-            Ok(Box::new(Reader { session, journal, reader: from.into(), head }) as Box<dyn Follow>)
+            Ok(Box::new(ArchiveFollower { session, journal, reader: from.into(), head })
+                as Box<dyn Follower>)
         })
     }
 
-    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+    fn summary(&self, session: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>> {
         let session = session.clone();
-        Box::pin(
-            async move { self.directory.card(&session).await?.ok_or(Error::NotFound(session)) },
-        )
+        Box::pin(async move {
+            self.session_index.summary(&session).await?.ok_or(Error::NotFound(session))
+        })
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
-        Box::pin(async move { Ok(self.directory.list(limit).await?) })
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        Box::pin(async move { Ok(self.session_index.list(limit).await?) })
     }
 }
 
 /// Reads what is there and ends.
-struct Reader {
+struct ArchiveFollower {
     session: SessionId,
     journal: Arc<dyn Journal>,
     reader: ItemReader,
     head: Seq,
 }
 
-impl Follow for Reader {
+impl Follower for ArchiveFollower {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
         Box::pin(async move {
             let after = self.reader.cursor().seq;
-            let records = self.journal.read(&self.session, after, PAGE).await?;
+            let records = self.journal.read(&self.session, after, READ_PAGE).await?;
             if records.is_empty() {
                 return Ok(None);
             }

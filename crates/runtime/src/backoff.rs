@@ -12,7 +12,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     /// No delay is longer than this.
-    pub(crate) const LONGEST: Duration = Duration::from_secs(30);
+    pub(crate) const MAX_DELAY: Duration = Duration::from_secs(30);
 
     pub(crate) fn new() -> Self {
         Self { next: FIRST_DELAY }
@@ -21,7 +21,7 @@ impl Backoff {
     /// How long to wait this time.
     pub(crate) fn delay(&mut self) -> Duration {
         let delay = self.next;
-        self.next = Self::LONGEST.min(delay * 2);
+        self.next = Self::MAX_DELAY.min(delay * 2);
         delay
     }
 

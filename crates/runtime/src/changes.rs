@@ -1,27 +1,28 @@
 //! What turns did to files, with content, and what would become of an undo.
 
 use quintet_kernel::change::{
-    FileChange, LISTED_LIMIT, MoreChanges, Shape, Version, gaps, net, runs,
+    FileChange, FileKind, FileVersion, LISTED_CHANGES_LIMIT, UnlistedChanges, consecutive_changes,
+    merge_unrecorded, net_changes,
 };
 use quintet_kernel::id::BlobId;
 use quintet_kernel::port::{
-    Blobs, Body, BoxFuture, Changed, Changes, Changeset, Content, Error, Sessions, StorageError,
-    UndoRun,
+    BlobBody, Blobs, BoxFuture, ChangedFile, Changeset, Error, FileContent, RevertMode, Sessions,
+    StorageError, TurnChanges,
 };
 use quintet_kernel::session::Turn;
 use quintet_kernel::{Refusal, SessionId, TurnId};
 
-use crate::parts::Parts;
+use crate::deps::RuntimeDeps;
 use crate::runtime::Runtime;
 
 /// What is longer is not held, in bytes, and how much is held in all.
-const LONGEST: u64 = 1024 * 1024;
-const HELD: u64 = 64 * 1024 * 1024;
+const INLINE_BYTES_LIMIT: u64 = 1024 * 1024;
+const TOTAL_BYTES_LIMIT: u64 = 64 * 1024 * 1024;
 /// The most files of a turn that are listed and shown in its diff.
-const SHOWN_LIMIT: usize = 1000;
+const SHOWN_FILES_LIMIT: usize = 1000;
 
-impl Changes for Runtime {
-    fn of_turn(
+impl TurnChanges for Runtime {
+    fn turn_changes(
         &self,
         session: &SessionId,
         turn: &TurnId,
@@ -30,19 +31,19 @@ impl Changes for Runtime {
         Box::pin(async move {
             let state = self.view(&session).await?;
             let turn = state.turn(&id).ok_or_else(|| Refusal::UnknownTurn(id.clone()))?;
-            let parts = self.parts();
-            let (all, lost) = all_changes(parts, turn).await?;
-            let mut files = net(&all);
-            let more = files.len().saturating_sub(SHOWN_LIMIT) as u64 + lost;
-            files.truncate(SHOWN_LIMIT);
-            let changes = with_content(parts, &files).await?;
-            let diff = parts.workspaces.diff(&turn.workspace, changes).await;
-            let (unrecorded, reverted) = (gaps(&turn.unrecorded), turn.reverted);
+            let deps = self.deps();
+            let (all, lost) = all_changes(deps, turn).await?;
+            let mut files = net_changes(&all);
+            let more = files.len().saturating_sub(SHOWN_FILES_LIMIT) as u64 + lost;
+            files.truncate(SHOWN_FILES_LIMIT);
+            let changes = with_content(deps, &files).await?;
+            let diff = deps.workspaces.diff(&turn.workspace, changes).await;
+            let (unrecorded, reverted) = (merge_unrecorded(&turn.unrecorded), turn.reverted);
             Ok(Changeset { files, more, unrecorded, diff, reverted })
         })
     }
 
-    fn conflicts(
+    fn revert_conflicts(
         &self,
         session: &SessionId,
         turn: &TurnId,
@@ -54,35 +55,48 @@ impl Changes for Runtime {
             if turn.changes.is_empty() && turn.more_changes.is_empty() {
                 return Err(Refusal::NothingToRevert(id).into());
             }
-            Ok(undo(self.parts(), turn, UndoRun::Dry).await.err())
+            Ok(revert_turn(self.deps(), turn, RevertMode::DryRun).await.err())
         })
     }
 
-    fn contents(&self, changes: Vec<FileChange>) -> BoxFuture<'_, Result<Vec<Changed>, Error>> {
-        Box::pin(async move { Ok(with_content(self.parts(), &changes).await?) })
+    fn with_contents(
+        &self,
+        changes: Vec<FileChange>,
+    ) -> BoxFuture<'_, Result<Vec<ChangedFile>, Error>> {
+        Box::pin(async move { Ok(with_content(self.deps(), &changes).await?) })
     }
 }
 
 /// Undoes a turn's changes or, where they are undone, makes them again.
-pub(crate) async fn undo(parts: &Parts, turn: &Turn, run: UndoRun) -> Result<(), String> {
-    let (changes, lost) = all_changes(parts, turn).await.map_err(|error| error.to_string())?;
+pub(crate) async fn revert_turn(
+    deps: &RuntimeDeps,
+    turn: &Turn,
+    run: RevertMode,
+) -> Result<(), String> {
+    let (changes, lost) = all_changes(deps, turn).await.map_err(|error| error.to_string())?;
     if lost > 0 {
         return Err(format!("the list of {lost} further changes is not kept any more"));
     }
-    let changes = with_content(parts, &runs(&changes)).await.map_err(|error| error.to_string())?;
-    let swap = |Changed { path, before, after }| Changed { path, before: after, after: before };
+    let changes = with_content(deps, &consecutive_changes(&changes))
+        .await
+        .map_err(|error| error.to_string())?;
+    let swap =
+        |ChangedFile { path, before, after }| ChangedFile { path, before: after, after: before };
     let changes =
         if turn.reverted { changes.into_iter().rev().map(swap).collect() } else { changes };
-    parts.workspaces.put_back(&turn.workspace, changes, run).await
+    deps.workspaces.revert_changes(&turn.workspace, changes, run).await
 }
 
 /// All changes of a turn in the order they happened, and how many more are not known any more.
-async fn all_changes(parts: &Parts, turn: &Turn) -> Result<(Vec<FileChange>, u64), StorageError> {
+async fn all_changes(
+    deps: &RuntimeDeps,
+    turn: &Turn,
+) -> Result<(Vec<FileChange>, u64), StorageError> {
     let (mut all, mut lost, mut taken) = (Vec::new(), 0, 0);
     for (position, more) in &turn.more_changes {
         all.extend_from_slice(&turn.changes[taken..*position]);
         taken = *position;
-        match unlisted(parts, more).await? {
+        match read_unlisted(deps, more).await? {
             Some(changes) => all.extend(changes),
             None => lost += more.count,
         }
@@ -91,12 +105,12 @@ async fn all_changes(parts: &Parts, turn: &Turn) -> Result<(Vec<FileChange>, u64
     Ok((all, lost))
 }
 
-async fn unlisted(
-    parts: &Parts,
-    more: &MoreChanges,
+async fn read_unlisted(
+    deps: &RuntimeDeps,
+    more: &UnlistedChanges,
 ) -> Result<Option<Vec<FileChange>>, StorageError> {
     let Some(blob) = &more.blob else { return Ok(None) };
-    match parts.undo.get(blob).await {
+    match deps.undo.get(blob).await {
         Ok(list) => Ok(serde_json::from_slice(&list).ok()),
         Err(StorageError::Missing(_)) => Ok(None),
         Err(error) => Err(error),
@@ -104,61 +118,62 @@ async fn unlisted(
 }
 
 /// Cuts a list of changes to what an event holds; the rest becomes a blob.
-pub(crate) async fn listed(
+pub(crate) async fn split_changes(
     undo: &dyn Blobs,
     mut changes: Vec<FileChange>,
-) -> (Vec<FileChange>, Option<MoreChanges>) {
-    if changes.len() <= LISTED_LIMIT {
+) -> (Vec<FileChange>, Option<UnlistedChanges>) {
+    if changes.len() <= LISTED_CHANGES_LIMIT {
         return (changes, None);
     }
-    let rest = changes.split_off(LISTED_LIMIT);
+    let rest = changes.split_off(LISTED_CHANGES_LIMIT);
     let list = serde_json::to_vec(&rest).unwrap_or_default();
     let kept = undo.put(list).await;
     if let Err(error) = &kept {
         tracing::warn!(%error, "a list of changes could not be kept, so they cannot be undone");
     }
-    (changes, Some(MoreChanges { count: rest.len() as u64, blob: kept.ok() }))
+    (changes, Some(UnlistedChanges { count: rest.len() as u64, blob: kept.ok() }))
 }
 
 /// Reads what was kept of changes.
 pub(crate) async fn with_content(
-    parts: &Parts,
+    deps: &RuntimeDeps,
     changes: &[FileChange],
-) -> Result<Vec<Changed>, StorageError> {
-    let (mut read, mut room) = (Vec::with_capacity(changes.len()), HELD);
+) -> Result<Vec<ChangedFile>, StorageError> {
+    let (mut read, mut room) = (Vec::with_capacity(changes.len()), TOTAL_BYTES_LIMIT);
     for FileChange { path, before, after } in changes {
-        let before = content(parts, before.as_ref(), &mut room).await?;
-        let after = content(parts, after.as_ref(), &mut room).await?;
-        read.push(Changed { path: path.clone(), before, after });
+        let before = content(deps, before.as_ref(), &mut room).await?;
+        let after = content(deps, after.as_ref(), &mut room).await?;
+        read.push(ChangedFile { path: path.clone(), before, after });
     }
     Ok(read)
 }
 
 async fn content(
-    parts: &Parts,
-    version: Option<&Version>,
+    deps: &RuntimeDeps,
+    version: Option<&FileVersion>,
     room: &mut u64,
-) -> Result<Option<Content>, StorageError> {
-    let Some(Version { blob, size, mode, shape }) = version else { return Ok(None) };
+) -> Result<Option<FileContent>, StorageError> {
+    let Some(FileVersion { blob, size, mode, shape }) = version else { return Ok(None) };
     // Where a link leads is short, and needed to make it.
-    let most = if *shape == Shape::Link { LONGEST } else { LONGEST.min(*room) };
+    let most =
+        if *shape == FileKind::Link { INLINE_BYTES_LIMIT } else { INLINE_BYTES_LIMIT.min(*room) };
     let body = match blob {
-        Some(blob) => Some(body(parts, blob, most).await?),
+        Some(blob) => Some(body(deps, blob, most).await?),
         None => None,
     };
-    if let Some(Body::Bytes(bytes)) = &body {
+    if let Some(BlobBody::Bytes(bytes)) = &body {
         *room = room.saturating_sub(bytes.len() as u64);
     }
-    Ok(Some(Content { body, size: *size, mode: *mode, shape: *shape }))
+    Ok(Some(FileContent { body, size: *size, mode: *mode, shape: *shape }))
 }
 
 /// What has not been kept, or had to make room by now, can still be told from anything else.
-async fn body(parts: &Parts, blob: &BlobId, most: u64) -> Result<Body, StorageError> {
-    for blobs in [&parts.undo, &parts.blobs] {
+async fn body(deps: &RuntimeDeps, blob: &BlobId, most: u64) -> Result<BlobBody, StorageError> {
+    for blobs in [&deps.undo, &deps.blobs] {
         match blobs.body(blob, most).await {
             Err(StorageError::Missing(_)) => {}
             found => return found,
         }
     }
-    Ok(Body::Hash(blob.clone()))
+    Ok(BlobBody::Hash(blob.clone()))
 }

@@ -27,7 +27,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{Runtime, Shared, lock};
-use crate::session::Begin;
+use crate::session::StartMode;
 use remote_clients::RemoteClients;
 pub(crate) use request::{Action, Done};
 use served::Served;
@@ -119,7 +119,7 @@ impl Runtime {
         for task in tasks {
             shared.spawn_until_closing(task);
         }
-        if let Some(wakes) = shared.parts.journal.wakes() {
+        if let Some(wakes) = shared.deps.journal.wakes() {
             shared.spawn_until_closing(watch_journal(Arc::clone(shared), wakes));
         }
         self.take_over(cluster).await
@@ -131,7 +131,7 @@ impl Runtime {
         while !cluster.nodes.draining() {
             let claimed = cluster.nodes.claim_open(CLAIM_LIMIT).await?;
             for session in &claimed {
-                self.shared().mailbox(session, Begin::Recover)?;
+                self.shared().mailbox(session, StartMode::Recover)?;
             }
             taken += claimed.len();
             if claimed.len() < CLAIM_LIMIT {
@@ -163,7 +163,7 @@ impl Shared {
 
     /// Gives the lease of a session back that leaves memory.
     pub(crate) async fn give_back(&self, lease: Lease, open_turn: bool) {
-        let Some(cluster) = &self.parts.cluster else { return };
+        let Some(cluster) = &self.deps.cluster else { return };
         if open_turn && !self.closing.is_cancelled() && !cluster.nodes.draining() {
             lock(&self.membership.parked).insert(lease.session.clone(), lease);
         } else {
@@ -185,7 +185,7 @@ impl Shared {
 
     /// Has any node own a session. Without it the lease ends with the node.
     pub(crate) async fn release(&self, lease: &Lease) {
-        let released = timeout(RELEASE_TIMEOUT, self.parts.leases.release(lease)).await;
+        let released = timeout(RELEASE_TIMEOUT, self.deps.leases.release(lease)).await;
         let slow = |_| Err(StorageError::Unavailable("storage does not answer".into()));
         if let Err(error) = released.unwrap_or_else(slow) {
             tracing::warn!(session = %lease.session, %error, "the lease was not released");
@@ -200,24 +200,24 @@ impl Shared {
         if let Some(tail) = self.known_tail(session) {
             tail.moved_to(head);
         }
-        self.parts.hints.iter().for_each(|hint| hint.published(session, head));
+        self.deps.observers.iter().for_each(|observer| observer.published(session, head));
     }
 
     /// Looks at the journal of a session that somebody follows here and that another node owns.
     async fn poll(&self, session: &SessionId) {
-        let head = self.parts.journal.head(session).await;
+        let head = self.deps.journal.head(session).await;
         let Some(tail) = self.known_tail(session).filter(|_| !self.is_live(session)) else {
             return;
         };
         match head {
             Ok(Some(head)) if tail.moved_to(head) => {
                 tracing::debug!(%session, head, "a notice was lost or late");
-                self.parts.hints.iter().for_each(|hint| hint.published(session, head));
+                self.deps.observers.iter().for_each(|observer| observer.published(session, head));
             }
             Ok(Some(_)) => {}
             Ok(None) => {
                 tail.end();
-                self.parts.hints.iter().for_each(|hint| hint.erased(session));
+                self.deps.observers.iter().for_each(|observer| observer.erased(session));
             }
             Err(error) => tracing::debug!(%session, %error, "the journal was not looked at"),
         }
@@ -227,7 +227,7 @@ impl Shared {
 /// Ends what runs under leases that are void.
 async fn watch_leases(shared: Arc<Shared>) {
     loop {
-        shared.parts.leases.lost().await;
+        shared.deps.leases.lost().await;
         tracing::error!("this node's leases are lost; its sessions go on elsewhere");
         shared.membership.void_leases();
     }

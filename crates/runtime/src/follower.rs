@@ -3,31 +3,31 @@
 use std::sync::Arc;
 
 use quintet_kernel::event::Seq;
-use quintet_kernel::port::{BoxFuture, Error, Follow, Journal, Page, StorageError};
+use quintet_kernel::port::{BoxFuture, Error, Follower, Journal, Page, StorageError};
 use quintet_kernel::{Cursor, Item, ItemReader, Record, SessionId};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
-use crate::tail::{Found, Tail};
+use crate::tail::{Tail, TailRead};
 
-const PAGE: Page = Page { events: 256, bytes: 256 * 1024 };
+const READ_PAGE: Page = Page { events: 256, bytes: 256 * 1024 };
 
 /// One follower.
-pub(crate) struct Follower {
+pub(crate) struct LiveFollower {
     pub(crate) session: SessionId,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) tail: Arc<Tail>,
     pub(crate) changed: watch::Receiver<()>,
     pub(crate) closed: CancellationToken,
     pub(crate) reader: ItemReader,
-    pub(crate) heard: u64,
+    pub(crate) progress_seen: u64,
     pub(crate) head: Seq,
     /// True if other nodes may write the session's journal.
     pub(crate) shared: bool,
 }
 
-impl Follow for Follower {
+impl Follower for LiveFollower {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
         Box::pin(self.advance())
     }
@@ -41,7 +41,7 @@ impl Follow for Follower {
     }
 }
 
-impl Follower {
+impl LiveFollower {
     async fn advance(&mut self) -> Result<Option<Vec<Item>>, Error> {
         // What was there at the beginning comes from the journal: the tail may know nothing of it.
         if self.seq() < self.head {
@@ -51,10 +51,10 @@ impl Follower {
             // Asked before looking: what was told before the end is still given.
             let over = self.closed.is_cancelled();
             self.changed.mark_unchanged();
-            match self.tail.find(&mut self.reader, &mut self.heard) {
-                Found::Items(items) if items.is_empty() => {}
-                Found::Items(items) => return Ok(Some(items)),
-                Found::Behind => {
+            match self.tail.find(&mut self.reader, &mut self.progress_seen) {
+                TailRead::Items(items) if items.is_empty() => {}
+                TailRead::Items(items) => return Ok(Some(items)),
+                TailRead::Behind => {
                     let from = self.seq();
                     let items = self.page().await?;
                     if !items.is_empty() {
@@ -64,9 +64,9 @@ impl Follower {
                         self.found_nothing(from).await?;
                     }
                 }
-                Found::Gone => return Err(Error::NotFound(self.session.clone())),
-                Found::Nothing if over => return Ok(None),
-                Found::Nothing => tokio::select! {
+                TailRead::Gone => return Err(Error::NotFound(self.session.clone())),
+                TailRead::Nothing if over => return Ok(None),
+                TailRead::Nothing => tokio::select! {
                     _ = self.changed.changed() => {}
                     () = self.closed.cancelled() => {}
                 },
@@ -106,7 +106,7 @@ impl Follower {
     async fn read(&self) -> Result<Vec<Record>, StorageError> {
         let mut backoff = Backoff::new();
         loop {
-            let error = match self.journal.read(&self.session, self.seq(), PAGE).await {
+            let error = match self.journal.read(&self.session, self.seq(), READ_PAGE).await {
                 Err(error @ StorageError::Unavailable(_)) => error,
                 read => return read,
             };

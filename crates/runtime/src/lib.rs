@@ -6,25 +6,24 @@
 
 mod archive;
 mod backoff;
-mod branches;
 mod changes;
+mod clock;
 mod cluster;
+mod deps;
+mod dry_runs;
 mod follower;
+mod forks;
 mod idle;
-mod load;
-mod parts;
-mod prompts;
-mod rehearsals;
+mod prompt_history;
 mod runs;
 mod runtime;
 mod session;
-mod stamps;
 pub mod subagents;
 mod tail;
 
 pub use archive::Archive;
+pub use clock::SystemClock;
 pub use cluster::Cluster;
-pub use parts::{Pace, Parts};
+pub use deps::{RuntimeDeps, Timing};
 pub use runs::{RunService, RunSettings};
 pub use runtime::Runtime;
-pub use stamps::SystemStamps;

@@ -17,7 +17,7 @@ use quintet_kernel::Time;
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::RunId;
 use quintet_kernel::port::{
-    BoxFuture, Page, RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs, Stamps,
+    BoxFuture, Clock, Page, RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs,
     StorageError,
 };
 use quintet_kernel::run::{
@@ -39,13 +39,13 @@ const ASSIGNMENT_CONCURRENCY: usize = 64;
 /// Leases that one sweep ends at most.
 const EXPIRY_PAGE: usize = 256;
 /// Parts of a lease after which a heartbeat is written down again.
-const RENEWALS: u32 = 4;
+const RENEWALS_PER_LEASE: u32 = 4;
 
 /// How often leases are checked.
-const MIN_SWEEP: Duration = Duration::from_millis(100);
-const MAX_SWEEP: Duration = Duration::from_secs(10);
+const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// What a worker says that has nothing to do.
-const IDLE: &str = "ready";
+const IDLE_SWEEP_INTERVAL: &str = "ready";
 
 /// How runs are looked after.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ pub struct RunService {
 
 struct Inner {
     journal: Arc<dyn RunJournal>,
-    stamps: Arc<dyn Stamps>,
+    clock: Arc<dyn Clock>,
     settings: RunSettings,
     live: LiveRuns,
     /// Runs that are being assigned right now.
@@ -90,22 +90,19 @@ impl fmt::Debug for RunService {
 impl RunService {
     /// A control plane on a store. Workers that had runs before it began have a whole lease to be
     /// heard of.
-    pub fn new(
-        journal: Arc<dyn RunJournal>,
-        stamps: Arc<dyn Stamps>,
-        settings: RunSettings,
-    ) -> Self {
-        let now = stamps.now();
+    pub fn new(journal: Arc<dyn RunJournal>, clock: Arc<dyn Clock>, settings: RunSettings) -> Self {
+        let now = clock.now();
         let watch = Mutex::new(Watch { since: now, last_sweep: now });
         let assignments = Semaphore::new(ASSIGNMENT_CONCURRENCY);
         let (live, assigning) = Default::default();
-        let inner = Inner { journal, stamps, settings, live, assigning, assignments, watch };
+        let inner = Inner { journal, clock, settings, live, assigning, assignments, watch };
         Self { inner: Arc::new(inner) }
     }
 
     /// Takes runs away from silent workers until the daemon shuts down.
     pub async fn watch(self, stop: CancellationToken) {
-        let every = (self.inner.settings.lease / RENEWALS).clamp(MIN_SWEEP, MAX_SWEEP);
+        let every = (self.inner.settings.lease / RENEWALS_PER_LEASE)
+            .clamp(MIN_SWEEP_INTERVAL, MAX_SWEEP_INTERVAL);
         let mut ticks = interval(every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -124,7 +121,7 @@ impl RunService {
     /// Takes runs away from workers that were silent for too long; gives how many.
     pub async fn expire(&self) -> Result<usize, RunError> {
         let inner = &*self.inner;
-        let now = inner.stamps.now();
+        let now = inner.clock.now();
         let RunSettings { lease, most_losses, .. } = inner.settings;
         if now < inner.listening_since(now).after(lease) {
             return Ok(0);
@@ -151,7 +148,7 @@ impl Inner {
     /// and the workers with it: they have a whole lease again.
     fn listening_since(&self, now: Time) -> Time {
         let mut watch = lock(&self.watch);
-        let gap = (self.settings.lease / 2).max(MAX_SWEEP);
+        let gap = (self.settings.lease / 2).max(MAX_SWEEP_INTERVAL);
         if now.since(watch.last_sweep) > gap {
             watch.since = now;
         }
@@ -164,7 +161,7 @@ impl Inner {
     }
 
     async fn create(&self, new: NewRun) -> Result<RunReceipt, RunError> {
-        let stamp = self.stamps.stamp();
+        let stamp = self.clock.stamp();
         let (id, workspace) = (stamp.uuid::<RunId>(), new.workspace.clone());
         let latest = RunRecord { seq: 1, at: stamp.at, event: begin(&id, new) };
         let run = RunState::begun(id, &latest).expect("the first event begins a run");
@@ -197,7 +194,7 @@ impl Inner {
                 None => self.load(id).await?,
             };
             let before = entry.run.progress.head;
-            match handle(&mut entry.run, command.clone(), &self.stamps.stamp()) {
+            match handle(&mut entry.run, command.clone(), &self.clock.stamp()) {
                 Err(refusal) => {
                     // What is known here may be old: another daemon may have been at the run.
                     if self.journal.run(id).await?.is_some_and(|now| now.run != entry.run) {
@@ -240,12 +237,12 @@ impl Inner {
     }
 
     async fn poll(&self, workspace: &str, worker: Worker) -> Result<RunPoll, RunError> {
-        let now = self.stamps.now();
+        let now = self.clock.now();
         let mine = self.journal.of_worker(&worker.id).await?;
-        let renewal = self.settings.lease / RENEWALS;
+        let renewal = self.settings.lease / RENEWALS_PER_LEASE;
         if mine.heartbeat.is_some_and(|oldest| oldest.after(renewal) <= now) {
             // A worker that has nothing to do has not heard of a run that it did not begin.
-            let all = worker.status != IDLE;
+            let all = worker.status != IDLE_SWEEP_INTERVAL;
             self.journal.renew(&worker.id, now, all).await?;
         }
         let assigned = match worker.is_ready() {
@@ -270,7 +267,9 @@ impl Inner {
             if waiting.is_empty() {
                 return Ok(None);
             }
-            let Some(claim) = Claim::first_of(&self.assigning, &waiting) else { continue };
+            let Some(claim) = AssignmentClaim::first_of(&self.assigning, &waiting) else {
+                continue;
+            };
             let assign = RunCommand::Assign { worker: worker.clone() };
             match self.submit(&claim.run, assign).await {
                 Ok(receipt) => return Ok(Some(receipt.entry)),
@@ -322,12 +321,12 @@ impl Inner {
 }
 
 /// A run that is being assigned.
-struct Claim<'a> {
+struct AssignmentClaim<'a> {
     assigning: &'a Mutex<HashSet<RunId>>,
     run: RunId,
 }
 
-impl<'a> Claim<'a> {
+impl<'a> AssignmentClaim<'a> {
     fn first_of(assigning: &'a Mutex<HashSet<RunId>>, waiting: &[RunId]) -> Option<Self> {
         let mut taken = lock(assigning);
         let run = waiting.iter().find(|run| !taken.contains(*run))?.clone();
@@ -336,7 +335,7 @@ impl<'a> Claim<'a> {
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for AssignmentClaim<'_> {
     fn drop(&mut self) {
         lock(self.assigning).remove(&self.run);
     }

@@ -5,30 +5,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use quintet_kernel::command::{Approve, Command};
-use quintet_kernel::event::Origin;
+use quintet_kernel::event::NewSession;
 use quintet_kernel::id::MessageId;
-use quintet_kernel::port::{BoxFuture, Error, Follow, Receipt, Removals, Sessions, StorageError};
-use quintet_kernel::{Card, Cursor, SessionId, State};
+use quintet_kernel::port::{
+    BoxFuture, Error, Follower, Receipt, SessionDeletion, Sessions, StorageError,
+};
+use quintet_kernel::{Cursor, SessionId, SessionSummary, State};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::cluster::{Action, Done, Membership};
-use crate::follower::Follower;
+use crate::deps::RuntimeDeps;
+use crate::follower::LiveFollower;
 use crate::idle::IdleSessions;
-use crate::parts::Parts;
-use crate::session::{Begin, Delivery, Mail, Task};
+use crate::session::{CommandReply, SessionMessage, SessionTask, StartMode};
 use crate::subagents;
 use crate::tail::Tail;
 
 /// Letters that may wait at a session's door; who comes later waits outside.
-const MAILBOX: usize = 256;
+const COMMAND_CHANNEL_CAPACITY: usize = 256;
 
 /// Sessions that are loaded, and have their models begin to answer, at a time when the daemon starts.
 /// More would bring nothing, need a file and their whole journal in memory each, and be refused by
 /// providers that count requests.
-const RECOVERED_AT_ONCE: usize = 16;
+const RECOVERY_CONCURRENCY: usize = 16;
 
 /// How long tasks that were given up have to notice it.
 const ABORT_TIMEOUT: Duration = Duration::from_millis(200);
@@ -41,7 +43,7 @@ pub struct Runtime {
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) parts: Parts,
+    pub(crate) deps: RuntimeDeps,
     /// Nothing new is taken.
     pub(crate) closing: CancellationToken,
     /// Everything is durable and told.
@@ -51,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) tasks: TaskTracker,
     /// Places for sessions that are loaded without hurry.
     pub(crate) recovering: Arc<Semaphore>,
-    live: Mutex<HashMap<SessionId, mpsc::Sender<Mail>>>,
+    live: Mutex<HashMap<SessionId, mpsc::Sender<SessionMessage>>>,
     tails: Mutex<HashMap<SessionId, Weak<Tail>>>,
     /// Sessions that stay in memory with nothing to do.
     pub(crate) idle: IdleSessions,
@@ -60,16 +62,16 @@ pub(crate) struct Shared {
 
 impl Runtime {
     /// A runtime with nothing awake.
-    pub fn new(parts: Parts) -> Self {
-        let idle_bytes = parts.pace.idle_bytes;
-        let instance = parts.stamps.stamp().id::<MessageId>().to_string();
+    pub fn new(deps: RuntimeDeps) -> Self {
+        let idle_bytes = deps.timing.idle_bytes;
+        let instance = deps.clock.stamp().id::<MessageId>().to_string();
         let shared = |this: &Weak<Shared>| Shared {
-            parts: subagents::joined(parts, this),
+            deps: subagents::with_spawn_tool(deps, this),
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
             aborted: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            recovering: Arc::new(Semaphore::new(RECOVERED_AT_ONCE)),
+            recovering: Arc::new(Semaphore::new(RECOVERY_CONCURRENCY)),
             live: Mutex::default(),
             tails: Mutex::default(),
             idle: IdleSessions::new(idle_bytes),
@@ -86,19 +88,19 @@ impl Runtime {
     /// number. One that a client asks for meanwhile does not wait for the others. Where several nodes
     /// share a store, takes part in the cluster from here on.
     pub async fn recover(&self) -> Result<usize, Error> {
-        if let Some(cluster) = &self.shared.parts.cluster {
+        if let Some(cluster) = &self.shared.deps.cluster {
             return self.join(cluster).await;
         }
-        let open = self.shared.parts.directory.open().await?;
+        let open = self.shared.deps.session_index.open().await?;
         for session in &open {
-            self.shared.mailbox(session, Begin::Recover)?;
+            self.shared.channel(session, StartMode::Recover)?;
         }
         Ok(open.len())
     }
 
     /// Wakes a session, which closes what was left open.
     pub(crate) fn wake(&self, session: &SessionId) -> Result<(), Error> {
-        self.shared.mailbox(session, Begin::Load).map(drop)
+        self.shared.channel(session, StartMode::Load).map(drop)
     }
 
     /// Done once the daemon takes nothing new.
@@ -110,19 +112,19 @@ impl Runtime {
         &self.shared
     }
 
-    pub(crate) fn parts(&self) -> &Parts {
-        &self.shared.parts
+    pub(crate) fn deps(&self) -> &RuntimeDeps {
+        &self.shared.deps
     }
 
     /// Begins a session with this id, unless it is there.
-    pub(crate) async fn ensure(&self, id: &SessionId, origin: Origin) -> Result<(), Error> {
-        if self.shared.parts.journal.head(id).await?.is_some() {
+    pub(crate) async fn ensure(&self, id: &SessionId, origin: NewSession) -> Result<(), Error> {
+        if self.shared.deps.journal.head(id).await?.is_some() {
             return Ok(());
         }
-        let mailbox = self.shared.mailbox(id, Begin::New)?;
-        match deliver(&mailbox, Box::new(Command::Create(origin))).await {
-            Delivery::Answered(answer) => answer.map(drop),
-            Delivery::Gone(_) => Err(Error::Closing),
+        let channel = self.shared.channel(id, StartMode::New)?;
+        match send_command(&channel, Box::new(Command::Create(origin))).await {
+            CommandReply::Answered(answer) => answer.map(drop),
+            CommandReply::NotTaken(_) => Err(Error::Closing),
         }
     }
 
@@ -142,11 +144,11 @@ impl Runtime {
     ) -> Result<Receipt, Error> {
         let mut command = command;
         loop {
-            let mailbox = self.shared.awaken(session).await?;
-            match deliver(&mailbox, command).await {
-                Delivery::Answered(answer) => return answer,
+            let channel = self.shared.awaken(session).await?;
+            match send_command(&channel, command).await {
+                CommandReply::Answered(answer) => return answer,
                 // It fell asleep before it read the letter.
-                Delivery::Gone(unread) => command = unread,
+                CommandReply::NotTaken(untaken) => command = untaken,
             }
         }
     }
@@ -154,9 +156,9 @@ impl Runtime {
     /// Deletes a session, if this node may own it.
     pub(crate) async fn erase(&self, session: &SessionId) -> Result<(), Error> {
         loop {
-            let mailbox = self.shared.awaken(session).await?;
+            let channel = self.shared.awaken(session).await?;
             let (reply, answer) = oneshot::channel();
-            if mailbox.send(Mail::Erase(reply)).await.is_ok()
+            if channel.send(SessionMessage::Erase(reply)).await.is_ok()
                 && let Ok(gone) = answer.await
             {
                 return gone;
@@ -166,7 +168,7 @@ impl Runtime {
 
     /// An answer goes to the session that asks: a question is put to everybody above it, too.
     async fn approve(&self, session: &SessionId, approve: Approve) -> Result<Receipt, Error> {
-        let asker = self.view(session).await?.asker(&approve.question).cloned();
+        let asker = self.view(session).await?.approval_session(&approve.question).cloned();
         match asker {
             Some(asker) => {
                 let approve = Approve { turn: None, ..approve };
@@ -196,7 +198,7 @@ impl Runtime {
             // A task that is stuck in a call to the system cannot notice.
             let _ = timeout(ABORT_TIMEOUT, shared.tasks.wait()).await;
         }
-        if shared.parts.cluster.is_some() {
+        if shared.deps.cluster.is_some() {
             // What is not released in time ends with the node.
             let _ = timeout(within, shared.release_parked()).await;
         }
@@ -206,13 +208,13 @@ impl Runtime {
 }
 
 impl Sessions for Runtime {
-    fn create(&self, origin: Origin) -> BoxFuture<'_, Result<Receipt, Error>> {
+    fn create(&self, origin: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
         Box::pin(async move {
-            let id: SessionId = self.shared.parts.stamps.stamp().id();
-            let mailbox = self.shared.mailbox(&id, Begin::New)?;
-            match deliver(&mailbox, Box::new(Command::Create(origin))).await {
-                Delivery::Answered(answer) => answer,
-                Delivery::Gone(_) => Err(Error::Closing),
+            let id: SessionId = self.shared.deps.clock.stamp().id();
+            let channel = self.shared.channel(&id, StartMode::New)?;
+            match send_command(&channel, Box::new(Command::Create(origin))).await {
+                CommandReply::Answered(answer) => answer,
+                CommandReply::NotTaken(_) => Err(Error::Closing),
             }
         })
     }
@@ -234,15 +236,15 @@ impl Sessions for Runtime {
     fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
         let session = session.clone();
         Box::pin(async move {
-            let shared = self.parts().cluster.is_some();
+            let shared = self.deps().cluster.is_some();
             loop {
                 // To look at a session is no reason to own it.
                 if shared && !self.shared.is_live(&session) {
                     return self.view_elsewhere(&session).await;
                 }
-                let mailbox = self.shared.awaken(&session).await?;
+                let channel = self.shared.awaken(&session).await?;
                 let (reply, answer) = oneshot::channel();
-                if mailbox.send(Mail::View(reply)).await.is_ok()
+                if channel.send(SessionMessage::View(reply)).await.is_ok()
                     && let Ok(view) = answer.await
                 {
                     return match view {
@@ -262,41 +264,50 @@ impl Sessions for Runtime {
         &self,
         session: &SessionId,
         from: Cursor,
-    ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>> {
+    ) -> BoxFuture<'_, Result<Box<dyn Follower>, Error>> {
         let session = session.clone();
         Box::pin(async move {
             // The tail comes first: from here on nothing that is published can be missed.
             let tail = self.shared.tail(&session);
             let changed = tail.watch();
-            let heard = tail.spoken();
-            let journal = Arc::clone(&self.shared.parts.journal);
+            let progress_seen = tail.progress_count();
+            let journal = Arc::clone(&self.shared.deps.journal);
             let head =
                 journal.head(&session).await?.ok_or_else(|| Error::NotFound(session.clone()))?;
             if from.seq > head {
                 return Err(Error::Ahead(from.seq, head));
             }
             let closed = self.shared.closed.clone();
-            let (reader, shared) = (from.into(), self.parts().cluster.is_some());
-            let follower =
-                Follower { session, journal, tail, changed, closed, reader, heard, head, shared };
-            Ok(Box::new(follower) as Box<dyn Follow>)
+            let (reader, shared) = (from.into(), self.deps().cluster.is_some());
+            let follower = LiveFollower {
+                session,
+                journal,
+                tail,
+                changed,
+                closed,
+                reader,
+                progress_seen,
+                head,
+                shared,
+            };
+            Ok(Box::new(follower) as Box<dyn Follower>)
         })
     }
 
-    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+    fn summary(&self, session: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>> {
         let session = session.clone();
         Box::pin(async move {
-            let card = self.parts().directory.card(&session).await?;
-            card.ok_or(Error::NotFound(session))
+            let summary = self.deps().session_index.summary(&session).await?;
+            summary.ok_or(Error::NotFound(session))
         })
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
-        Box::pin(async move { Ok(self.shared.parts.directory.list(limit).await?) })
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        Box::pin(async move { Ok(self.shared.deps.session_index.list(limit).await?) })
     }
 }
 
-impl Removals for Runtime {
+impl SessionDeletion for Runtime {
     fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>> {
         let session = session.clone();
         Box::pin(async move { self.route(&session, Action::Remove).await.map(drop) })
@@ -305,39 +316,42 @@ impl Removals for Runtime {
 
 impl Shared {
     /// The mailbox of a session that exists.
-    async fn awaken(self: &Arc<Self>, session: &SessionId) -> Result<mpsc::Sender<Mail>, Error> {
+    async fn awaken(
+        self: &Arc<Self>,
+        session: &SessionId,
+    ) -> Result<mpsc::Sender<SessionMessage>, Error> {
         if self.closing.is_cancelled() {
             return Err(Error::Closing);
         }
-        if let Some(mailbox) = open(&lock(&self.live), session) {
-            return Ok(mailbox);
+        if let Some(channel) = open_channel(&lock(&self.live), session) {
+            return Ok(channel);
         }
-        match self.parts.journal.head(session).await? {
-            Some(_) => self.mailbox(session, Begin::Load),
+        match self.deps.journal.head(session).await? {
+            Some(_) => self.channel(session, StartMode::Load),
             None => Err(Error::NotFound(session.clone())),
         }
     }
 
     /// The mailbox of a session, whose task begins here if it has none.
-    pub(crate) fn mailbox(
+    pub(crate) fn channel(
         self: &Arc<Self>,
         session: &SessionId,
-        begin: Begin,
-    ) -> Result<mpsc::Sender<Mail>, Error> {
+        begin: StartMode,
+    ) -> Result<mpsc::Sender<SessionMessage>, Error> {
         let mut live = lock(&self.live);
         // Asked under the lock, so that no task begins that `close` does not wait for.
         if self.closing.is_cancelled() {
             return Err(Error::Closing);
         }
-        if let Some(mailbox) = open(&live, session) {
-            return Ok(mailbox);
+        if let Some(channel) = open_channel(&live, session) {
+            return Ok(channel);
         }
-        let (sender, mail) = mpsc::channel(MAILBOX);
+        let (sender, messages) = mpsc::channel(COMMAND_CHANNEL_CAPACITY);
         live.insert(session.clone(), sender.clone());
         let _waited_for = self.tasks.token();
         drop(live);
         // Where nothing can be spawned any more the task leaves at once, for which it needs the lock.
-        let task = Task::new(Arc::clone(self), session.clone(), mail);
+        let task = SessionTask::new(Arc::clone(self), session.clone(), messages);
         let aborted = self.aborted.clone();
         self.tasks.spawn(async move { aborted.run_until_cancelled(task.run(begin)).await });
         Ok(sender)
@@ -345,7 +359,7 @@ impl Shared {
 
     /// True if a task of this node has the session.
     pub(crate) fn is_live(&self, session: &SessionId) -> bool {
-        open(&lock(&self.live), session).is_some()
+        open_channel(&lock(&self.live), session).is_some()
     }
 
     /// Wakes a session after a while, unless the daemon closes.
@@ -353,7 +367,7 @@ impl Shared {
         let (shared, session) = (Arc::clone(self), session.clone());
         self.tasks.spawn(async move {
             if timeout(delay, shared.closing.cancelled()).await.is_err() {
-                let _ = shared.mailbox(&session, Begin::Recover);
+                let _ = shared.channel(&session, StartMode::Recover);
             }
         });
     }
@@ -418,24 +432,31 @@ fn shrink<V>(map: &mut HashMap<SessionId, V>) {
 }
 
 /// A mailbox that somebody still reads.
-fn open(
-    live: &HashMap<SessionId, mpsc::Sender<Mail>>,
+fn open_channel(
+    live: &HashMap<SessionId, mpsc::Sender<SessionMessage>>,
     session: &SessionId,
-) -> Option<mpsc::Sender<Mail>> {
-    live.get(session).filter(|mailbox| !mailbox.is_closed()).cloned()
+) -> Option<mpsc::Sender<SessionMessage>> {
+    live.get(session).filter(|channel| !channel.is_closed()).cloned()
 }
 
-async fn deliver(mailbox: &mpsc::Sender<Mail>, command: Box<Command>) -> Delivery {
+async fn send_command(
+    channel: &mpsc::Sender<SessionMessage>,
+    command: Box<Command>,
+) -> CommandReply {
     let (reply, answer) = oneshot::channel();
-    if let Err(mpsc::error::SendError(mail)) = mailbox.send(Mail::Submit(command, reply)).await {
-        return match mail {
-            Mail::Submit(command, _) => Delivery::Gone(command),
-            Mail::View(_) | Mail::Erase(_) => unreachable!("a command was sent"),
+    if let Err(mpsc::error::SendError(messages)) =
+        channel.send(SessionMessage::Submit(command, reply)).await
+    {
+        return match messages {
+            SessionMessage::Submit(command, _) => CommandReply::NotTaken(command),
+            SessionMessage::View(_) | SessionMessage::Erase(_) => {
+                unreachable!("a command was sent")
+            }
         };
     }
     // A task that dies with a letter in hand may or may not have kept what it says.
     let lost = || StorageError::Unavailable("the session ended before it answered".into());
-    answer.await.unwrap_or_else(|_| Delivery::Answered(Err(lost().into())))
+    answer.await.unwrap_or_else(|_| CommandReply::Answered(Err(lost().into())))
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

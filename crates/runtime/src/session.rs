@@ -1,47 +1,53 @@
 //! One live session: a task that owns its state.
 //!
-//! [`Task`] wakes it, starts it over when storage failed under it and lets it go when it has nothing
-//! to do; [`live`] is what it does in between.
+//! [`SessionTask`] wakes it, starts it over when storage failed under it and lets it go when it has nothing
+//! to do; [`command_loop`] is what it does in between.
 
-mod asking;
-pub(crate) mod flight;
-pub(crate) mod keep;
-mod live;
-mod pending;
-mod work;
+mod command_loop;
+mod effects;
+mod hibernation;
+mod idle_memory;
+mod model_call;
+mod model_stream;
+mod pending_appends;
+mod publish;
+pub(crate) mod recovery;
+mod shutdown;
+pub(crate) mod store_output;
+pub(crate) mod text_buffer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::port::{Error, Receipt, Removals as _, StorageError};
-use quintet_kernel::{Card, SessionId, State, Status};
+use quintet_kernel::port::{Error, Receipt, SessionDeletion as _, StorageError};
+use quintet_kernel::{SessionId, SessionSummary, State, Status};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::backoff::Backoff;
-use crate::load::load;
 use crate::runtime::{Runtime, Shared};
-use crate::session::live::{End, Erased, Live};
+use crate::session::command_loop::{LiveEnd, LiveSession, PendingDelete};
+use crate::session::recovery::load;
 
-pub(crate) use work::summarize;
+pub(crate) use effects::summarize;
 
 /// A letter to a session.
-pub(crate) enum Mail {
+pub(crate) enum SessionMessage {
     /// Carry this out. Boxed, because a channel has room for several letters from the beginning.
-    Submit(Box<Command>, oneshot::Sender<Delivery>),
+    Submit(Box<Command>, oneshot::Sender<CommandReply>),
     /// Show yourself.
     View(oneshot::Sender<Result<Arc<State>, Error>>),
     /// End what you do and be gone for good.
     Erase(oneshot::Sender<Result<(), Error>>),
 }
 
-impl Mail {
+impl SessionMessage {
     /// Answers that it cannot be done.
     fn fail(self, error: Error) {
         // Whoever went away needs no answer.
         match self {
-            Self::Submit(_, reply) => drop(reply.send(Delivery::Answered(Err(error)))),
+            Self::Submit(_, reply) => drop(reply.send(CommandReply::Answered(Err(error)))),
             Self::View(reply) => drop(reply.send(Err(error))),
             Self::Erase(reply) => drop(reply.send(Err(error))),
         }
@@ -49,16 +55,16 @@ impl Mail {
 }
 
 /// What became of a letter.
-pub(crate) enum Delivery {
+pub(crate) enum CommandReply {
     /// The command was answered.
     Answered(Result<Receipt, Error>),
     /// The command was not read; it must be sent again.
-    Gone(Box<Command>),
+    NotTaken(Box<Command>),
 }
 
 /// How a session begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begin {
+pub(crate) enum StartMode {
     /// With nothing.
     New,
     /// From its journal.
@@ -68,25 +74,29 @@ pub(crate) enum Begin {
 }
 
 /// The task of one session.
-pub(crate) struct Task {
+pub(crate) struct SessionTask {
     shared: Arc<Shared>,
     id: SessionId,
-    mail: mpsc::Receiver<Mail>,
+    messages: mpsc::Receiver<SessionMessage>,
     /// What came while the session could not take it.
-    unread: Option<Mail>,
+    untaken: Option<SessionMessage>,
 }
 
-impl Task {
-    pub(crate) fn new(shared: Arc<Shared>, id: SessionId, mail: mpsc::Receiver<Mail>) -> Self {
-        Self { shared, id, mail, unread: None }
+impl SessionTask {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        id: SessionId,
+        messages: mpsc::Receiver<SessionMessage>,
+    ) -> Self {
+        Self { shared, id, messages, untaken: None }
     }
 
-    pub(crate) async fn run(mut self, begin: Begin) {
+    pub(crate) async fn run(mut self, begin: StartMode) {
         let (mut begin, mut backoff) = (begin, Backoff::new());
         while !self.shared.closing.is_cancelled() {
-            let place = match begin {
-                Begin::New | Begin::Load => None,
-                Begin::Recover => self.place().await,
+            let recovery_permit = match begin {
+                StartMode::New | StartMode::Load => None,
+                StartMode::Recover => self.recovery_permit().await,
             };
             if self.shared.closing.is_cancelled() {
                 break;
@@ -94,41 +104,43 @@ impl Task {
             match self.wake(begin).await {
                 Err(error @ Error::Storage(StorageError::Held(_))) => {
                     let id = self.id.clone();
-                    return self.answer_all(|| same(&error, &id)).await;
+                    return self.answer_all(|| copy_error(&error, &id)).await;
                 }
-                Err(error) if begin == Begin::New || !self.tries_again(&error).await => {
+                Err(error) if begin == StartMode::New || !self.tries_again(&error).await => {
                     return self.give_up(&error).await;
                 }
                 Err(error) => {
                     tracing::error!(session = %self.id, %error, "reading the session again");
                 }
                 Ok(mut live) => {
-                    live.place = place;
+                    live.recovery_permit = recovery_permit;
                     let since = Instant::now();
-                    match live.run(&mut self.mail, self.unread.take()).await {
-                        End::Idle => return self.retire().await,
-                        End::Closing => break,
-                        End::Erased(gone) => return self.erase(*gone).await,
+                    match live.run(&mut self.messages, self.untaken.take()).await {
+                        LiveEnd::Idle => return self.retire().await,
+                        LiveEnd::Closing => break,
+                        LiveEnd::Deleted(gone) => return self.erase(*gone).await,
                         // What was under way goes on at the new owner, which may be this node once more.
-                        End::Fenced if !self.has_open_turn().await => return self.retire().await,
-                        End::Fenced => {
+                        LiveEnd::Fenced if !self.has_open_turn().await => {
+                            return self.retire().await;
+                        }
+                        LiveEnd::Fenced => {
                             tracing::warn!(session = %self.id, "the session's lease is lost");
                         }
                         // Two owners that take a session from each other would never end.
-                        End::Broken(error @ StorageError::Fenced) => {
+                        LiveEnd::Broken(error @ StorageError::Fenced) => {
                             return self.give_up(&error.into()).await;
                         }
-                        End::Broken(error) => {
+                        LiveEnd::Broken(error) => {
                             tracing::error!(session = %self.id, %error, "storage failed; reading the session again");
                         }
                     }
                     // What lasted longer than any delay got over what was wrong before.
-                    if since.elapsed() > Backoff::LONGEST {
+                    if since.elapsed() > Backoff::MAX_DELAY {
                         backoff = Backoff::new();
                     }
                 }
             }
-            begin = Begin::Recover;
+            begin = StartMode::Recover;
             self.wait(backoff.delay()).await;
         }
         self.answer_all(|| Error::Closing).await;
@@ -140,16 +152,16 @@ impl Task {
         let Error::Storage(StorageError::Unavailable(_) | StorageError::Conflict(_)) = error else {
             return false;
         };
-        while let Some(mail) = self.unread.take().or_else(|| self.mail.try_recv().ok()) {
-            mail.fail(same(error, &self.id));
+        while let Some(messages) = self.untaken.take().or_else(|| self.messages.try_recv().ok()) {
+            messages.fail(copy_error(error, &self.id));
         }
         self.has_open_turn().await
     }
 
     /// True unless nothing is under way in the session.
     async fn has_open_turn(&self) -> bool {
-        match self.shared.parts.directory.card(&self.id).await {
-            Ok(card) => card.is_some_and(|card| card.open),
+        match self.shared.deps.session_index.summary(&self.id).await {
+            Ok(summary) => summary.is_some_and(|summary| summary.open),
             Err(_) => true,
         }
     }
@@ -159,39 +171,39 @@ impl Task {
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
             () = self.shared.closing.cancelled() => {}
-            mail = self.mail.recv() => self.unread = mail,
+            messages = self.messages.recv() => self.untaken = messages,
         }
     }
 
     /// Waits for a place among those that are loaded, unless somebody wants something of the session.
-    async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
-        if self.unread.is_some() {
+    async fn recovery_permit(&mut self) -> Option<OwnedSemaphorePermit> {
+        if self.untaken.is_some() {
             return None;
         }
         tokio::select! {
             biased;
-            place = Arc::clone(&self.shared.recovering).acquire_owned() => place.ok(),
-            mail = self.mail.recv() => {
-                self.unread = mail;
+            recovery_permit = Arc::clone(&self.shared.recovering).acquire_owned() => recovery_permit.ok(),
+            messages = self.messages.recv() => {
+                self.untaken = messages;
                 None
             }
             () = self.shared.closing.cancelled() => None,
         }
     }
 
-    async fn wake(&self, begin: Begin) -> Result<Live, Error> {
+    async fn wake(&self, begin: StartMode) -> Result<LiveSession, Error> {
         // Known before the lease is asked for: one that is void at once is noticed, too.
         let void = self.shared.membership.void();
         self.shared.unpark(&self.id);
-        if begin == Begin::New {
-            let lease = self.shared.parts.leases.acquire(&self.id).await?;
-            let state = State::new(self.id.clone(), Arc::clone(&self.shared.parts.rules));
-            return Ok(Live::new(Arc::clone(&self.shared), state, lease, void));
+        if begin == StartMode::New {
+            let lease = self.shared.deps.leases.acquire(&self.id).await?;
+            let state = State::new(self.id.clone(), Arc::clone(&self.shared.deps.rules));
+            return Ok(LiveSession::new(Arc::clone(&self.shared), state, lease, void));
         }
-        let loaded = load(&self.shared.parts, &self.id).await?;
+        let loaded = load(&self.shared.deps, &self.id).await?;
         let added: usize = loaded.recovered.iter().map(Vec::len).sum();
         let head = loaded.state.head - added as u64;
-        let mut live = Live::new(Arc::clone(&self.shared), loaded.state, loaded.lease, void);
+        let mut live = LiveSession::new(Arc::clone(&self.shared), loaded.state, loaded.lease, void);
         live.snapshot = loaded.snapshot;
         live.resume(head, loaded.recovered);
         Ok(live)
@@ -200,9 +212,9 @@ impl Task {
     /// Letters that came in while it fell asleep go back to their senders, who wake it again.
     async fn retire(mut self) {
         self.leave();
-        while let Some(mail) = self.mail.recv().await {
-            if let Mail::Submit(command, reply) = mail {
-                let _ = reply.send(Delivery::Gone(command));
+        while let Some(messages) = self.messages.recv().await {
+            if let SessionMessage::Submit(command, reply) = messages {
+                let _ = reply.send(CommandReply::NotTaken(command));
             }
         }
     }
@@ -211,8 +223,8 @@ impl Task {
     ///
     /// Subagents are deleted first: if the daemon dies in between, their parent is still there and
     /// the deletion can be repeated.
-    async fn erase(self, Erased { lease, subagents, reply }: Erased) {
-        let parts = &self.shared.parts;
+    async fn erase(self, PendingDelete { lease, subagents, reply }: PendingDelete) {
+        let deps = &self.shared.deps;
         let erased = async {
             let runtime = Runtime::of(Arc::clone(&self.shared));
             for subagent in subagents {
@@ -221,7 +233,7 @@ impl Task {
                     Err(error) => return Err(error),
                 }
             }
-            Ok(parts.journal.erase(&lease).await?)
+            Ok(deps.journal.erase(&lease).await?)
         };
         if let Err(error) = erased.await {
             let why = error.to_string();
@@ -229,10 +241,10 @@ impl Task {
             return self.give_up(&StorageError::Unavailable(why).into()).await;
         }
         self.shared.release(&lease).await;
-        parts.drafts.clear(&self.id);
-        parts.drafts.release(&self.id);
+        deps.drafts.clear(&self.id);
+        deps.drafts.release(&self.id);
         self.shared.tail(&self.id).end();
-        parts.hints.iter().for_each(|hint| hint.erased(&self.id));
+        deps.observers.iter().for_each(|observer| observer.erased(&self.id));
         let _ = reply.send(Ok(()));
         let id = self.id.clone();
         self.answer_all(|| Error::NotFound(id.clone())).await;
@@ -246,18 +258,22 @@ impl Task {
             tracing::error!(session = %self.id, %error, "lists do not say that the session is damaged");
         }
         let id = self.id.clone();
-        self.answer_all(|| same(error, &id)).await;
+        self.answer_all(|| copy_error(error, &id)).await;
     }
 
     /// Has lists say that a session failed which cannot be read: nothing goes on in it.
     async fn mark_failed(&self, damage: &StorageError) -> Result<(), StorageError> {
-        let parts = &self.shared.parts;
-        let Some(card) = parts.directory.card(&self.id).await?.filter(|card| card.open) else {
+        let deps = &self.shared.deps;
+        let Some(summary) =
+            deps.session_index.summary(&self.id).await?.filter(|summary| summary.open)
+        else {
             return Ok(());
         };
-        let lease = parts.leases.acquire(&self.id).await?;
+        let lease = deps.leases.acquire(&self.id).await?;
         let (status, error) = (Status::Failed, Some(damage.to_string()));
-        let updated = parts.directory.update(&lease, Card { status, error, open: false, ..card });
+        let updated = deps
+            .session_index
+            .update(&lease, SessionSummary { status, error, open: false, ..summary });
         let updated = updated.await;
         self.shared.release(&lease).await;
         updated
@@ -265,21 +281,21 @@ impl Task {
 
     async fn answer_all(mut self, error: impl Fn() -> Error) {
         self.leave();
-        self.unread.take().into_iter().for_each(|mail| mail.fail(error()));
-        while let Some(mail) = self.mail.recv().await {
-            mail.fail(error());
+        self.untaken.take().into_iter().for_each(|messages| messages.fail(error()));
+        while let Some(messages) = self.messages.recv().await {
+            messages.fail(error());
         }
     }
 
     /// From here on letters reach a new task; what was sent before must still be read to the end.
     fn leave(&mut self) {
-        self.mail.close();
+        self.messages.close();
         self.shared.retire(&self.id);
     }
 }
 
 /// An error once more, for the next who is to be told.
-fn same(error: &Error, id: &SessionId) -> Error {
+fn copy_error(error: &Error, id: &SessionId) -> Error {
     match error {
         Error::Storage(error) => Error::Storage(error.clone()),
         Error::NotFound(_)
@@ -292,11 +308,11 @@ fn same(error: &Error, id: &SessionId) -> Error {
 
 /// Also a task that panics leaves, or nobody could ever wake its session again. What it was doing goes
 /// on after a while, in another task.
-impl Drop for Task {
+impl Drop for SessionTask {
     fn drop(&mut self) {
         self.leave();
         if std::thread::panicking() {
-            self.shared.wake_later(&self.id, Backoff::LONGEST);
+            self.shared.wake_later(&self.id, Backoff::MAX_DELAY);
         }
     }
 }

@@ -8,48 +8,50 @@ mod task;
 
 use std::sync::{Arc, Weak};
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::subagent::TOOL;
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::subagent::SPAWN_TOOL;
+use quintet_kernel::tool::{
+    Assessment, CallSubject, Ending, Outcome, Placement, Risk, ToolKind, ToolSpec,
+};
 
-use crate::parts::Parts;
+use crate::deps::RuntimeDeps;
 use crate::runtime::{Runtime, Shared};
 use run::SubagentRun;
 pub(crate) use run::cancel;
 
 /// The tool's name.
-pub const NAME: &str = TOOL;
+pub const SPAWN_TOOL_NAME: &str = SPAWN_TOOL;
 
 /// What models are told of the tool.
-pub fn spec() -> Spec {
-    Spec {
-        name: NAME.into(),
+pub fn spec() -> ToolSpec {
+    ToolSpec {
+        name: SPAWN_TOOL_NAME.into(),
         description: "Have another agent work on a task of its own, in the same workspace, and read \
                       its answer. It knows nothing of this conversation, so say everything it needs. \
                       Several calls at once work side by side."
             .into(),
         schema: task::schema(),
-        kind: Kind::Delegate,
+        kind: ToolKind::Delegate,
         placement: Placement::Daemon,
     }
 }
 
 /// The parts with the tool among them, if the rules offer it.
-pub(crate) fn joined(mut parts: Parts, shared: &Weak<Shared>) -> Parts {
-    if parts.rules.tools.iter().any(|tool| tool.name == NAME) {
-        let tool = Spawn { spec: Arc::new(spec()), shared: Weak::clone(shared) };
-        parts.tools.insert(NAME.into(), Arc::new(tool));
+pub(crate) fn with_spawn_tool(mut deps: RuntimeDeps, shared: &Weak<Shared>) -> RuntimeDeps {
+    if deps.rules.tools.iter().any(|tool| tool.name == SPAWN_TOOL_NAME) {
+        let tool = SpawnTool { spec: Arc::new(spec()), shared: Weak::clone(shared) };
+        deps.tools.insert(SPAWN_TOOL_NAME.into(), Arc::new(tool));
     }
-    parts
+    deps
 }
 
-struct Spawn {
-    spec: Arc<Spec>,
+struct SpawnTool {
+    spec: Arc<ToolSpec>,
     shared: Weak<Shared>,
 }
 
-impl Tool for Spawn {
-    fn spec(&self) -> Arc<Spec> {
+impl Tool for SpawnTool {
+    fn spec(&self) -> Arc<ToolSpec> {
         Arc::clone(&self.spec)
     }
 
@@ -62,13 +64,13 @@ impl Tool for Spawn {
             reasons: Vec::new(),
             reversible: true,
             preview,
-            subject: Subject::default(),
+            subject: CallSubject::default(),
             settled: task.err().map(Outcome::failure),
         };
         Box::pin(async move { assessment })
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         let runtime = self.shared.upgrade().map(Runtime::of);
         Box::pin(async move {
             let Some(runtime) = runtime else { return stopped().into() };
@@ -79,8 +81,8 @@ impl Tool for Spawn {
             let run = SubagentRun { runtime, parent: call.session, call: call.call };
             tokio::select! {
                 biased;
-                () = desk.cancel.cancelled() => run.stop().await.into(),
-                outcome = run.see_through(task) => outcome.into(),
+                () = context.cancel.cancelled() => run.stop().await.into(),
+                outcome = run.run_to_end(task) => outcome.into(),
             }
         })
     }

@@ -6,15 +6,15 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quintet_kernel::event::{Event, Over, Record, Seq};
-use quintet_kernel::follow::{Item, ItemReader, Piece};
+use quintet_kernel::event::{Ended, Event, Record, Seq};
+use quintet_kernel::follow::{Delta, Item, ItemReader};
 use quintet_kernel::{CallId, Time, TurnId, codec};
 use tokio::sync::watch;
 
 /// How many events and how many words of progress are at hand, and how many bytes each of them take.
-const EVENTS: usize = 64;
-const WORDS: usize = 256;
-const BYTES: usize = 256 * 1024;
+const RECENT_EVENTS_LIMIT: usize = 64;
+const PROGRESS_LIMIT: usize = 256;
+const TAIL_BYTES_LIMIT: usize = 256 * 1024;
 
 /// The end of one session.
 #[derive(Debug)]
@@ -31,15 +31,15 @@ struct Inner {
     recent: VecDeque<(Arc<Record>, usize)>,
     recent_bytes: usize,
     /// Output of the open step that is not in `recent` yet.
-    pieces: VecDeque<Piece>,
-    words: VecDeque<Word>,
-    words_bytes: usize,
-    spoken: u64,
+    deltas: VecDeque<Delta>,
+    progress: VecDeque<ProgressEntry>,
+    progress_bytes: usize,
+    progress_count: u64,
     gone: bool,
 }
 
 #[derive(Debug)]
-struct Word {
+struct ProgressEntry {
     number: u64,
     /// The last event when it was spoken.
     after: Seq,
@@ -50,7 +50,7 @@ struct Word {
 }
 
 /// What the tail has for a follower.
-pub(crate) enum Found {
+pub(crate) enum TailRead {
     /// This.
     Items(Vec<Item>),
     /// The position is before the window: read the journal.
@@ -74,7 +74,7 @@ impl Tail {
     /// The session woke up with its journal at `head`.
     pub(crate) fn begin(&self, head: Seq) {
         let mut inner = self.lock();
-        *inner = Inner { head, spoken: inner.spoken, ..Inner::default() };
+        *inner = Inner { head, progress_count: inner.progress_count, ..Inner::default() };
         drop(inner);
         self.changed.send_replace(());
     }
@@ -85,7 +85,7 @@ impl Tail {
         let mut inner = self.lock();
         let is_new = head > inner.head;
         if is_new {
-            *inner = Inner { head, spoken: inner.spoken, ..Inner::default() };
+            *inner = Inner { head, progress_count: inner.progress_count, ..Inner::default() };
         }
         drop(inner);
         if is_new {
@@ -116,51 +116,51 @@ impl Tail {
     }
 
     /// Text in flight.
-    pub(crate) fn push(&self, piece: Piece) {
-        self.lock().pieces.push_back(piece);
+    pub(crate) fn push(&self, delta: Delta) {
+        self.lock().deltas.push_back(delta);
         self.changed.send_replace(());
     }
 
     /// A word of a running call.
-    pub(crate) fn say(&self, of: (TurnId, CallId), text: Arc<str>, at: Time) {
+    pub(crate) fn push_progress(&self, of: (TurnId, CallId), text: Arc<str>, at: Time) {
         let (turn, call) = of;
         let mut inner = self.lock();
-        inner.spoken += 1;
-        let (number, after) = (inner.spoken, inner.head);
-        inner.words_bytes += text.len();
-        inner.words.push_back(Word { number, after, turn, call, text, at });
-        while inner.words.len() > WORDS || inner.words_bytes > BYTES {
-            let Some(oldest) = inner.words.pop_front() else { break };
-            inner.words_bytes -= oldest.text.len();
+        inner.progress_count += 1;
+        let (number, after) = (inner.progress_count, inner.head);
+        inner.progress_bytes += text.len();
+        inner.progress.push_back(ProgressEntry { number, after, turn, call, text, at });
+        while inner.progress.len() > PROGRESS_LIMIT || inner.progress_bytes > TAIL_BYTES_LIMIT {
+            let Some(oldest) = inner.progress.pop_front() else { break };
+            inner.progress_bytes -= oldest.text.len();
         }
         drop(inner);
         self.changed.send_replace(());
     }
 
     /// How many words were spoken; who comes later does not hear them.
-    pub(crate) fn spoken(&self) -> u64 {
-        self.lock().spoken
+    pub(crate) fn progress_count(&self) -> u64 {
+        self.lock().progress_count
     }
 
     /// What comes next for a follower; both of its positions move along.
-    pub(crate) fn find(&self, reader: &mut ItemReader, heard: &mut u64) -> Found {
+    pub(crate) fn find(&self, reader: &mut ItemReader, progress_seen: &mut u64) -> TailRead {
         let inner = self.lock();
         if inner.gone {
-            return Found::Gone;
+            return TailRead::Gone;
         }
         let mut items = Vec::new();
         match reader.cursor().seq.cmp(&inner.head) {
-            Ordering::Less if !inner.has_after(reader) => return Found::Behind,
-            Ordering::Less => inner.events_after(reader, heard, &mut items),
+            Ordering::Less if !inner.has_after(reader) => return TailRead::Behind,
+            Ordering::Less => inner.events_after(reader, progress_seen, &mut items),
             Ordering::Equal => {
                 inner.text_after(reader, &mut items);
-                inner.words_at(reader, heard, &mut items);
+                inner.progress_at(reader, progress_seen, &mut items);
             }
             // It read in the journal what the session's task is only about to publish. The text here
             // may be of an earlier step.
             Ordering::Greater => {}
         }
-        if items.is_empty() { Found::Nothing } else { Found::Items(items) }
+        if items.is_empty() { TailRead::Nothing } else { TailRead::Items(items) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -173,18 +173,18 @@ impl Inner {
         self.head = record.seq;
         if let Event::TextAppended { offset, text, .. } = &record.event {
             let end = offset + text.len() as u64;
-            while self.pieces.front().is_some_and(|piece| end_of(piece) <= end) {
-                self.pieces.pop_front();
+            while self.deltas.front().is_some_and(|delta| delta_end(delta) <= end) {
+                self.deltas.pop_front();
             }
         }
         let begins = matches!(record.event, Event::StepStarted { .. });
-        if begins || record.event.over() == Some(Over::Step) {
-            self.pieces.clear();
+        if begins || record.event.ended() == Some(Ended::Step) {
+            self.deltas.clear();
         }
         let size = codec::size(&record.event);
         self.recent_bytes += size;
         self.recent.push_back((Arc::clone(record), size));
-        while self.recent.len() > EVENTS || self.recent_bytes > BYTES {
+        while self.recent.len() > RECENT_EVENTS_LIMIT || self.recent_bytes > TAIL_BYTES_LIMIT {
             let Some((_, size)) = self.recent.pop_front() else { break };
             self.recent_bytes -= size;
         }
@@ -194,10 +194,15 @@ impl Inner {
         self.recent.front().is_some_and(|(first, _)| first.seq <= reader.cursor().seq + 1)
     }
 
-    fn events_after(&self, reader: &mut ItemReader, heard: &mut u64, items: &mut Vec<Item>) {
+    fn events_after(
+        &self,
+        reader: &mut ItemReader,
+        progress_seen: &mut u64,
+        items: &mut Vec<Item>,
+    ) {
         for (record, _) in &self.recent {
             if record.seq > reader.cursor().seq {
-                self.words_at(reader, heard, items);
+                self.progress_at(reader, progress_seen, items);
                 reader.take(record, items);
             }
         }
@@ -205,28 +210,29 @@ impl Inner {
 
     fn text_after(&self, reader: &mut ItemReader, items: &mut Vec<Item>) {
         let seen = reader.cursor().offset;
-        let first = self.pieces.partition_point(|piece| end_of(piece) <= seen);
-        items.extend(self.pieces.range(first..).filter_map(|piece| reader.take_text(piece)));
+        let first = self.deltas.partition_point(|delta| delta_end(delta) <= seen);
+        items.extend(self.deltas.range(first..).filter_map(|delta| reader.take_text(delta)));
     }
 
     /// Words that were spoken between this event and the next. Who passed it does not hear them:
     /// their call may be over by then.
-    fn words_at(&self, reader: &ItemReader, heard: &mut u64, items: &mut Vec<Item>) {
-        let (from, seq) = (*heard, reader.cursor().seq);
-        let unheard = self.words.iter().filter(|word| word.number > from && word.after == seq);
-        items.extend(unheard.inspect(|word| *heard = word.number).map(Word::item));
+    fn progress_at(&self, reader: &ItemReader, progress_seen: &mut u64, items: &mut Vec<Item>) {
+        let (from, seq) = (*progress_seen, reader.cursor().seq);
+        let unseen = self.progress.iter().filter(|entry| entry.number > from && entry.after == seq);
+        items
+            .extend(unseen.inspect(|entry| *progress_seen = entry.number).map(ProgressEntry::item));
     }
 }
 
-impl Word {
+impl ProgressEntry {
     fn item(&self) -> Item {
         let (turn, call) = (self.turn.clone(), self.call.clone());
         Item::Progress { turn, call, text: Arc::clone(&self.text), at: self.at }
     }
 }
 
-fn end_of(piece: &Piece) -> u64 {
-    piece.offset + piece.text.len() as u64
+fn delta_end(delta: &Delta) -> u64 {
+    delta.offset + delta.text.len() as u64
 }
 
 #[cfg(test)]

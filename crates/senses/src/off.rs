@@ -4,7 +4,7 @@ use std::future::ready;
 
 use quintet_kernel::port::{
     Audio, BoxFuture, Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, SenseError,
-    Speaker, Transcriber, TranscriptionStream,
+    SpeechSynthesizer, Transcriber, TranscriptionStream,
 };
 
 /// A sense that is off: every request fails with [`SenseError::Off`].
@@ -54,7 +54,7 @@ impl Transcriber for Off {
     }
 }
 
-impl Speaker for Off {
+impl SpeechSynthesizer for Off {
     fn ready(&self) -> Result<(), SenseError> {
         Err(self.error())
     }

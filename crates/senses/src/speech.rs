@@ -15,7 +15,7 @@ mod vocoder;
 
 use std::sync::Arc;
 
-use quintet_kernel::port::{Audio, BoxFuture, SenseError, Speaker};
+use quintet_kernel::port::{Audio, BoxFuture, SenseError, SpeechSynthesizer};
 
 use crate::Settings;
 use crate::weights;
@@ -56,7 +56,7 @@ impl LocalSpeaker {
     }
 }
 
-impl Speaker for LocalSpeaker {
+impl SpeechSynthesizer for LocalSpeaker {
     fn ready(&self) -> Result<(), SenseError> {
         weights::check(SENSE, &self.settings)
     }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use quintet_kernel::port::{Audio, RECOGNITION_RATE, SenseError};
+use quintet_kernel::port::{Audio, RECOGNITION_SAMPLE_RATE, SenseError};
 use rten::{ThreadPool, Value};
 use rten_tensor::Tensor;
 
@@ -88,7 +88,7 @@ impl WakeWord {
     /// the rest was not looked at.
     pub fn push(&mut self, audio: &Audio) -> Result<Option<usize>, SenseError> {
         if self.resampler.as_ref().is_none_or(|resampler| resampler.from() != audio.rate) {
-            self.resampler = Some(Resampler::new(audio.rate, RECOGNITION_RATE)?);
+            self.resampler = Some(Resampler::new(audio.rate, RECOGNITION_SAMPLE_RATE)?);
         }
         let step = (audio.rate as usize / 100).max(1);
         for (at, piece) in audio.samples.chunks(step).enumerate() {

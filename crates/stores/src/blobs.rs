@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quintet_kernel::id::BlobId;
-use quintet_kernel::port::{Blobs, Body, BoxFuture, Extent, StorageError};
+use quintet_kernel::port::{BlobBody, Blobs, BoxFuture, FileRange, StorageError};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use tokio::task::spawn_blocking;
@@ -18,12 +18,12 @@ use tokio::task::spawn_blocking;
 use crate::Error;
 use crate::data_dir::create_private;
 
-pub(crate) const TMP: &str = "tmp";
+pub(crate) const TMP_DIR: &str = "tmp";
 /// Lists the blobs that were put since the last start, a line each.
-const PUT: &str = "put";
+const PUT_LIST: &str = "put";
 const HEX_DIGITS: usize = 64;
 /// How much of a file is read at once.
-const PIECE: usize = 64 * 1024;
+const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Blobs in a directory.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct FileBlobs {
 impl FileBlobs {
     /// Opens a directory of blobs; creates it if it is not there.
     pub fn open(root: &Path) -> Result<Self, Error> {
-        create_private(&root.join(TMP))?;
+        create_private(&root.join(TMP_DIR))?;
         Ok(Self { root: root.into() })
     }
 
@@ -49,8 +49,8 @@ impl FileBlobs {
 
     /// The blobs that were put since this was last forgotten; the command that brought one may have been
     /// refused, so that nobody refers to it.
-    pub(crate) fn put_lately(root: &Path) -> io::Result<Vec<BlobId>> {
-        match fs::read_to_string(root.join(PUT)) {
+    pub(crate) fn recently_put(root: &Path) -> io::Result<Vec<BlobId>> {
+        match fs::read_to_string(root.join(PUT_LIST)) {
             Ok(list) => Ok(list.lines().filter_map(BlobId::parse).collect()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(error),
@@ -58,8 +58,8 @@ impl FileBlobs {
     }
 
     /// Forgets which blobs were put; only for whoever has the directory to himself.
-    pub(crate) fn forget_put(root: &Path) -> io::Result<()> {
-        match fs::remove_file(root.join(PUT)) {
+    pub(crate) fn clear_recently_put(root: &Path) -> io::Result<()> {
+        match fs::remove_file(root.join(PUT_LIST)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }
@@ -67,7 +67,7 @@ impl FileBlobs {
 
     /// Removes what was never finished; only for whoever has the directory to himself.
     pub(crate) fn sweep(root: &Path) -> Result<(), Error> {
-        let tmp = root.join(TMP);
+        let tmp = root.join(TMP_DIR);
         match fs::remove_dir_all(&tmp) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::unusable(&tmp)(error)),
             Ok(()) | Err(_) => Ok(()),
@@ -78,12 +78,12 @@ impl FileBlobs {
 impl Blobs for FileBlobs {
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>> {
         Box::pin(async move {
-            let mut blobs = self.put_all(vec![Body::Bytes(content)]).await?;
+            let mut blobs = self.put_all(vec![BlobBody::Bytes(content)]).await?;
             blobs.pop().ok_or_else(|| unavailable("no blob was kept"))
         })
     }
 
-    fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+    fn put_all(&self, contents: Vec<BlobBody>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
         let root = Arc::clone(&self.root);
         Box::pin(blocking(move || write_all(&root, contents)))
     }
@@ -93,78 +93,80 @@ impl Blobs for FileBlobs {
         Box::pin(blocking(move || read(&root, &blob)))
     }
 
-    fn body(&self, blob: &BlobId, most: u64) -> BoxFuture<'_, Result<Body, StorageError>> {
+    fn body(&self, blob: &BlobId, most: u64) -> BoxFuture<'_, Result<BlobBody, StorageError>> {
         let (root, blob) = (Arc::clone(&self.root), blob.clone());
-        Box::pin(blocking(move || look(&root, &blob, most)))
+        Box::pin(blocking(move || read_or_locate(&root, &blob, most)))
     }
 }
 
 /// The id of some content.
-pub(crate) fn name(content: &[u8]) -> BlobId {
-    named(Sha256::digest(content))
+pub(crate) fn blob_id(content: &[u8]) -> BlobId {
+    id_of_hash(Sha256::digest(content))
 }
 
 /// The id of what is in a file, however long it is.
-fn name_of(file: &mut File) -> io::Result<BlobId> {
-    let (mut hash, mut piece) = (Sha256::new(), vec![0; PIECE]);
+fn file_blob_id(file: &mut File) -> io::Result<BlobId> {
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; READ_BUFFER_BYTES]);
     loop {
         match file.read(&mut piece)? {
-            0 => return Ok(named(hash.finalize())),
+            0 => return Ok(id_of_hash(hash.finalize())),
             read => hash.update(&piece[..read]),
         }
     }
 }
 
-pub(crate) fn named(hash: impl AsRef<[u8]>) -> BlobId {
+pub(crate) fn id_of_hash(hash: impl AsRef<[u8]>) -> BlobId {
     BlobId::parse(&hex::encode(hash)).expect("hex digits make an id")
 }
 
 /// All of it, read if need be; nothing if there is nothing to be kept.
-pub(crate) fn held(content: Body) -> Result<Option<Vec<u8>>, StorageError> {
+pub(crate) fn read_body(content: BlobBody) -> Result<Option<Vec<u8>>, StorageError> {
     match content {
-        Body::Bytes(bytes) => Ok(Some(bytes)),
-        Body::File(extent) => {
+        BlobBody::Bytes(bytes) => Ok(Some(bytes)),
+        BlobBody::File(extent) => {
             let mut bytes = Vec::new();
-            part(&extent).and_then(|mut part| part.read_to_end(&mut bytes)).map_err(unavailable)?;
+            open_range(&extent)
+                .and_then(|mut part| part.read_to_end(&mut bytes))
+                .map_err(unavailable)?;
             Ok(Some(bytes))
         }
-        Body::Hash(_) => Ok(None),
+        BlobBody::Hash(_) => Ok(None),
     }
 }
 
 /// A part of a file, to be read.
-pub(crate) fn part(extent: &Extent) -> io::Result<impl io::Read + use<>> {
+pub(crate) fn open_range(extent: &FileRange) -> io::Result<impl io::Read + use<>> {
     let mut file = File::open(&extent.file)?;
     file.seek(io::SeekFrom::Start(extent.offset))?;
     Ok(file.take(extent.length))
 }
 
 /// Writes them one by one, and makes their names durable together.
-fn write_all(root: &Path, contents: Vec<Body>) -> Result<Vec<BlobId>, StorageError> {
+fn write_all(root: &Path, contents: Vec<BlobBody>) -> Result<Vec<BlobId>, StorageError> {
     let mut blobs = Vec::with_capacity(contents.len());
     let mut shards = BTreeSet::new();
     for content in contents {
-        if let Body::Hash(blob) = content {
+        if let BlobBody::Hash(blob) = content {
             blobs.push(blob);
             continue;
         }
-        let content = held(content)?.unwrap_or_default();
+        let content = read_body(content)?.unwrap_or_default();
         let (blob, path) = write(root, &content).map_err(unavailable)?;
         shards.insert(path.parent().unwrap_or(root).to_owned());
         blobs.push(blob);
     }
     // Also where a file was there already: whoever put it may not have come this far yet.
-    shards.iter().try_for_each(|shard| sync(shard)).map_err(unavailable)?;
-    sync(root).map_err(unavailable)?;
+    shards.iter().try_for_each(|shard| sync_dir(shard)).map_err(unavailable)?;
+    sync_dir(root).map_err(unavailable)?;
     Ok(blobs)
 }
 
 /// Writes content; gives its id and where it lies.
 fn write(root: &Path, content: &[u8]) -> io::Result<(BlobId, PathBuf)> {
-    let blob = name(content);
+    let blob = blob_id(content);
     let path = path(root, &blob).expect("our own names are whole");
-    if !is_kept(&path, content) {
-        let mut file = NamedTempFile::new_in(root.join(TMP))?;
+    if !is_stored(&path, content) {
+        let mut file = NamedTempFile::new_in(root.join(TMP_DIR))?;
         file.write_all(content)?;
         persist(root, file, &blob, &path)?;
     }
@@ -173,7 +175,7 @@ fn write(root: &Path, content: &[u8]) -> io::Result<(BlobId, PathBuf)> {
 
 fn persist(root: &Path, file: NamedTempFile, blob: &BlobId, path: &Path) -> io::Result<()> {
     // Not synced: if a power cut takes it, the worst is a blob too many.
-    let mut list = File::options().append(true).create(true).open(root.join(PUT))?;
+    let mut list = File::options().append(true).create(true).open(root.join(PUT_LIST))?;
     list.write_all(format!("{blob}\n").as_bytes())?;
     file.as_file().sync_all()?;
     fs::create_dir_all(path.parent().unwrap_or(root))?;
@@ -181,11 +183,11 @@ fn persist(root: &Path, file: NamedTempFile, blob: &BlobId, path: &Path) -> io::
     Ok(())
 }
 
-fn is_kept(path: &Path, content: &[u8]) -> bool {
+fn is_stored(path: &Path, content: &[u8]) -> bool {
     fs::read(path).is_ok_and(|found| found == content)
 }
 
-pub(crate) fn sync(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
@@ -196,21 +198,22 @@ fn read(root: &Path, blob: &BlobId) -> Result<Vec<u8>, StorageError> {
         ErrorKind::NotFound => missing(),
         _ => unavailable(error),
     })?;
-    if name(&content) != *blob {
+    if blob_id(&content) != *blob {
         return Err(StorageError::Damaged(format!("blob {blob}")));
     }
     Ok(content)
 }
 
 /// Reads a blob that is short; a longer one is checked and left in its file.
-fn look(root: &Path, blob: &BlobId, most: u64) -> Result<Body, StorageError> {
+fn read_or_locate(root: &Path, blob: &BlobId, most: u64) -> Result<BlobBody, StorageError> {
     let long = path(root, blob).filter(|path| path.metadata().is_ok_and(|it| it.len() > most));
-    let Some(path) = long else { return read(root, blob).map(Body::Bytes) };
-    let found = File::open(&path).and_then(|mut file| name_of(&mut file)).map_err(unavailable)?;
+    let Some(path) = long else { return read(root, blob).map(BlobBody::Bytes) };
+    let found =
+        File::open(&path).and_then(|mut file| file_blob_id(&mut file)).map_err(unavailable)?;
     match found == *blob {
         true => {
             let length = path.metadata().map_err(unavailable)?.len();
-            Ok(Body::File(Extent { file: path, offset: 0, length }))
+            Ok(BlobBody::File(FileRange { file: path, offset: 0, length }))
         }
         false => Err(StorageError::Damaged(format!("blob {blob}"))),
     }

@@ -13,14 +13,14 @@ use rustix::io::Errno;
 
 use crate::{Error, FileBlobs, FileDrafts, FileUploads, PackBlobs, blobs, sqlite};
 
-const LOCK: &str = "quintet.lock";
-const DATABASE: &str = "quintet.db";
-const BLOBS: &str = "blobs";
-const UNDO: &str = "undo";
-const DRAFTS: &str = "drafts";
+const LOCK_FILE: &str = "quintet.lock";
+const DATABASE_FILE: &str = "quintet.db";
+const BLOBS_DIR: &str = "blobs";
+const UNDO_DIR: &str = "undo";
+const DRAFTS_DIR: &str = "drafts";
 /// Says where the drafts are, unless they are here.
-const DRAFTS_AT: &str = "drafts.at";
-const UPLOADS: &str = "artifacts";
+const DRAFTS_LOCATION_FILE: &str = "drafts.at";
+const UPLOADS_DIR: &str = "artifacts";
 
 /// A data directory, locked against other daemons.
 ///
@@ -38,8 +38,8 @@ impl DataDir {
         create_private(path)?;
         let lock = Arc::new(lock(path)?);
         // Whatever was being written here when the last daemon died will never be finished.
-        FileBlobs::sweep(&path.join(BLOBS))?;
-        FileBlobs::sweep(&path.join(UPLOADS))?;
+        FileBlobs::sweep(&path.join(BLOBS_DIR))?;
+        FileBlobs::sweep(&path.join(UPLOADS_DIR))?;
         Ok(Self { path: path.into(), lock })
     }
 
@@ -49,44 +49,44 @@ impl DataDir {
     }
 
     /// Opens the database.
-    pub fn sqlite(&self) -> Result<sqlite::Store, Error> {
-        let blobs = self.path.join(BLOBS);
-        let store = sqlite::Store::open_and_clear(&self.path.join(DATABASE), &blobs)?;
+    pub fn sqlite(&self) -> Result<sqlite::SqliteStore, Error> {
+        let blobs = self.path.join(BLOBS_DIR);
+        let store = sqlite::SqliteStore::open_and_collect(&self.path.join(DATABASE_FILE), &blobs)?;
         Ok(store.holding(Arc::clone(&self.lock)))
     }
 
     /// Opens the blobs.
     pub fn blobs(&self) -> Result<FileBlobs, Error> {
-        FileBlobs::open(&self.path.join(BLOBS))
+        FileBlobs::open(&self.path.join(BLOBS_DIR))
     }
 
     /// Opens the files that front ends hand in.
     pub fn uploads(&self) -> Result<FileUploads, Error> {
-        FileUploads::open(&self.path.join(UPLOADS))
+        FileUploads::open(&self.path.join(UPLOADS_DIR))
     }
 
     /// The list of installs of the daemon that keeps its data here, which may be running.
-    pub fn roll(path: &Path) -> Option<sqlite::Roll> {
-        sqlite::Roll::of(&path.join(DATABASE))
+    pub fn installs(path: &Path) -> Option<sqlite::InstallTable> {
+        sqlite::InstallTable::of(&path.join(DATABASE_FILE))
     }
 
     /// Opens what is kept of files for undo, which takes at most so many bytes.
     pub fn undo(&self, bytes: u64) -> Result<PackBlobs, Error> {
-        PackBlobs::open(&self.path.join(UNDO), bytes)
+        PackBlobs::open(&self.path.join(UNDO_DIR), bytes)
     }
 
     /// Opens the drafts: in a directory for what lives as long as the machine runs, where there is
     /// one that can be used, so that text in flight is never written to a disk; otherwise here. Where the
     /// last daemon kept them is noted, because it may have had another such directory, or none.
     pub fn drafts(&self, runtime_dir: Option<&Path>) -> Result<FileDrafts, Error> {
-        let (here, note) = (self.path.join(DRAFTS), self.path.join(DRAFTS_AT));
+        let (here, note) = (self.path.join(DRAFTS_DIR), self.path.join(DRAFTS_LOCATION_FILE));
         let there = runtime_dir.map(|dir| self.drafts_in(dir)).transpose()?;
         let earlier = fs::read(&note).ok().map(|path| PathBuf::from(OsString::from_vec(path)));
         let earlier = [Some(here.clone()), earlier];
         let opened = there.and_then(|there| {
             let opened = open_drafts(&there, &earlier).and_then(|drafts| {
                 fs::write(&note, there.as_os_str().as_bytes()).map_err(Error::unusable(&note))?;
-                Ok(drafts.or_in(&here))
+                Ok(drafts.with_fallback(&here))
             });
             opened
                 .inspect_err(
@@ -107,8 +107,8 @@ impl DataDir {
     /// Where the drafts of this data directory are in one for what lives as long as the machine runs.
     fn drafts_in(&self, runtime_dir: &Path) -> Result<PathBuf, Error> {
         let path = self.path.canonicalize().map_err(Error::unusable(&self.path))?;
-        let name = blobs::name(path.as_os_str().as_encoded_bytes());
-        Ok(runtime_dir.join("quintet").join(&name.as_str()[..16]).join(DRAFTS))
+        let name = blobs::blob_id(path.as_os_str().as_encoded_bytes());
+        Ok(runtime_dir.join("quintet").join(&name.as_str()[..16]).join(DRAFTS_DIR))
     }
 }
 
@@ -128,12 +128,12 @@ pub(crate) fn create_private(path: &Path) -> Result<(), Error> {
     let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
     let above = new.iter().filter_map(|path| path.parent());
     let above = above.map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
-    let synced = created.and_then(|()| above.into_iter().try_for_each(blobs::sync));
+    let synced = created.and_then(|()| above.into_iter().try_for_each(blobs::sync_dir));
     synced.map_err(Error::unusable(path))
 }
 
 fn lock(dir: &Path) -> Result<File, Error> {
-    let path = dir.join(LOCK);
+    let path = dir.join(LOCK_FILE);
     let opened =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
     let file = opened.map_err(Error::unusable(&path))?;

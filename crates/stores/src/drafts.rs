@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Drafts, StorageError};
 
@@ -41,7 +41,7 @@ impl FileDrafts {
     }
 
     /// The same, with another directory for when this one is taken away.
-    pub(crate) fn or_in(self, fallback: &Path) -> Self {
+    pub(crate) fn with_fallback(self, fallback: &Path) -> Self {
         Self { fallback: Some(fallback.into()), ..self }
     }
 
@@ -84,15 +84,15 @@ impl FileDrafts {
 }
 
 impl Drafts for FileDrafts {
-    fn keep(&self, session: &SessionId, piece: &Piece) -> Result<(), StorageError> {
+    fn push(&self, session: &SessionId, delta: &Delta) -> Result<(), StorageError> {
         let draft = self.draft(session).map_err(unavailable)?;
-        lock(&draft).keep(piece).map_err(unavailable)
+        lock(&draft).keep(delta).map_err(unavailable)
     }
 
-    fn load(&self, session: &SessionId) -> Result<Vec<Piece>, StorageError> {
+    fn load(&self, session: &SessionId) -> Result<Vec<Delta>, StorageError> {
         for path in self.paths(session).map_err(unavailable)? {
             match fs::read(path) {
-                Ok(bytes) => return Ok(record::pieces(&bytes).0),
+                Ok(bytes) => return Ok(record::deltas(&bytes).0),
                 Err(error) if is_missing(&error) => {}
                 Err(error) => return Err(unavailable(error)),
             }
@@ -139,7 +139,7 @@ impl Draft {
         let mut file = self.find()?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        self.whole = record::pieces(&bytes).1 as u64;
+        self.whole = record::deltas(&bytes).1 as u64;
         if self.whole < bytes.len() as u64 {
             file.set_len(self.whole)?;
         }
@@ -177,9 +177,9 @@ impl Draft {
         Ok(file)
     }
 
-    fn keep(&mut self, piece: &Piece) -> io::Result<()> {
+    fn keep(&mut self, delta: &Delta) -> io::Result<()> {
         self.buffer.clear();
-        record::write(&mut self.buffer, piece, self.last.as_ref())?;
+        record::write(&mut self.buffer, delta, self.last.as_ref())?;
         let file = match self.file.take() {
             Some(file) if file.metadata()?.nlink() == 0 => self.move_from(file)?,
             Some(file) => file,
@@ -192,7 +192,7 @@ impl Draft {
             return Err(error);
         }
         self.whole += self.buffer.len() as u64;
-        self.last = Some(record::Last::of(piece));
+        self.last = Some(record::Last::of(delta));
         Ok(())
     }
 

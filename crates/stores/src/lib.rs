@@ -11,7 +11,7 @@ mod drafts;
 mod error;
 pub mod memory;
 mod no_drafts;
-mod packs;
+mod pack_blobs;
 pub mod postgres;
 mod single_node;
 pub mod sqlite;
@@ -25,7 +25,7 @@ pub use data_dir::DataDir;
 pub use drafts::FileDrafts;
 pub use error::Error;
 pub use no_drafts::NoDrafts;
-pub use packs::PackBlobs;
+pub use pack_blobs::PackBlobs;
 pub use single_node::SingleNode;
 pub use uploads::FileUploads;
 

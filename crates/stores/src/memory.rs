@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
-use quintet_kernel::card::Card;
 use quintet_kernel::event::Seq;
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{
-    Alias, Blobs, Body, BoxFuture, Drafts, Lease, Leases, Snapshot, StorageError,
+    Alias, BlobBody, Blobs, BoxFuture, Drafts, Lease, Leases, Snapshot, StorageError,
 };
+use quintet_kernel::session_summary::SessionSummary;
 use quintet_kernel::time::Time;
 
 use crate::{blobs, lock};
@@ -24,7 +24,7 @@ mod runs;
 
 /// A store in memory. Clones share what is in it.
 #[derive(Clone, Debug, Default)]
-pub struct Store {
+pub struct MemoryStore {
     contents: Arc<Mutex<Contents>>,
     epoch: u64,
     /// The node that uses it, where several do.
@@ -35,9 +35,9 @@ pub struct Store {
 #[derive(Debug, Default)]
 struct Contents {
     epoch: u64,
-    sessions: HashMap<SessionId, Session>,
+    sessions: HashMap<SessionId, StoredSession>,
     aliases: HashMap<Alias, SessionId>,
-    drafts: HashMap<SessionId, Vec<Piece>>,
+    drafts: HashMap<SessionId, Vec<Delta>>,
     blobs: HashMap<BlobId, Vec<u8>>,
     front_ends: front_ends::FrontEnds,
     runs: runs::RunTable,
@@ -48,13 +48,13 @@ struct Contents {
 
 /// One session.
 #[derive(Debug)]
-struct Session {
+struct StoredSession {
     /// How many there were before it.
     rank: usize,
     /// When something other than text was last appended.
     used: Time,
     history: Arc<History>,
-    card: Card,
+    summary: SessionSummary,
 }
 
 /// A session's events: those that it shares with another one, by reference, and its own.
@@ -62,27 +62,27 @@ struct Session {
 /// A fork keeps the events it shares alive, also when the other session is deleted.
 #[derive(Debug, Default)]
 struct History {
-    shared: Option<Shared>,
-    own: Mutex<Vec<Kept>>,
+    shared: Option<SharedPrefix>,
+    own: Mutex<Vec<StoredEvent>>,
     snapshot: Mutex<Option<Snapshot>>,
 }
 
 /// The beginning of another history.
 #[derive(Clone, Debug)]
-struct Shared {
+struct SharedPrefix {
     with: Arc<History>,
     upto: Seq,
 }
 
 /// An event, encoded as on disk, so that sizes are the same and it takes less room.
 #[derive(Clone, Debug)]
-struct Kept {
+struct StoredEvent {
     at: Time,
     body: Vec<u8>,
     blobs: Vec<BlobId>,
 }
 
-impl Store {
+impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
         Self::default()
@@ -92,7 +92,7 @@ impl Store {
     pub fn reopen(&self) -> Self {
         let mut contents = lock(&self.contents);
         contents.epoch += 1;
-        contents.clear_away();
+        contents.delete_unreferenced();
         Self {
             contents: Arc::clone(&self.contents),
             epoch: contents.epoch,
@@ -101,7 +101,7 @@ impl Store {
     }
 }
 
-impl Leases for Store {
+impl Leases for MemoryStore {
     fn acquire(&self, session: &SessionId) -> BoxFuture<'_, Result<Lease, StorageError>> {
         let lease = match &self.node {
             Some(node) => lock(&self.contents).nodes.acquire(node, session),
@@ -131,13 +131,13 @@ impl Contents {
     }
 }
 
-impl Drafts for Store {
-    fn keep(&self, session: &SessionId, piece: &Piece) -> Result<(), StorageError> {
-        lock(&self.contents).drafts.entry(session.clone()).or_default().push(piece.clone());
+impl Drafts for MemoryStore {
+    fn push(&self, session: &SessionId, delta: &Delta) -> Result<(), StorageError> {
+        lock(&self.contents).drafts.entry(session.clone()).or_default().push(delta.clone());
         Ok(())
     }
 
-    fn load(&self, session: &SessionId) -> Result<Vec<Piece>, StorageError> {
+    fn load(&self, session: &SessionId) -> Result<Vec<Delta>, StorageError> {
         Ok(lock(&self.contents).drafts.get(session).cloned().unwrap_or_default())
     }
 
@@ -146,18 +146,18 @@ impl Drafts for Store {
     }
 }
 
-impl Blobs for Store {
+impl Blobs for MemoryStore {
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>> {
         let blob = lock(&self.contents).put(content);
         Box::pin(ready(Ok(blob)))
     }
 
-    fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+    fn put_all(&self, contents: Vec<BlobBody>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
         let one = |content| {
-            if let Body::Hash(blob) = content {
+            if let BlobBody::Hash(blob) = content {
                 return Ok(blob);
             }
-            let content = blobs::held(content)?.unwrap_or_default();
+            let content = blobs::read_body(content)?.unwrap_or_default();
             Ok(lock(&self.contents).put(content))
         };
         Box::pin(ready(contents.into_iter().map(one).collect()))
@@ -168,8 +168,8 @@ impl Blobs for Store {
         Box::pin(ready(found.ok_or_else(|| StorageError::Missing(format!("blob {blob}")))))
     }
 
-    fn body(&self, blob: &BlobId, _: u64) -> BoxFuture<'_, Result<Body, StorageError>> {
+    fn body(&self, blob: &BlobId, _: u64) -> BoxFuture<'_, Result<BlobBody, StorageError>> {
         let blob = blob.clone();
-        Box::pin(async move { self.get(&blob).await.map(Body::Bytes) })
+        Box::pin(async move { self.get(&blob).await.map(BlobBody::Bytes) })
     }
 }

@@ -1,6 +1,6 @@
 //! No drafts: text is shown only once it is in the journal.
 
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Drafts, StorageError};
 
@@ -11,11 +11,11 @@ use quintet_kernel::port::{Drafts, StorageError};
 pub struct NoDrafts;
 
 impl Drafts for NoDrafts {
-    fn keep(&self, _: &SessionId, _: &Piece) -> Result<(), StorageError> {
+    fn push(&self, _: &SessionId, _: &Delta) -> Result<(), StorageError> {
         Err(StorageError::Unavailable("text is kept in the journal alone".into()))
     }
 
-    fn load(&self, _: &SessionId) -> Result<Vec<Piece>, StorageError> {
+    fn load(&self, _: &SessionId) -> Result<Vec<Delta>, StorageError> {
         Ok(Vec::new())
     }
 

@@ -14,7 +14,7 @@ use quintet_kernel::port::{BoxFuture, Lease, Leases, StorageError};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::Error;
-use pulse::Pulse;
+use health::WriteHealth;
 use reader::Readers;
 use writer::Writer;
 
@@ -25,31 +25,31 @@ mod contents;
 mod erase;
 mod fork;
 mod header;
+mod health;
 mod index;
 mod installs;
 mod journal;
 mod migrate;
 mod open;
 mod preferences;
-mod pulse;
 mod reader;
 mod references;
 mod runs;
 mod snapshots;
 mod writer;
 
-pub use installs::Roll;
+pub use installs::InstallTable;
 
 /// A store in a SQLite file. Dropping it finishes what is queued.
-pub struct Store {
+pub struct SqliteStore {
     readers: Arc<Readers>,
     writer: Writer,
     epoch: u64,
-    pulse: Arc<Pulse>,
+    write_health: Arc<WriteHealth>,
     _lock: Option<Arc<File>>,
 }
 
-impl Store {
+impl SqliteStore {
     /// Opens a database; creates it if it is not there.
     ///
     /// A file that cannot be used is left as it is. Leases of earlier stores on it are void.
@@ -59,19 +59,19 @@ impl Store {
     }
 
     /// The same; deletes the blobs of a directory that nobody refers to any more, or never did.
-    pub(crate) fn open_and_clear(path: &Path, blobs: &Path) -> Result<Self, Error> {
+    pub(crate) fn open_and_collect(path: &Path, blobs: &Path) -> Result<Self, Error> {
         let (db, epoch) = open::open(path)?;
         // What is left lying about does no harm; that sessions cannot be read would.
-        if let Err(error) = references::clear_away(&db, blobs) {
+        if let Err(error) = references::delete_unreferenced(&db, blobs) {
             tracing::warn!(%error, "content that nobody needs cannot be looked for");
         }
         Self::start(path, db, epoch)
     }
 
     fn start(path: &Path, db: Connection, epoch: u64) -> Result<Self, Error> {
-        let pulse = Arc::new(Pulse::of(path));
-        let writer = Writer::start(db, Arc::clone(&pulse)).map_err(Error::unusable(path))?;
-        Ok(Self { readers: Arc::new(Readers::new(path)), writer, epoch, pulse, _lock: None })
+        let write_health = Arc::new(WriteHealth::of(path));
+        let writer = Writer::start(db, Arc::clone(&write_health)).map_err(Error::unusable(path))?;
+        Ok(Self { readers: Arc::new(Readers::new(path)), writer, epoch, write_health, _lock: None })
     }
 
     /// Resolves when the store cannot write any more, ever: the thread that writes is gone. Whoever
@@ -88,26 +88,26 @@ impl Store {
 }
 
 /// The writer's connection closes last of all and tidies up the log.
-impl Drop for Store {
+impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.readers.close();
     }
 }
 
-impl fmt::Debug for Store {
+impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").field("epoch", &self.epoch).finish_non_exhaustive()
     }
 }
 
-impl Leases for Store {
+impl Leases for SqliteStore {
     fn acquire(&self, session: &SessionId) -> BoxFuture<'_, Result<Lease, StorageError>> {
         Box::pin(ready(Ok(Lease { session: session.clone(), epoch: self.epoch })))
     }
 }
 
 /// What trouble with SQLite means for a caller.
-fn trouble(error: rusqlite::Error) -> StorageError {
+fn storage_error(error: rusqlite::Error) -> StorageError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             StorageError::Damaged(error.to_string())

@@ -7,7 +7,6 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use quintet_kernel::card::{Card, Fork};
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::id::{BlobId, RunId, SessionId};
 use quintet_kernel::port::{
@@ -15,6 +14,7 @@ use quintet_kernel::port::{
     Preferences, RunFilter, RunJournal, SessionIndex, StorageError, Uploads,
 };
 use quintet_kernel::run::{RunRecord, RunState, evolve};
+use quintet_kernel::session_summary::{Fork, SessionSummary};
 use serde_json::Value;
 
 /// How much is read at once.
@@ -109,15 +109,15 @@ pub enum Error {
 /// on from there.
 pub async fn copy(from: &Side, to: &Side) -> Result<Report, Error> {
     let mut report = Report::default();
-    let cards = in_order(from.store.list(usize::MAX).await?);
-    let known: HashSet<&SessionId> = cards.iter().map(|card| &card.id).collect();
-    for card in to.store.list(usize::MAX).await? {
-        if !known.contains(&card.id) {
-            return Err(Error::Foreign(format!("session {}", card.id)));
+    let summaries = in_order(from.store.list(usize::MAX).await?);
+    let known: HashSet<&SessionId> = summaries.iter().map(|summary| &summary.id).collect();
+    for summary in to.store.list(usize::MAX).await? {
+        if !known.contains(&summary.id) {
+            return Err(Error::Foreign(format!("session {}", summary.id)));
         }
     }
-    for card in &cards {
-        copy_session(from, to, card, &mut report).await?;
+    for summary in &summaries {
+        copy_session(from, to, summary, &mut report).await?;
     }
     copy_front_ends(from, to, &mut report).await?;
     copy_runs(from, to, &mut report).await?;
@@ -125,24 +125,24 @@ pub async fn copy(from: &Side, to: &Side) -> Result<Report, Error> {
 }
 
 /// Parents before their forks, otherwise oldest first.
-fn in_order(mut cards: Vec<Card>) -> Vec<Card> {
-    cards.reverse();
-    let all: HashSet<SessionId> = cards.iter().map(|card| card.id.clone()).collect();
-    let (mut done, mut ordered) = (HashSet::new(), Vec::with_capacity(cards.len()));
-    while !cards.is_empty() {
-        let before = cards.len();
-        cards.retain(|card| {
-            let parent = card.forked.as_ref().map(|fork| &fork.parent);
+fn in_order(mut summaries: Vec<SessionSummary>) -> Vec<SessionSummary> {
+    summaries.reverse();
+    let all: HashSet<SessionId> = summaries.iter().map(|summary| summary.id.clone()).collect();
+    let (mut done, mut ordered) = (HashSet::new(), Vec::with_capacity(summaries.len()));
+    while !summaries.is_empty() {
+        let before = summaries.len();
+        summaries.retain(|summary| {
+            let parent = summary.forked.as_ref().map(|fork| &fork.parent);
             let ready = parent.is_none_or(|id| !all.contains(id) || done.contains(id));
             if ready {
-                done.insert(card.id.clone());
-                ordered.push(card.clone());
+                done.insert(summary.id.clone());
+                ordered.push(summary.clone());
             }
             !ready
         });
-        if cards.len() == before {
+        if summaries.len() == before {
             // Sessions that name each other as parents can only be damage; each has all its events.
-            ordered.append(&mut cards);
+            ordered.append(&mut summaries);
         }
     }
     ordered
@@ -151,23 +151,23 @@ fn in_order(mut cards: Vec<Card>) -> Vec<Card> {
 async fn copy_session(
     from: &Side,
     to: &Side,
-    card: &Card,
+    summary: &SessionSummary,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let lease = to.store.acquire(&card.id).await?;
-    let mut head = match to.store.head(&card.id).await? {
+    let lease = to.store.acquire(&summary.id).await?;
+    let mut head = match to.store.head(&summary.id).await? {
         Some(head) => head,
-        None => begin(from, to, card, &lease).await?,
+        None => begin(from, to, summary, &lease).await?,
     };
-    while head < card.head {
-        let records = from.store.read(&card.id, head, PAGE).await?;
+    while head < summary.head {
+        let records = from.store.read(&summary.id, head, PAGE).await?;
         let Some(last) = records.last() else {
-            return Err(Error::Different(format!("session {} after {head}", card.id)));
+            return Err(Error::Different(format!("session {} after {head}", summary.id)));
         };
         let until = last.seq;
         copy_blobs(from, to, &records, report).await?;
         let mut appends = Vec::new();
-        for batch in batches(records, card) {
+        for batch in batches(records, summary) {
             let expected = head;
             head += batch.records.len() as Seq;
             appends.push(to.store.append(&lease, expected, batch));
@@ -177,28 +177,33 @@ async fn copy_session(
         }
         debug_assert_eq!(head, until);
     }
-    if head > card.head {
-        return Err(Error::Foreign(format!("event {head} of session {}", card.id)));
+    if head > summary.head {
+        return Err(Error::Foreign(format!("event {head} of session {}", summary.id)));
     }
     // The last append may have been text alone, or of a copy that was cut off.
-    to.store.update(&lease, card.clone()).await?;
+    to.store.update(&lease, summary.clone()).await?;
     to.store.release(&lease).await?;
     report.sessions += 1;
-    report.events += card.head;
+    report.events += summary.head;
     Ok(())
 }
 
 /// Begins a session: after its parent's events, if the parent was copied, else from nothing.
-async fn begin(from: &Side, to: &Side, card: &Card, lease: &Lease) -> Result<Seq, Error> {
-    let Some(fork) = &card.forked else { return Ok(0) };
+async fn begin(
+    from: &Side,
+    to: &Side,
+    summary: &SessionSummary,
+    lease: &Lease,
+) -> Result<Seq, Error> {
+    let Some(fork) = &summary.forked else { return Ok(0) };
     let Fork { parent, at } = fork;
     let parent_head = to.store.head(parent).await?;
-    let own = from.store.read(&card.id, *at, Page { events: 1, bytes: 0 }).await?;
+    let own = from.store.read(&summary.id, *at, Page { events: 1, bytes: 0 }).await?;
     let shares = parent_head.is_some_and(|head| head >= *at) && !own.is_empty();
-    if !shares || !same_history(from, &card.id, parent, *at).await? {
+    if !shares || !same_history(from, &summary.id, parent, *at).await? {
         return Ok(0);
     }
-    let mut first = batches(own, card);
+    let mut first = batches(own, summary);
     match first.pop() {
         Some(batch) => Ok(to.store.fork(lease, fork, batch).await?),
         None => Ok(0),
@@ -221,14 +226,14 @@ async fn same_history(
 }
 
 /// Records that were appended at one time belong to one batch.
-fn batches(records: Vec<Record>, card: &Card) -> Vec<Batch> {
+fn batches(records: Vec<Record>, summary: &SessionSummary) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
     for record in records {
         match batches.last_mut().filter(|batch| batch.at == record.at) {
             Some(batch) => batch.records.push(Arc::new(record)),
             None => {
-                let (at, card) = (record.at, card.clone());
-                batches.push(Batch { at, records: vec![Arc::new(record)], card });
+                let (at, summary) = (record.at, summary.clone());
+                batches.push(Batch { at, records: vec![Arc::new(record)], summary });
             }
         }
     }
@@ -263,11 +268,11 @@ async fn copy_front_ends(from: &Side, to: &Side, report: &mut Report) -> Result<
         report.aliases += 1;
     }
     for (space, name, value) in from.store.settings().await? {
-        to.store.prefer(&space, &name, value).await?;
+        to.store.set_preference(&space, &name, value).await?;
         report.settings += 1;
     }
     for install in from.store.all().await? {
-        if to.store.with_token(&install.token).await?.is_none() {
+        if to.store.find_by_token(&install.token).await?.is_none() {
             to.store.register(install).await?;
         }
         report.installs += 1;
@@ -338,14 +343,14 @@ async fn run_events(side: &Side, run: &RunId) -> Result<Vec<RunRecord>, StorageE
 pub async fn compare(one: &Side, other: &Side) -> Result<Report, Error> {
     let mut report = Report::default();
     let by_id = async |side: &Side| {
-        let mut cards = side.store.list(usize::MAX).await?;
-        cards.sort_by(|one, other| one.id.cmp(&other.id));
-        Ok::<_, StorageError>(cards)
+        let mut summaries = side.store.list(usize::MAX).await?;
+        summaries.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok::<_, StorageError>(summaries)
     };
-    let cards = by_id(one).await?;
-    same("the list of sessions", &cards, &by_id(other).await?)?;
-    for card in &cards {
-        compare_session(one, other, card, &mut report).await?;
+    let summaries = by_id(one).await?;
+    same("the list of sessions", &summaries, &by_id(other).await?)?;
+    for summary in &summaries {
+        compare_session(one, other, summary, &mut report).await?;
     }
     let sorted = async |side: &Side| {
         let mut aliases = side.store.aliases().await?;
@@ -371,7 +376,7 @@ pub async fn compare(one: &Side, other: &Side) -> Result<Report, Error> {
         let events = run_events(one, id).await?;
         same(&format!("run {id}"), &events, &run_events(other, id).await?)?;
     }
-    report.sessions = cards.len() as u64;
+    report.sessions = summaries.len() as u64;
     report.aliases = aliases.len() as u64;
     report.settings = settings.len() as u64;
     report.installs = installs.len() as u64;
@@ -383,15 +388,15 @@ pub async fn compare(one: &Side, other: &Side) -> Result<Report, Error> {
 async fn compare_session(
     one: &Side,
     other: &Side,
-    card: &Card,
+    summary: &SessionSummary,
     report: &mut Report,
 ) -> Result<(), Error> {
     let mut after = 0;
-    while after < card.head {
-        let records = one.store.read(&card.id, after, PAGE).await?;
+    while after < summary.head {
+        let records = one.store.read(&summary.id, after, PAGE).await?;
         let page = Page { events: records.len(), bytes: usize::MAX };
-        let there = other.store.read(&card.id, after, page).await?;
-        same(&format!("session {} after event {after}", card.id), &records, &there)?;
+        let there = other.store.read(&summary.id, after, page).await?;
+        same(&format!("session {} after event {after}", summary.id), &records, &there)?;
         let Some(last) = records.last() else { break };
         after = last.seq;
         report.events += records.len() as u64;

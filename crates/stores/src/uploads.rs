@@ -8,15 +8,15 @@ use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quintet_kernel::port::{BoxFuture, StorageError, Upload, Uploads};
+use quintet_kernel::port::{BoxFuture, StorageError, UploadWriter, Uploads};
 use tempfile::NamedTempFile;
 
 use crate::Error;
-use crate::blobs::{TMP, blocking, sync, unavailable};
+use crate::blobs::{TMP_DIR, blocking, sync_dir, unavailable};
 use crate::data_dir::create_private;
 
 /// The longest name.
-const LONGEST: usize = 128;
+const NAME_LENGTH_LIMIT: usize = 128;
 
 /// Files in a directory.
 #[derive(Clone, Debug)]
@@ -27,17 +27,17 @@ pub struct FileUploads {
 impl FileUploads {
     /// Opens a directory of files; creates it if it is not there.
     pub fn open(root: &Path) -> Result<Self, Error> {
-        create_private(&root.join(TMP))?;
+        create_private(&root.join(TMP_DIR))?;
         Ok(Self { root: root.into() })
     }
 }
 
 impl Uploads for FileUploads {
-    fn begin(&self) -> BoxFuture<'_, Result<Box<dyn Upload>, StorageError>> {
+    fn begin(&self) -> BoxFuture<'_, Result<Box<dyn UploadWriter>, StorageError>> {
         let root = Arc::clone(&self.root);
         Box::pin(blocking(move || {
-            let file = NamedTempFile::new_in(root.join(TMP)).map_err(unavailable)?;
-            Ok(Box::new(Growing { root, spool: Spool::new(file) }) as Box<dyn Upload>)
+            let file = NamedTempFile::new_in(root.join(TMP_DIR)).map_err(unavailable)?;
+            Ok(Box::new(PartialUpload { root, spool: Spool::new(file) }) as Box<dyn UploadWriter>)
         }))
     }
 
@@ -73,23 +73,23 @@ impl Uploads for FileUploads {
 
 /// A file that has no name yet.
 #[derive(Debug)]
-struct Growing {
+struct PartialUpload {
     root: Arc<Path>,
     spool: Spool,
 }
 
-impl Upload for Growing {
+impl UploadWriter for PartialUpload {
     fn write(&mut self, bytes: Vec<u8>) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(self.spool.write(bytes))
     }
 
-    fn keep(self: Box<Self>, name: &str) -> BoxFuture<'static, Result<(), StorageError>> {
+    fn commit(self: Box<Self>, name: &str) -> BoxFuture<'static, Result<(), StorageError>> {
         let path = path(&self.root, name);
         Box::pin(blocking(move || {
-            let (file, path) = (self.spool.into_file()?, path.ok_or_else(broken)?);
+            let (file, path) = (self.spool.into_file()?, path.ok_or_else(broken_upload)?);
             file.as_file().sync_all().map_err(unavailable)?;
             file.persist(path).map_err(unavailable)?;
-            sync(&self.root).map_err(unavailable)
+            sync_dir(&self.root).map_err(unavailable)
         }))
     }
 }
@@ -109,7 +109,7 @@ impl Spool {
     pub(crate) async fn write(&mut self, bytes: Vec<u8>) -> Result<(), StorageError> {
         let file = self.file.take();
         let written = blocking(move || {
-            let mut file = file.ok_or_else(broken)?;
+            let mut file = file.ok_or_else(broken_upload)?;
             file.write_all(&bytes).map_err(unavailable)?;
             Ok(file)
         });
@@ -119,12 +119,12 @@ impl Spool {
 
     /// All that was written; an error if a write failed.
     pub(crate) fn into_file(self) -> Result<NamedTempFile, StorageError> {
-        self.file.ok_or_else(broken)
+        self.file.ok_or_else(broken_upload)
     }
 }
 
 /// An earlier write failed, or was given up in the middle.
-fn broken() -> StorageError {
+fn broken_upload() -> StorageError {
     unavailable("the upload cannot be gone on with")
 }
 
@@ -156,6 +156,6 @@ fn path(root: &Path, name: &str) -> Option<PathBuf> {
 /// True if a name is a plain one.
 pub(crate) fn is_safe(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
-    let safe = name.len() <= LONGEST && name.bytes().all(plain) && name != TMP;
+    let safe = name.len() <= NAME_LENGTH_LIMIT && name.bytes().all(plain) && name != TMP_DIR;
     safe && !name.is_empty() && !name.starts_with('.')
 }

@@ -1,11 +1,11 @@
 //! What tests need instead of the outside world. A dev-dependency only.
 
-pub mod embedder;
+pub mod clock;
+pub mod fake_embedder;
+pub mod manual_tool;
+pub mod memory_notes;
+pub mod memory_workspace;
 pub mod model_server;
-pub mod notes;
 pub mod postgres;
-pub mod replay;
-pub mod scripted;
-pub mod stamps;
-pub mod tools;
-pub mod workspaces;
+pub mod replay_server;
+pub mod scripted_model;

@@ -23,9 +23,9 @@
 //!
 //! Text to be spoken becomes audio with a sample for each of its bytes.
 
-mod answer;
+mod frame_stream;
+mod response;
 mod script;
-mod stream;
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -170,10 +170,10 @@ async fn chat(State(shared): State<Arc<Shared>>, raw: Bytes) -> Response {
         return failure(&step);
     }
     if step.plain || body["stream"] != json!(true) {
-        return whole(StatusCode::OK, &answer::whole(&step, &body));
+        return whole(StatusCode::OK, &response::whole(&step, &body));
     }
-    let frames = answer::Frames::new(&step, &body);
-    let stream = stream::Streamed::new(frames, &step, &shared);
+    let frames = response::Frames::new(&step, &body);
+    let stream = frame_stream::FrameStream::new(frames, &step, &shared);
     respond(StatusCode::OK, "text/event-stream", Body::from_stream(stream))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quintet_kernel::port::{Desk, Output};
+use quintet_kernel::port::{ToolContext, ToolOutput};
 use quintet_kernel::tool::{Ending, Outcome};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -33,10 +33,10 @@ impl Drop for Guard {
 
 /// Looks at something for as long as the call is wanted.
 pub(crate) async fn look(
-    desk: &Desk,
-    work: impl FnOnce(&Flag) -> Result<Output, String> + Send + 'static,
-) -> Output {
-    match until_cancelled(desk, work).await {
+    context: &ToolContext,
+    work: impl FnOnce(&Flag) -> Result<ToolOutput, String> + Send + 'static,
+) -> ToolOutput {
+    match until_cancelled(context, work).await {
         Some(done) => settle(done.map_err(|error| error.to_string()).and_then(|done| done)),
         None => Outcome::ended(Ending::Cancelled, "cancelled").into(),
     }
@@ -44,7 +44,7 @@ pub(crate) async fn look(
 
 /// Works until it is done or, with nothing to show for it, the call is cancelled.
 pub(crate) async fn until_cancelled<T: Send + 'static>(
-    desk: &Desk,
+    context: &ToolContext,
     work: impl FnOnce(&Flag) -> T + Send + 'static,
 ) -> Option<Result<T, JoinError>> {
     let flag = Flag::default();
@@ -53,7 +53,7 @@ pub(crate) async fn until_cancelled<T: Send + 'static>(
     let mut working = spawn_blocking(move || work(&seen));
     tokio::select! {
         done = &mut working => Some(done),
-        () = desk.cancel.cancelled() => {
+        () = context.cancel.cancelled() => {
             flag.lower();
             let _unwanted = working.await;
             None
@@ -78,7 +78,7 @@ pub(crate) async fn change<T: Send + 'static>(
 }
 
 /// What a call gives back.
-pub(crate) fn settle(done: Result<Output, String>) -> Output {
+pub(crate) fn settle(done: Result<ToolOutput, String>) -> ToolOutput {
     done.unwrap_or_else(|error| Outcome::failure(error).into())
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use quintet_kernel::port::{Body, Changed, Desk, Editors, Invocation};
+use quintet_kernel::port::{BlobBody, ChangedFile, Editors, Invocation, ToolContext};
 
 use crate::beneath::{self, Content};
 
@@ -46,26 +46,31 @@ impl Buffers {
     pub(crate) async fn fetch_or_cancel(
         &self,
         call: &Invocation,
-        desk: &Desk,
+        context: &ToolContext,
         paths: Vec<PathBuf>,
     ) -> Unsaved {
         tokio::select! {
             unsaved = self.fetch(call, paths) => unsaved,
-            () = desk.cancel.cancelled() => Unsaved::default(),
+            () = context.cancel.cancelled() => Unsaved::default(),
         }
     }
 
     /// Passes on what a call made of files to an editor that has them open.
-    pub(crate) async fn pass_on(&self, call: &Invocation, desk: &Desk, changes: &[Changed]) {
+    pub(crate) async fn pass_on(
+        &self,
+        call: &Invocation,
+        context: &ToolContext,
+        changes: &[ChangedFile],
+    ) {
         let Some(editors) = &self.editors else { return };
         for change in changes {
             let body = change.after.as_ref().and_then(|after| after.body.as_ref());
-            let Some(Body::Bytes(bytes)) = body else { continue };
+            let Some(BlobBody::Bytes(bytes)) = body else { continue };
             let Ok(text) = String::from_utf8(bytes.clone()) else { continue };
             let path = call.workspace.join(&change.path);
             tokio::select! {
                 () = editors.write(&call.session, &path, text) => {}
-                () = desk.cancel.cancelled() => return,
+                () = context.cancel.cancelled() => return,
             }
         }
     }

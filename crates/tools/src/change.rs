@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quintet_kernel::change::Shape;
+use quintet_kernel::change::FileKind;
 use similar::TextDiff;
 use tokio::time::Instant;
 
@@ -116,7 +116,7 @@ impl Change {
     }
 
     fn make(&self, root: &Path) -> Result<(), beneath::Error> {
-        let there = self.before.as_ref().map_or(Shape::File, |before| before.shape);
+        let there = self.before.as_ref().map_or(FileKind::File, |before| before.shape);
         let Some(after) = &self.after else { return Place::find(root, &self.path)?.remove(there) };
         let is_new = self.before.is_none() || self.from.is_some();
         let existing = if is_new { Existing::Refuse } else { Existing::Replace(there) };

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Outcome, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Outcome, ToolSpec};
 
 use crate::schema::Schema;
 use crate::tool::nothing_will_run;
@@ -27,7 +27,7 @@ impl Checked {
 }
 
 impl Tool for Checked {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.tool.spec()
     }
 
@@ -44,9 +44,9 @@ impl Tool for Checked {
         })
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         match self.schema().accept(call.input) {
-            Ok(input) => self.tool.run(Invocation { input, ..call }, desk),
+            Ok(input) => self.tool.run(Invocation { input, ..call }, context),
             Err(why) => Box::pin(std::future::ready(Outcome::failure(why).into())),
         }
     }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::port::{Desk, Progress};
+use quintet_kernel::port::{ToolContext, ToolProgress};
 
 use crate::blocking;
 
@@ -63,14 +63,14 @@ async fn checked(picture: Option<String>) -> Result<Option<String>, String> {
 }
 
 /// A desk at which a picture is no progress, because nobody could read it.
-fn quiet(desk: &Desk) -> Desk {
-    Desk { progress: Arc::new(Quiet), cancel: desk.cancel.clone() }
+fn quiet(context: &ToolContext) -> ToolContext {
+    ToolContext { progress: Arc::new(Quiet), cancel: context.cancel.clone() }
 }
 
 struct Quiet;
 
-impl Progress for Quiet {
-    fn say(&self, _: &str) {}
+impl ToolProgress for Quiet {
+    fn report(&self, _: &str) {}
 }
 
 #[cfg(test)]

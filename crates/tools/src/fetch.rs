@@ -4,7 +4,7 @@
 //! its URL says ([`Reach`]), every address its name leads to (`address.rs`), and the connection goes
 //! to exactly these addresses (`connect.rs`), because a name may lead elsewhere a moment later.
 
-use quintet_kernel::port::Progress;
+use quintet_kernel::port::ToolProgress;
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Method, Response, Url};
 
@@ -50,11 +50,11 @@ impl Request {
 pub(crate) async fn fetch(
     reach: &Reach,
     mut request: Request,
-    progress: &dyn Progress,
+    progress: &dyn ToolProgress,
 ) -> Result<Page, String> {
     for _ in 0..=MOST_REDIRECTS {
         reach.check(&request.url)?;
-        progress.say(&format!("{}\n", request.line()));
+        progress.report(&format!("{}\n", request.line()));
         let addresses = reach.resolve(&request.url).await?;
         let response =
             connect::ask(request.method(), &request.url, addresses, HeaderMap::new()).await?;

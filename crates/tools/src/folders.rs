@@ -4,9 +4,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quintet_kernel::change::{Gap, Shape};
+use quintet_kernel::change::{FileKind, UnrecordedChange};
 use quintet_kernel::context::Section;
-use quintet_kernel::port::{Body, BoxFuture, Changed, Content, Traces, UndoRun, Workspaces};
+use quintet_kernel::port::{
+    BlobBody, BoxFuture, ChangedFile, FileContent, InterruptedChanges, RevertMode, Workspaces,
+};
 use quintet_kernel::{CallId, TurnId};
 use tokio::task::spawn_blocking;
 
@@ -55,7 +57,7 @@ pub(crate) struct Undo {
 /// What a call noted before it changed files.
 enum Noted {
     /// The files that it named, and what became of them.
-    Changes(Vec<Changed>),
+    Changes(Vec<ChangedFile>),
     /// All files, as they were.
     Snapshot(Arc<Workspace>, Base),
 }
@@ -63,24 +65,24 @@ enum Noted {
 impl Undo {
     /// Reads the contents of changes that are among the objects of the repository around a workspace.
     /// The contents can be read as long as the returned objects are kept.
-    async fn fill(&self, workspace: &Path, changes: &mut [Changed]) -> Objects {
+    async fn fill(&self, workspace: &Path, changes: &mut [ChangedFile]) -> Objects {
         let objects = Objects::of(&self.runner, workspace, &self.cache, changes).await;
         objects.fill(changes);
         objects
     }
 
     /// Reads what is short, and where links lead, so that it can be shown and put back.
-    fn hold(changes: &mut [Changed]) {
+    fn hold(changes: &mut [ChangedFile]) {
         let sides = changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten();
         let mut held = 0;
-        for Content { body, shape, .. } in sides {
-            let Some(Body::File(extent)) = body else { continue };
-            if *shape == Shape::Link || extent.length <= SHORT && held + extent.length <= HELD {
+        for FileContent { body, shape, .. } in sides {
+            let Some(BlobBody::File(extent)) = body else { continue };
+            if *shape == FileKind::Link || extent.length <= SHORT && held + extent.length <= HELD {
                 let (mut bytes, length) = (Vec::new(), extent.length);
                 let read = part(extent).and_then(|mut part| part.read_to_end(&mut bytes));
                 if read.is_ok_and(|read| read as u64 == length) {
                     held += length;
-                    *body = Some(Body::Bytes(bytes));
+                    *body = Some(BlobBody::Bytes(bytes));
                 }
             }
         }
@@ -96,10 +98,17 @@ impl Undo {
     }
 
     /// What became of files by a call that was cut off; nothing if it noted nothing.
-    async fn cut_off(self: Arc<Self>, root: PathBuf, turn: TurnId, call: CallId) -> Option<Traces> {
+    async fn cut_off(
+        self: Arc<Self>,
+        root: PathBuf,
+        turn: TurnId,
+        call: CallId,
+    ) -> Option<InterruptedChanges> {
         let noted = spawn_blocking(move || self.noted(&root, &turn, &call)).await;
         let (workspace, base) = match noted.ok()?? {
-            Noted::Changes(changes) => return Some(Traces { changes, unrecorded: Vec::new() }),
+            Noted::Changes(changes) => {
+                return Some(InterruptedChanges { changes, unrecorded: Vec::new() });
+            }
             Noted::Snapshot(workspace, base) => (workspace, base),
         };
         let _alone = workspace.alone().await;
@@ -108,10 +117,11 @@ impl Undo {
             move || workspace.since(&base)
         });
         Some(match since.await.ok()? {
-            Ok(Record { changes, gaps }) => Traces { changes, unrecorded: gaps },
+            Ok(Record { changes, gaps }) => InterruptedChanges { changes, unrecorded: gaps },
             Err(why) => {
-                let gap = Gap { path: String::new(), paths: None, reason: why.to_string() };
-                Traces { changes: Vec::new(), unrecorded: vec![gap] }
+                let gap =
+                    UnrecordedChange { path: String::new(), paths: None, reason: why.to_string() };
+                InterruptedChanges { changes: Vec::new(), unrecorded: vec![gap] }
             }
         })
     }
@@ -162,7 +172,11 @@ impl Folders {
 }
 
 impl Workspaces for Folders {
-    fn survey<'a>(&'a self, workspace: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>> {
+    fn gather_context<'a>(
+        &'a self,
+        workspace: &'a Path,
+        tokens: u64,
+    ) -> BoxFuture<'a, Vec<Section>> {
         Box::pin(async move {
             if let Some(sections) = self.settled.recall(workspace, tokens) {
                 return sections;
@@ -179,7 +193,11 @@ impl Workspaces for Folders {
         })
     }
 
-    fn diff<'a>(&'a self, workspace: &'a Path, mut changes: Vec<Changed>) -> BoxFuture<'a, String> {
+    fn diff<'a>(
+        &'a self,
+        workspace: &'a Path,
+        mut changes: Vec<ChangedFile>,
+    ) -> BoxFuture<'a, String> {
         Box::pin(async move {
             let _objects = self.undo.fill(workspace, &mut changes).await;
             let shown = spawn_blocking(move || {
@@ -191,11 +209,11 @@ impl Workspaces for Folders {
         })
     }
 
-    fn put_back<'a>(
+    fn revert_changes<'a>(
         &'a self,
         workspace: &'a Path,
-        mut changes: Vec<Changed>,
-        run: UndoRun,
+        mut changes: Vec<ChangedFile>,
+        run: RevertMode,
     ) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let objects = self.undo.fill(workspace, &mut changes).await;
@@ -210,18 +228,18 @@ impl Workspaces for Folders {
         })
     }
 
-    fn cut_off<'a>(
+    fn interrupted_changes<'a>(
         &'a self,
         workspace: &'a Path,
         turn: &'a TurnId,
         call: &'a CallId,
-    ) -> BoxFuture<'a, Option<Traces>> {
+    ) -> BoxFuture<'a, Option<InterruptedChanges>> {
         let (root, turn, call) = (workspace.to_owned(), turn.clone(), call.clone());
         let undo = self.undo.clone();
         Box::pin(undo.cut_off(root, turn, call))
     }
 
-    fn over(&self, turn: &TurnId) {
+    fn turn_ended(&self, turn: &TurnId) {
         self.undo.notes.forget(turn);
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::port::{BoxFuture, Cancel, Desk, Progress};
+use quintet_kernel::port::{BoxFuture, CancelSignal, ToolContext, ToolProgress};
 
 use crate::run::{End, Error, Finished, Job, Runner};
 
@@ -33,9 +33,9 @@ const STATUS: &str = "-c status.relativePaths=true -c status.branch=false -c sta
 pub(crate) async fn status(
     runner: &Runner,
     workspace: &Path,
-    desk: &Desk,
+    context: &ToolContext,
 ) -> Result<Finished, Error> {
-    run(runner, workspace, desk, STATUS).await
+    run(runner, workspace, context, STATUS).await
 }
 
 /// Whether files that are there are under version control: what is true of the worst of them.
@@ -62,11 +62,11 @@ pub(crate) async fn kept(runner: &Runner, workspace: &Path, paths: &[&Path]) -> 
 async fn run(
     runner: &Runner,
     workspace: &Path,
-    desk: &Desk,
+    context: &ToolContext,
     asked: &str,
 ) -> Result<Finished, Error> {
     let command = format!("{GIT} {asked}");
-    runner.run(Job { command: &command, workspace, timeout: TIMEOUT }, desk).await
+    runner.run(Job { command: &command, workspace, timeout: TIMEOUT }, context).await
 }
 
 /// Runs a command line that may call git in its own way.
@@ -84,18 +84,18 @@ fn quoted(word: &str) -> String {
 }
 
 /// A desk at which nobody listens and nobody cancels.
-pub(crate) fn quiet() -> Desk {
+pub(crate) fn quiet() -> ToolContext {
     let quiet = Arc::new(Quiet);
-    Desk { progress: quiet.clone(), cancel: quiet }
+    ToolContext { progress: quiet.clone(), cancel: quiet }
 }
 
 struct Quiet;
 
-impl Progress for Quiet {
-    fn say(&self, _: &str) {}
+impl ToolProgress for Quiet {
+    fn report(&self, _: &str) {}
 }
 
-impl Cancel for Quiet {
+impl CancelSignal for Quiet {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quintet_kernel::port::{BoxFuture, Outlines};
+use quintet_kernel::port::{BoxFuture, DirectoryListing};
 
 use crate::blocking::wanted;
 use crate::tool::repo_tree;
@@ -11,7 +11,7 @@ use crate::tool::repo_tree;
 #[derive(Debug)]
 pub(crate) struct Outline;
 
-impl Outlines for Outline {
+impl DirectoryListing for Outline {
     fn files<'a>(
         &'a self,
         folder: &'a Path,

@@ -34,14 +34,14 @@ impl fmt::Debug for Recall {
 
 #[cfg(test)]
 mod tests {
-    use quintet_testkit::notes::Notes;
+    use quintet_testkit::memory_notes::MemoryNotes;
 
     use super::*;
 
     #[test]
     fn who_is_told_less_is_told_less_of_it() {
         let recall = |tokens, of| Recall {
-            memory: Arc::new(Notes::default()),
+            memory: Arc::new(MemoryNotes::default()),
             tokens,
             folder: "memory",
             of,

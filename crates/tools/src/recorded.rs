@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use quintet_kernel::TurnId;
-use quintet_kernel::change::Gap;
+use quintet_kernel::change::UnrecordedChange;
 use quintet_kernel::message::Part;
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Ending, Outcome, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Ending, Outcome, ToolSpec};
 
 use crate::blocking::Flag;
 use crate::change::Notes;
@@ -44,11 +44,11 @@ impl Recorder {
         &self,
         workspace: &Arc<Workspace>,
         call: &Invocation,
-        desk: &Desk,
+        context: &ToolContext,
     ) -> Result<Base, Unrecorded> {
         let _alone = workspace.alone().await;
         let root = workspace.clone();
-        let listing = until_cancelled(desk, move |flag| root.list(flag)).await?;
+        let listing = until_cancelled(context, move |flag| root.list(flag)).await?;
         let tracked = if listing.is_first() && repository::is_around(&workspace.root) {
             objects::tracked(&self.runner, &workspace.root).await
         } else {
@@ -62,7 +62,7 @@ impl Recorder {
             }
             Ok(base)
         };
-        until_cancelled(desk, keep).await
+        until_cancelled(context, keep).await
     }
 
     /// Finds out what a command did. This is not cancelled: it is to be known of a cancelled one, too.
@@ -74,10 +74,10 @@ impl Recorder {
 }
 
 async fn until_cancelled<T: Send + 'static>(
-    desk: &Desk,
+    context: &ToolContext,
     work: impl FnOnce(&Flag) -> Result<T, Unrecorded> + Send + 'static,
 ) -> Result<T, Unrecorded> {
-    match blocking::until_cancelled(desk, work).await {
+    match blocking::until_cancelled(context, work).await {
         Some(Ok(done)) => done,
         Some(Err(error)) => Err(Unrecorded::Workspace(error.to_string())),
         None => Err(Unrecorded::Cancelled),
@@ -89,24 +89,24 @@ impl<T: Tool> Recorded<T> {
         Self { tool, recorder }
     }
 
-    async fn record(&self, call: Invocation, desk: Desk) -> Output {
+    async fn record(&self, call: Invocation, context: ToolContext) -> ToolOutput {
         let (snapshots, root) = (self.recorder.snapshots.clone(), call.workspace.clone());
         let found = tokio::task::spawn_blocking(move || snapshots.workspace(&root)).await;
-        let Ok(Ok(workspace)) = found else { return self.tool.run(call, desk).await };
+        let Ok(Ok(workspace)) = found else { return self.tool.run(call, context).await };
         let turn = call.turn.clone();
         let known = workspace.told(&turn).trouble.clone();
         if let Some(trouble) = known {
-            let mut output = self.tool.run(call, desk).await;
+            let mut output = self.tool.run(call, context).await;
             output.outcome.unrecorded.push(everywhere(trouble));
             return output;
         }
-        let base = match self.recorder.before(&workspace, &call, &desk).await {
+        let base = match self.recorder.before(&workspace, &call, &context).await {
             Err(Unrecorded::Cancelled) => {
                 return Outcome::ended(Ending::Cancelled, "cancelled").into();
             }
             base => base,
         };
-        let output = self.tool.run(call, desk).await;
+        let output = self.tool.run(call, context).await;
         let record = match base {
             Ok(base) => self.recorder.after(workspace.clone(), base).await,
             Err(why) => Err(why),
@@ -119,14 +119,19 @@ impl<T: Tool> Recorded<T> {
 }
 
 /// What comes of a call with its record. Of paths that are not recorded the model is told once a turn.
-fn with(mut output: Output, record: Record, workspace: &Workspace, turn: &TurnId) -> Output {
+fn with(
+    mut output: ToolOutput,
+    record: Record,
+    workspace: &Workspace,
+    turn: &TurnId,
+) -> ToolOutput {
     let Record { changes, gaps } = record;
     output.changes.extend(changes);
     let mut told = workspace.told(turn);
     let known = gaps.iter().filter_map(|gap| Some((gap, gap.paths?)));
     let new: Vec<_> = known.filter(|(gap, _)| told.paths.insert(gap.path.clone())).collect();
     drop(told);
-    let one = |(gap, paths): &(&Gap, u64)| {
+    let one = |(gap, paths): &(&UnrecordedChange, u64)| {
         let paths = show::count(usize::try_from(*paths).unwrap_or(usize::MAX), "path");
         format!("{paths} at {} ({})", if gap.path.is_empty() { "." } else { &gap.path }, gap.reason)
     };
@@ -141,7 +146,12 @@ fn with(mut output: Output, record: Record, workspace: &Workspace, turn: &TurnId
 }
 
 /// What comes of a call of which nothing is recorded; there is no need to try again in its turn.
-fn without(mut output: Output, why: &Unrecorded, workspace: &Workspace, turn: &TurnId) -> Output {
+fn without(
+    mut output: ToolOutput,
+    why: &Unrecorded,
+    workspace: &Workspace,
+    turn: &TurnId,
+) -> ToolOutput {
     let trouble = why.to_string();
     if workspace.told(turn).trouble.replace(trouble.clone()).is_none() {
         let text = "what commands do to files is not recorded here and cannot be undone";
@@ -151,16 +161,16 @@ fn without(mut output: Output, why: &Unrecorded, workspace: &Workspace, turn: &T
     output
 }
 
-fn note(output: &mut Output, text: &str) {
+fn note(output: &mut ToolOutput, text: &str) {
     output.outcome.parts.push(Part::Text(format!("\n[{text}]")));
 }
 
-fn everywhere(reason: String) -> Gap {
-    Gap { path: String::new(), paths: None, reason }
+fn everywhere(reason: String) -> UnrecordedChange {
+    UnrecordedChange { path: String::new(), paths: None, reason }
 }
 
 impl<T: Tool> Tool for Recorded<T> {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.tool.spec()
     }
 
@@ -168,7 +178,7 @@ impl<T: Tool> Tool for Recorded<T> {
         self.tool.assess(call)
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
-        Box::pin(self.record(call, desk))
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
+        Box::pin(self.record(call, context))
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use quintet_kernel::port::{Desk, Progress};
+use quintet_kernel::port::{ToolContext, ToolProgress};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::Notify;
@@ -103,8 +103,8 @@ impl Runner {
     }
 
     /// Runs a command; when it returns, or is dropped and a moment passed, the tree is gone.
-    pub(crate) async fn run(&self, job: Job<'_>, desk: &Desk) -> Result<Finished, Error> {
-        self.run_permitted(job, &Permissions::default(), desk).await
+    pub(crate) async fn run(&self, job: Job<'_>, context: &ToolContext) -> Result<Finished, Error> {
+        self.run_permitted(job, &Permissions::default(), context).await
     }
 
     /// What of these permissions the sandbox does not allow anyway; an error if some can never be had.
@@ -117,10 +117,10 @@ impl Runner {
         &self,
         job: Job<'_>,
         permissions: &Permissions,
-        desk: &Desk,
+        context: &ToolContext,
     ) -> Result<Finished, Error> {
         let child = self.spawn(&job, permissions)?;
-        let mut finished = follow(child, job.command, job.timeout, desk).await?;
+        let mut finished = follow(child, job.command, job.timeout, context).await?;
         if !matches!(finished.end, End::Exited(0) | End::Cancelled(_)) {
             let output = finished.stdout.text() + "\n" + &finished.stderr.text();
             finished.blocked = self.rooms.blocked(job.workspace, permissions, &output);
@@ -133,11 +133,11 @@ impl Runner {
         &self,
         args: Vec<OsString>,
         timeout: Duration,
-        desk: &Desk,
+        context: &ToolContext,
     ) -> Result<Finished, Error> {
         let mut command = self.supervised(None);
         command.arg(&self.supervisor).args(args).current_dir("/");
-        follow(start(command)?, "", timeout, desk).await
+        follow(start(command)?, "", timeout, context).await
     }
 
     fn spawn(&self, job: &Job<'_>, permissions: &Permissions) -> Result<Child, Error> {
@@ -180,7 +180,7 @@ async fn follow(
     mut child: Child,
     command: &str,
     timeout: Duration,
-    desk: &Desk,
+    context: &ToolContext,
 ) -> Result<Finished, Error> {
     let began = Instant::now();
     let leash = child.stdin.take();
@@ -188,14 +188,14 @@ async fn follow(
     let (mut stdout, mut stderr) = (Capture::default(), Capture::default());
     let gone = Notify::new();
     let read = async {
-        let progress = &*desk.progress;
+        let progress = &*context.progress;
         let pumps = async {
             tokio::join!(pump(out, &mut stdout, progress), pump(err, &mut stderr, progress))
         };
         tokio::select! { _ = pumps => (), () = given_up(&gone) => () }
     };
     let wait = async {
-        let end = watch(&mut child, leash, stop(desk, timeout)).await;
+        let end = watch(&mut child, leash, stop(context, timeout)).await;
         gone.notify_one();
         end
     };
@@ -239,10 +239,10 @@ enum Stop {
     TimedOut(Duration),
 }
 
-async fn stop(desk: &Desk, timeout: Duration) -> Stop {
+async fn stop(context: &ToolContext, timeout: Duration) -> Stop {
     tokio::select! {
         biased;
-        () = desk.cancel.cancelled() => Stop::Cancelled,
+        () = context.cancel.cancelled() => Stop::Cancelled,
         () = sleep(timeout) => Stop::TimedOut(timeout),
     }
 }
@@ -256,7 +256,7 @@ async fn given_up(gone: &Notify) {
 async fn pump(
     stream: Option<impl AsyncRead + Unpin>,
     capture: &mut Capture,
-    progress: &dyn Progress,
+    progress: &dyn ToolProgress,
 ) -> io::Result<()> {
     let Some(mut stream) = stream else { return Ok(()) };
     let mut buffer = vec![0; BUFFER];
@@ -272,9 +272,9 @@ async fn pump(
     }
 }
 
-fn say(progress: &dyn Progress, text: &str) {
+fn say(progress: &dyn ToolProgress, text: &str) {
     if !text.is_empty() {
-        progress.say(text);
+        progress.report(text);
     }
 }
 

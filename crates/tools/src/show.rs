@@ -2,24 +2,24 @@
 
 use std::path::Path;
 
-use quintet_kernel::port::Output;
+use quintet_kernel::port::ToolOutput;
 use quintet_kernel::tool::Outcome;
 
 use crate::run::Capture;
 use crate::utf8;
 
 /// A text of any length: cut in the middle if it is long, and then kept whole as a file.
-pub(crate) fn output(text: &str, name: &str) -> Output {
+pub(crate) fn output(text: &str, name: &str) -> ToolOutput {
     let capture = captured(text);
     let files = capture.file(name).into_iter().collect();
-    Output::with_files(Outcome::success(capture.text()), files)
+    ToolOutput::with_files(Outcome::success(capture.text()), files)
 }
 
 /// A text that says why something did not work; `error` is one line of it.
-pub(crate) fn failure(text: &str, error: &str, name: &str) -> Output {
+pub(crate) fn failure(text: &str, error: &str, name: &str) -> ToolOutput {
     let capture = captured(text);
     let files = capture.file(name).into_iter().collect();
-    Output::with_files(Outcome::failed_with(capture.text(), error), files)
+    ToolOutput::with_files(Outcome::failed_with(capture.text(), error), files)
 }
 
 /// A text for a person who is asked, cut in the middle if it is long.

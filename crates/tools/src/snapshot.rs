@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use quintet_kernel::TurnId;
-use quintet_kernel::change::Gap;
-use quintet_kernel::port::Changed;
+use quintet_kernel::change::UnrecordedChange;
+use quintet_kernel::port::ChangedFile;
 use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -101,8 +101,8 @@ pub(crate) struct Base {
 /// What became of files, and what may have happened beside that.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
-    pub(crate) changes: Vec<Changed>,
-    pub(crate) gaps: Vec<Gap>,
+    pub(crate) changes: Vec<ChangedFile>,
+    pub(crate) gaps: Vec<UnrecordedChange>,
 }
 
 /// Why changes are not recorded.

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use quintet_kernel::tool::Subject;
+use quintet_kernel::tool::CallSubject;
 
 use crate::beneath;
 
@@ -20,7 +20,7 @@ pub(crate) fn of<'a>(
     root: &Path,
     deed: Deed,
     named: impl IntoIterator<Item = &'a Path>,
-) -> Subject {
+) -> CallSubject {
     let (mut paths, mut folders) = (Vec::new(), Vec::new());
     for path in named {
         let names = names(root, path);
@@ -33,11 +33,11 @@ pub(crate) fn of<'a>(
     paths.sort_unstable();
     paths.dedup();
     let similar = common(&folders).map(|folder| deed.describe(&folder));
-    Subject { paths, similar, ..Subject::default() }
+    CallSubject { paths, similar, ..CallSubject::default() }
 }
 
 /// The same, off the threads that must not wait for a disk.
-pub(crate) async fn looked_up(root: &Path, deed: Deed, named: Vec<PathBuf>) -> Subject {
+pub(crate) async fn looked_up(root: &Path, deed: Deed, named: Vec<PathBuf>) -> CallSubject {
     let root = root.to_owned();
     let work = move || of(&root, deed, named.iter().map(PathBuf::as_path));
     tokio::task::spawn_blocking(work).await.unwrap_or_default()

@@ -160,8 +160,8 @@ impl Survey {
         if !repository::is_around(workspace) {
             return Some(String::new());
         }
-        let desk = git::quiet();
-        match timeout(LOOK_TIMEOUT, git::status(&self.runner, workspace, &desk)).await {
+        let context = git::quiet();
+        match timeout(LOOK_TIMEOUT, git::status(&self.runner, workspace, &context)).await {
             Ok(Ok(finished)) if finished.end == End::Exited(0) => Some(finished.stdout.text()),
             // It cannot look, as at a repository of somebody else's; nor will it later.
             Ok(Ok(finished)) if matches!(finished.end, End::Exited(_)) => Some(String::new()),

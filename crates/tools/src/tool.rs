@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quintet_kernel::port::Invocation;
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Placement, Risk, Spec, Subject};
+use quintet_kernel::tool::{Assessment, CallSubject, Outcome, Placement, Risk, ToolKind, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::subject::{self, Deed};
@@ -42,7 +42,7 @@ fn settled(outcome: Outcome) -> Assessment {
         reasons: vec!["nothing will run".to_owned()],
         reversible: true,
         preview: String::new(),
-        subject: Subject::default(),
+        subject: CallSubject::default(),
         settled: Some(outcome),
     }
 }
@@ -69,13 +69,13 @@ async fn only_looks(
 
 /// A tool that takes these arguments and no others.
 fn spec(
-    kind: Kind,
+    kind: ToolKind,
     name: &str,
     description: String,
     properties: Value,
     required: &[&str],
-) -> Arc<Spec> {
-    Arc::new(Spec {
+) -> Arc<ToolSpec> {
+    Arc::new(ToolSpec {
         name: name.to_owned(),
         description,
         schema: json!({

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::port::{Blobs, Editors, Memory, Ocr, Outlines, Tool, Workspaces};
-use quintet_kernel::tool::Spec;
+use quintet_kernel::port::{Blobs, DirectoryListing, Editors, Memory, Ocr, Tool, Workspaces};
+use quintet_kernel::tool::ToolSpec;
 
 use crate::buffers::Buffers;
 use crate::change::Notes;
@@ -139,7 +139,7 @@ impl Toolbox {
     }
 
     /// What each tool is.
-    pub fn specs(&self) -> Vec<Arc<Spec>> {
+    pub fn specs(&self) -> Vec<Arc<ToolSpec>> {
         self.tools.iter().map(|tool| tool.spec()).collect()
     }
 
@@ -156,7 +156,7 @@ impl Toolbox {
     }
 
     /// What is in folders.
-    pub fn outlines(&self) -> Arc<dyn Outlines> {
+    pub fn directory_listing(&self) -> Arc<dyn DirectoryListing> {
         Arc::new(Outline)
     }
 

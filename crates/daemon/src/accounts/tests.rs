@@ -14,7 +14,7 @@ const KEY: &str = "sk-anns-very-own-key";
 
 struct World {
     dir: tempfile::TempDir,
-    store: Arc<memory::Store>,
+    store: Arc<memory::MemoryStore>,
 }
 
 impl World {
@@ -48,23 +48,23 @@ async fn key(keys: &UserKeys, name: &str) -> Result<Option<String>, String> {
 async fn a_key_is_encrypted_and_found_again() {
     let world = World::new();
     let keys = world.keys();
-    keys.settings.prefer("windie", "ann", settings(KEY)).await.unwrap();
+    keys.settings.set_preference("windie", "ann", settings(KEY)).await.unwrap();
     assert!(!world.kept("ann").await.to_string().contains(KEY));
     assert_eq!(key(&keys, "ann").await, Ok(Some(KEY.into())));
     // What is read and written back stays what it is.
     let read = keys.settings.preference("windie", "ann").await.unwrap().unwrap();
-    keys.settings.prefer("windie", "ann", read.clone()).await.unwrap();
+    keys.settings.set_preference("windie", "ann", read.clone()).await.unwrap();
     assert_eq!(world.kept("ann").await, read);
     assert_eq!(key(&world.keys(), "ann").await, Ok(Some(KEY.into())));
     // It is of no use to anybody else.
-    world.store.prefer("windie", "bob", read).await.unwrap();
+    world.store.set_preference("windie", "bob", read).await.unwrap();
     assert!(key(&keys, "bob").await.is_err());
 }
 
 #[tokio::test]
 async fn a_key_in_clear_text_can_be_paid_with() {
     let world = World::new();
-    world.store.prefer("windie", "ann", settings(KEY)).await.unwrap();
+    world.store.set_preference("windie", "ann", settings(KEY)).await.unwrap();
     let keys = world.keys();
     let read = keys.settings.preference("windie", "ann").await.unwrap().unwrap();
     assert!(!read.to_string().contains(KEY));
@@ -135,7 +135,7 @@ async fn a_burst_of_settings_shares_a_commit() {
     let user = |n: usize| (format!("user{n}"), settings(KEY));
     let burst = (0..USERS).map(user).map(|(name, value)| {
         let sealed = &sealed;
-        async move { sealed.prefer("windie", &name, value).await }
+        async move { sealed.set_preference("windie", &name, value).await }
     });
     let kept = timeout(Duration::from_secs(60), futures_util::future::try_join_all(burst)).await;
     kept.expect("all are queued before the first is durable").unwrap();
@@ -153,7 +153,12 @@ impl Preferences for OneCommit {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn prefer(&self, _: &str, _: &str, _: Value) -> BoxFuture<'_, Result<(), StorageError>> {
+    fn set_preference(
+        &self,
+        _: &str,
+        _: &str,
+        _: Value,
+    ) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(async {
             self.0.wait().await;
             Ok(())
@@ -174,7 +179,7 @@ impl Preferences for OneCommit {
 #[tokio::test]
 async fn without_what_it_was_encrypted_with_nobody_pays() {
     let world = World::new();
-    world.keys().settings.prefer("windie", "ann", settings(KEY)).await.unwrap();
+    world.keys().settings.set_preference("windie", "ann", settings(KEY)).await.unwrap();
     let file = world.dir.path().join("users.key");
     let whole = std::fs::read(&file).unwrap();
     for (damage, says) in [
@@ -198,18 +203,18 @@ async fn without_what_it_was_encrypted_with_nobody_pays() {
         // The next try may find it.
         assert_eq!(key(&world.keys(), "ann").await, Ok(Some(KEY.into())));
     }
-    world.store.prefer("windie", "ann", json!("nonsense")).await.unwrap();
+    world.store.set_preference("windie", "ann", json!("nonsense")).await.unwrap();
     assert!(key(&world.keys(), "ann").await.unwrap_err().contains("Nobody pays"));
 }
 
 #[tokio::test]
 async fn the_daemon_pays_only_for_users_whose_settings_say_so() {
     let world = World::new();
-    world.store.prefer("windie", "ann", json!({ "provider_api_keys": {} })).await.unwrap();
+    world.store.set_preference("windie", "ann", json!({ "provider_api_keys": {} })).await.unwrap();
     assert_eq!(key(&world.keys(), "ann").await, Ok(None));
     assert!(key(&world.keys(), "gone").await.unwrap_err().contains("Nobody pays"));
     let secret = json!({ "provider_api_keys": { "openai": KEY } });
-    world.store.prefer("windie", "ann", secret).await.unwrap();
+    world.store.set_preference("windie", "ann", secret).await.unwrap();
     let error = key(&world.keys(), "ann").await.unwrap_err();
     assert!(error.contains("Nobody pays") && !error.contains(KEY), "{error}");
 }

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use quintet_kernel::event::{Answer, Answerer, Event, Record, Remember, RequestedCall, Seq};
+use quintet_kernel::event::{
+    ApprovalDecision, DecidedBy, Event, Record, RememberScope, RequestedCall, Seq,
+};
 use quintet_kernel::message::text_of;
-use quintet_kernel::tool::{Ending, Kind, Outcome, Placement, Risk};
+use quintet_kernel::tool::{Ending, Outcome, Placement, Risk, ToolKind};
 use quintet_kernel::{CallId, SessionId, TurnId};
 use serde_json::{Value, json};
 
@@ -87,7 +89,7 @@ impl Trail {
             | Event::ApprovalRequested { call, assessment, .. } => {
                 self.on(call, |draft| draft.risk = Some(assessment.risk));
             }
-            Event::Reviewed { call, answer: Some(Answer::Deny), .. } => {
+            Event::Reviewed { call, answer: Some(ApprovalDecision::Deny), .. } => {
                 self.on(call, |draft| (draft.decision, draft.by) = ("denied", "review"));
             }
             Event::ApprovalAnswered { call, answer, by, remember, .. } => {
@@ -183,19 +185,19 @@ fn verdict(draft: &Draft, outcome: &Outcome) -> (&'static str, &'static str) {
     }
 }
 
-fn word(answer: Answer, by: Answerer, remember: Remember) -> &'static str {
+fn word(answer: ApprovalDecision, by: DecidedBy, remember: RememberScope) -> &'static str {
     match (answer, by, remember) {
-        (Answer::Deny, ..) => "denied",
-        (Answer::Allow, Answerer::Client, Remember::Once) => "allow_once",
-        (Answer::Allow, ..) => "approved",
+        (ApprovalDecision::Deny, ..) => "denied",
+        (ApprovalDecision::Allow, DecidedBy::Client, RememberScope::Once) => "allow_once",
+        (ApprovalDecision::Allow, ..) => "approved",
     }
 }
 
-fn answerer(by: Answerer) -> &'static str {
+fn answerer(by: DecidedBy) -> &'static str {
     match by {
-        Answerer::Client => "client",
-        Answerer::Clock => "timeout",
-        Answerer::Memory => "remembered",
+        DecidedBy::Client => "client",
+        DecidedBy::Clock => "timeout",
+        DecidedBy::Memory => "remembered",
     }
 }
 
@@ -207,7 +209,7 @@ fn place(placement: Placement) -> &'static str {
 }
 
 /// The risk of a call that nobody looked at.
-fn usual(kind: Kind) -> Risk {
+fn usual(kind: ToolKind) -> Risk {
     match kind.repeatable() {
         true => Risk::Low,
         false => Risk::Medium,

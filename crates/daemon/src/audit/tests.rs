@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use quintet_kernel::card::Fork;
 use quintet_kernel::command::Command;
-use quintet_kernel::event::{Origin, Record, RequestedCall};
-use quintet_kernel::port::{BoxFuture, Follow, Receipt, StorageError};
+use quintet_kernel::event::{NewSession, Record, RequestedCall};
+use quintet_kernel::port::{BoxFuture, Follower, Receipt, StorageError};
+use quintet_kernel::session_summary::Fork;
 use quintet_kernel::tool::Outcome;
-use quintet_kernel::{CallId, Card, MessageId, State, TurnId};
+use quintet_kernel::{CallId, MessageId, SessionSummary, State, TurnId};
 
 use super::*;
 
@@ -30,7 +30,7 @@ struct Reader {
     read: Arc<Mutex<usize>>,
 }
 
-impl Follow for Reader {
+impl Follower for Reader {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
         let records: Vec<_> =
             self.events.iter().filter(|record| record.seq > self.cursor.seq).cloned().collect();
@@ -50,7 +50,7 @@ impl Follow for Reader {
 }
 
 impl Sessions for Journals {
-    fn create(&self, _: Origin) -> BoxFuture<'_, Result<Receipt, Error>> {
+    fn create(&self, _: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
         unreachable!("the log creates nothing")
     }
 
@@ -66,7 +66,7 @@ impl Sessions for Journals {
         &self,
         session: &SessionId,
         cursor: Cursor,
-    ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>> {
+    ) -> BoxFuture<'_, Result<Box<dyn Follower>, Error>> {
         let events = self.events.lock().unwrap().get(session).cloned();
         let (broken, read) = (*self.broken.lock().unwrap(), Arc::clone(&self.read));
         let missing = Error::NotFound(session.clone());
@@ -75,28 +75,28 @@ impl Sessions for Journals {
                 return Err(StorageError::Unavailable("a test".into()).into());
             }
             let events = events.ok_or(missing)?;
-            Ok(Box::new(Reader { events, cursor, read }) as Box<dyn Follow>)
+            Ok(Box::new(Reader { events, cursor, read }) as Box<dyn Follower>)
         })
     }
 
-    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+    fn summary(&self, session: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>> {
         let events = self.events.lock().unwrap().get(session).cloned();
         let missing = Error::NotFound(session.clone());
-        let card = json!({
+        let summary = json!({
             "id": session, "created": 0, "updated": 0, "status": "active", "workspace": "/",
             "labels": {}, "last_turn": null, "error": null, "open": false,
         });
         Box::pin(async move {
-            let mut card: Card = serde_json::from_value(card).unwrap();
-            card.forked = events.ok_or(missing)?.iter().find_map(|record| match &record.event {
+            let mut summary: SessionSummary = serde_json::from_value(summary).unwrap();
+            summary.forked = events.ok_or(missing)?.iter().find_map(|record| match &record.event {
                 Event::Forked { parent, at } => Some(Fork { parent: parent.clone(), at: *at }),
                 _ => None,
             });
-            Ok(card)
+            Ok(summary)
         })
     }
 
-    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         unreachable!("the log never lists all sessions")
     }
 }
@@ -115,7 +115,7 @@ impl Preferences for Journals {
         unreachable!("positions are looked up by name")
     }
 
-    fn prefer(
+    fn set_preference(
         &self,
         space: &str,
         name: &str,

@@ -5,15 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use quintet_kernel::command::{Command, Run, Say};
-use quintet_kernel::event::{Event, Origin, TurnOptions};
+use quintet_kernel::command::{Command, NewMessage, TurnStart};
+use quintet_kernel::event::{Event, NewSession, TurnOptions};
 use quintet_kernel::message::{Message, Part, Role, text_of};
 use quintet_kernel::model::{ModelRef, Usage};
 use quintet_kernel::port::{
-    BoxFuture, Cancel, Desk, Invocation, Output, Progress, Sessions, Stamps as _, Tool,
+    BoxFuture, CancelSignal, Clock as _, Invocation, Sessions, Tool, ToolContext, ToolOutput,
+    ToolProgress,
 };
 use quintet_kernel::{CallId, Cursor, Item, SessionId, Time, TurnId};
-use quintet_runtime::SystemStamps;
+use quintet_runtime::SystemClock;
 use serde_json::json;
 
 use super::check;
@@ -70,7 +71,7 @@ impl Bench<'_> {
 
     /// One session with one message. The answer is the last text of the model.
     async fn session(&self, task: &Task, folder: &Path) -> Result<(Trial, String)> {
-        let origin = Origin {
+        let origin = NewSession {
             workspace: folder.to_owned(),
             system_prompt: None,
             model: Some(self.model.clone()),
@@ -79,10 +80,10 @@ impl Bench<'_> {
         };
         let session = self.sessions.create(origin).await?.session;
         let mut follow = self.sessions.follow(&session, Cursor::START).await?;
-        let mut notes = Notes { began: SystemStamps.now(), first: None, trial: Trial::default() };
+        let mut notes = Notes { began: SystemClock.now(), first: None, trial: Trial::default() };
         let parts = vec![Part::Text(task.prompt.trim().into())];
-        let say = Say::new(Role::User, parts, Run::Now, TurnOptions::default());
-        self.sessions.submit(&session, Command::Say(Box::new(say))).await?;
+        let say = NewMessage::new(Role::User, parts, TurnStart::Now, TurnOptions::default());
+        self.sessions.submit(&session, Command::AddMessage(Box::new(say))).await?;
         while let Some(items) = follow.next().await? {
             if items.iter().any(|item| notes.over(item)) {
                 break;
@@ -96,19 +97,19 @@ impl Bench<'_> {
         Ok((notes.trial, answer.unwrap_or_default()))
     }
 
-    async fn run(&self, command: &str, folder: &Path) -> Result<Output> {
+    async fn run(&self, command: &str, folder: &Path) -> Result<ToolOutput> {
         let silent = Arc::new(Silent);
-        let desk = Desk { progress: silent.clone(), cancel: silent };
+        let context = ToolContext { progress: silent.clone(), cancel: silent };
         let call = Invocation {
             session: SessionId::parse("sess_eval").context("a name")?,
             // What commands do to files is recorded by call.
-            call: SystemStamps.stamp().id::<CallId>(),
-            turn: SystemStamps.stamp().id::<TurnId>(),
+            call: SystemClock.stamp().id::<CallId>(),
+            turn: SystemClock.stamp().id::<TurnId>(),
             workspace: folder.to_owned(),
             input: json!({ "command": command }),
             pictures: Vec::new(),
         };
-        Ok(self.shell.run(call, desk).await)
+        Ok(self.shell.run(call, context).await)
     }
 }
 
@@ -170,11 +171,11 @@ impl Notes {
 /// What set-ups and checks say while they run is of no interest.
 struct Silent;
 
-impl Progress for Silent {
-    fn say(&self, _: &str) {}
+impl ToolProgress for Silent {
+    fn report(&self, _: &str) {}
 }
 
-impl Cancel for Silent {
+impl CancelSignal for Silent {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }

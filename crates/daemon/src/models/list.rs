@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{Listed, Price, Side};
+use quintet_kernel::model::{ModelInfo, ModelLocation, Price};
 use quintet_kernel::port::Models as _;
 use quintet_senses::weights::{self, Weights};
 use quintet_weights::is_present;
@@ -45,16 +45,16 @@ fn sense(row: &Weights, dir: &Path) -> String {
     format!("{:<48} {state:<7} {title} ({licence}), {size} MB", row.name)
 }
 
-fn line(listed: &Listed) -> String {
+fn line(listed: &ModelInfo) -> String {
     let about = &listed.about;
     let side = match about.side {
-        Side::Local => "local",
-        Side::Online => "online",
+        ModelLocation::Local => "local",
+        ModelLocation::Online => "online",
     };
     let usable = match (listed.usable, about.side) {
         (true, _) => side,
-        (false, Side::Local) => "absent",
-        (false, Side::Online) => "no key",
+        (false, ModelLocation::Local) => "absent",
+        (false, ModelLocation::Online) => "no key",
     };
     let mut line = format!("{:<48} {usable:<7}", listed.model.to_string());
     let window = listed.profile.context_window.map_or("?".into(), short);
@@ -66,7 +66,7 @@ fn line(listed: &Listed) -> String {
     line.trim_end().into()
 }
 
-fn abilities(listed: &Listed) -> Vec<&'static str> {
+fn abilities(listed: &ModelInfo) -> Vec<&'static str> {
     let words = [
         (listed.profile.tools, "tools"),
         (listed.profile.inputs.contains(&MediaKind::Image), "images"),

@@ -30,13 +30,13 @@ impl Preferences for NodeSettings {
         self.settings.names(&self.space(space))
     }
 
-    fn prefer(
+    fn set_preference(
         &self,
         space: &str,
         name: &str,
         value: Value,
     ) -> BoxFuture<'_, Result<(), StorageError>> {
-        self.settings.prefer(&self.space(space), name, value)
+        self.settings.set_preference(&self.space(space), name, value)
     }
 
     fn replace(

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use quintet_dialects::dialect::{Config, Dialect, Protocol};
 use quintet_dialects::{DIALECTS, RunOptions, run_options};
 use quintet_kernel::model::ModelRef;
-use quintet_kernel::policy::{Approval, Limits, Recovery, Review, Verify};
+use quintet_kernel::policy::{ApprovalPolicy, Limits, Recovery, ReviewMode, VerifyPolicy};
 use quintet_providers::ProviderConfig;
 use quintet_tools::Reach;
 use quintet_tools::sandbox::Sandbox;
@@ -77,12 +77,12 @@ pub(crate) struct Options {
     pub(crate) local: Option<quintet_local::Settings>,
     /// Embeddings, OCR and vision.
     pub(crate) senses: senses::Senses,
-    pub(crate) approval: Approval,
-    pub(crate) review: Review,
+    pub(crate) approval: ApprovalPolicy,
+    pub(crate) review: ReviewMode,
     pub(crate) context_tokens: u64,
     /// What is remembered beyond sessions, if that is on.
     pub(crate) memory: Option<Memory>,
-    pub(crate) verify: Verify,
+    pub(crate) verify: VerifyPolicy,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
     /// The most that is kept of files for one call, in bytes.
@@ -145,7 +145,7 @@ impl Options {
             review: policy::review(layers)?,
             context_tokens: layers.number("context.tokens").unwrap_or_default(),
             memory,
-            verify: Verify {
+            verify: VerifyPolicy {
                 auto: layers.flag("verify.auto").unwrap_or(true),
                 tool: "verify".into(),
                 attempts: u32::try_from(layers.number("verify.attempts").unwrap_or(3))

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use quintet_kernel::policy::{Action, Review};
-use quintet_kernel::tool::Kind;
+use quintet_kernel::policy::{Action, ReviewMode};
+use quintet_kernel::tool::ToolKind;
 use quintet_providers::Api;
 use quintet_tools::sandbox::Mode;
 use tempfile::NamedTempFile;
@@ -230,9 +230,9 @@ fn rules_are_understood() {
                 [patch_review]\nmode = \"auto\"\n[context]\ntokens = 7\n";
     let options = read(file, &[], Flags::default()).unwrap();
     let rules = &options.approval.rules;
-    assert_eq!((rules.len(), options.review, options.context_tokens), (2, Review::Auto, 7));
+    assert_eq!((rules.len(), options.review, options.context_tokens), (2, ReviewMode::Auto, 7));
     assert_eq!((rules[0].action, rules[0].reason.as_deref()), (Action::Refuse, Some("no")));
-    assert_eq!((rules[1].action, rules[1].kind), (Action::Allow, Some(Kind::Exec)));
+    assert_eq!((rules[1].action, rules[1].kind), (Action::Allow, Some(ToolKind::Exec)));
 }
 
 #[test]

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use quintet_dialects::change_feed::Change;
 use quintet_dialects::projection::{Projection, ProjectionError};
-use quintet_kernel::card::Fork;
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{Journal, Page, SessionIndex, StorageError};
-use quintet_kernel::{Card, SessionId, Time};
+use quintet_kernel::session_summary::Fork;
+use quintet_kernel::{SessionId, SessionSummary, Time};
 use quintet_memory::{Collector, MessageIndex, SessionUpdate};
 
 /// How much of a session is read at once.
@@ -42,11 +42,11 @@ impl Indexer {
     }
 
     async fn read_on(&mut self, session: &SessionId) -> Result<(), ProjectionError> {
-        let Some(card) = self.directory.card(session).await? else {
+        let Some(summary) = self.directory.summary(session).await? else {
             return self.remove(session).await;
         };
         let mut known = self.index.position(session).await?;
-        if known.is_some_and(|known| known > card.head) {
+        if known.is_some_and(|known| known > summary.head) {
             // The journal is older than the index, such as one that comes from a backup.
             self.index.remove(session).await?;
             known = None;
@@ -58,7 +58,7 @@ impl Indexer {
                 (open.unwrap_or(Collector::new(known)), None)
             }
             None => {
-                let fork = self.branch(&card).await?;
+                let fork = self.branch(&summary).await?;
                 let at = fork.as_ref().map_or(0, |fork| fork.at);
                 (Collector::new(at), fork.map(|fork| fork.parent))
             }
@@ -69,13 +69,13 @@ impl Indexer {
                 records.iter().filter_map(|record| collector.take(record)).collect();
             if !messages.is_empty() || known != Some(collector.position()) {
                 let (session, parent) = (session.clone(), parent.clone());
-                let workspace = card.workspace.to_string_lossy().into_owned();
-                let (title, position) = (card.title.clone(), collector.position());
+                let workspace = summary.workspace.to_string_lossy().into_owned();
+                let (title, position) = (summary.title.clone(), collector.position());
                 let update =
                     SessionUpdate { session, parent, title, workspace, position, messages };
                 self.index.update(update).await?;
             }
-            if records.is_empty() || collector.read() >= card.head {
+            if records.is_empty() || collector.read() >= summary.head {
                 break;
             }
         }
@@ -86,9 +86,9 @@ impl Indexer {
     }
 
     /// Where a session branched off one that is still there.
-    async fn branch(&self, card: &Card) -> Result<Option<Fork>, ProjectionError> {
-        let Some(fork) = &card.forked else { return Ok(None) };
-        let parent = self.directory.card(&fork.parent).await?;
+    async fn branch(&self, summary: &SessionSummary) -> Result<Option<Fork>, ProjectionError> {
+        let Some(fork) = &summary.forked else { return Ok(None) };
+        let parent = self.directory.summary(&fork.parent).await?;
         Ok(parent.map(|_| fork.clone()))
     }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quintet_kernel::message::text_of;
-use quintet_kernel::port::{BoxFuture, Cancel, Desk, Invocation, Progress};
-use quintet_kernel::tool::{Kind, PERMISSIONS, Spec};
+use quintet_kernel::port::{BoxFuture, CancelSignal, Invocation, ToolContext, ToolProgress};
+use quintet_kernel::tool::{PERMISSIONS_ARGUMENT, ToolKind, ToolSpec};
 use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_tools::Toolbox;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ impl Toolkit {
 
     /// True if a tool only looks. A tool that is not known does nothing.
     pub(super) fn only_reads(&self, name: &str) -> bool {
-        self.toolbox.get(own_name(name)).is_none_or(|tool| tool.spec().kind == Kind::Read)
+        self.toolbox.get(own_name(name)).is_none_or(|tool| tool.spec().kind == ToolKind::Read)
     }
 
     /// Runs a call. What it does to files is its own business: the worker's machine is the agent's.
@@ -74,7 +74,7 @@ impl Toolkit {
         let Some(invocation) = self.invocation(&call) else {
             return ToolOutput::failure("the call has no proper id");
         };
-        if call.input.get(PERMISSIONS).is_some_and(|arguments| !arguments.is_null()) {
+        if call.input.get(PERMISSIONS_ARGUMENT).is_some_and(|arguments| !arguments.is_null()) {
             return ToolOutput::failure(
                 "nobody here can agree to `permissions`; what commands may do is set by `sandbox.*` \
                  of the worker's configuration",
@@ -82,7 +82,7 @@ impl Toolkit {
         }
         let cancellation = Arc::new(Cancellation(cancel));
         let output = tool
-            .run(invocation, Desk { progress: cancellation.clone(), cancel: cancellation })
+            .run(invocation, ToolContext { progress: cancellation.clone(), cancel: cancellation })
             .await;
         let text = text_of(&output.outcome.parts);
         match &output.outcome.error {
@@ -95,7 +95,7 @@ impl Toolkit {
     /// Forgets what was noted for a turn.
     pub(super) fn over(&self, turn: &str) {
         if let Some(turn) = TurnId::parse(turn) {
-            self.toolbox.workspaces().over(&turn);
+            self.toolbox.workspaces().turn_ended(&turn);
         }
     }
 
@@ -120,10 +120,10 @@ pub(super) struct ToolCall {
     pub(super) input: Value,
 }
 
-fn is_offered(kind: Kind) -> bool {
+fn is_offered(kind: ToolKind) -> bool {
     match kind {
-        Kind::Read | Kind::Write | Kind::Exec | Kind::Network => true,
-        Kind::Memory | Kind::Delegate => false,
+        ToolKind::Read | ToolKind::Write | ToolKind::Exec | ToolKind::Network => true,
+        ToolKind::Memory | ToolKind::Delegate => false,
     }
 }
 
@@ -131,7 +131,7 @@ fn own_name(name: &str) -> &str {
     if name == COMMAND { SHELL } else { name }
 }
 
-fn offers(spec: &Spec) -> Vec<Value> {
+fn offers(spec: &ToolSpec) -> Vec<Value> {
     let mut schema = spec.schema.clone();
     if spec.name != SHELL {
         return vec![offer(&spec.name, &spec.description, &schema)];
@@ -189,11 +189,11 @@ fn own_input(tool: &str, input: &Value) -> Value {
 /// The progress of a worker's tool is not shown; the tool ends when its run is stopped.
 struct Cancellation(CancellationToken);
 
-impl Progress for Cancellation {
-    fn say(&self, _: &str) {}
+impl ToolProgress for Cancellation {
+    fn report(&self, _: &str) {}
 }
 
-impl Cancel for Cancellation {
+impl CancelSignal for Cancellation {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.0.cancelled())
     }

@@ -141,8 +141,8 @@ async fn a_fork_has_the_past_and_outlives_its_source() {
     let fork = socket.ask("session.fork", json!({ "sessionId": id, "eventId": at })).await.unwrap();
     assert_eq!(fork["forkedFromEventId"], at);
     let child = fork["newSessionId"].as_str().unwrap().to_owned();
-    let branches = socket.ask("tree.getBranches", of(&id)).await.unwrap();
-    assert_eq!(branches["branches"][0]["id"], child.as_str());
+    let session_forks = socket.ask("tree.getBranches", of(&id)).await.unwrap();
+    assert_eq!(session_forks["branches"][0]["id"], child.as_str());
     let deleted = socket.ask("session.delete", of(&id)).await.unwrap();
     assert_eq!(deleted["success"], true);
     assert_eq!(code(socket.ask("session.get", of(&id)).await), -32000);

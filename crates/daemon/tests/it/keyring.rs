@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Output, Stdio};
 
-use quintet_testkit::replay::{Replay, Reply};
+use quintet_testkit::replay_server::{CannedReply, ReplayServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -89,7 +89,7 @@ fn the_effective_configuration_says_where_keys_come_from() {
 }
 
 /// A daemon in a session, whose only provider is this server, without a key of its own.
-fn serve(login: &Login, server: &Replay) -> (Child, Client) {
+fn serve(login: &Login, server: &ReplayServer) -> (Child, Client) {
     let mut command = login.quintet(&[
         "serve",
         "--listen=harness=127.0.0.1:0",
@@ -129,7 +129,7 @@ async fn talk(client: &Client, login: &Login) -> (String, String) {
 #[tokio::test]
 async fn a_provider_without_a_key_is_asked_with_the_one_of_the_keyring() {
     let login = Login::open();
-    let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
+    let server = ReplayServer::start(CannedReply::stream(ANSWER)).await.unwrap();
     let named = ["keys", "set", "fake", "--set=providers.fake.api=openai-chat"];
     let url = "--set=providers.fake.base_url=http://x/v1";
     well(&login.run(&[&named[..], &[url]].concat(), KEY));
@@ -146,7 +146,7 @@ async fn a_provider_without_a_key_is_asked_with_the_one_of_the_keyring() {
 }
 
 /// A daemon in a session, whose users bring keys for this server; where they reach it.
-fn serve_users(login: &Login, server: &Replay) -> (Child, String) {
+fn serve_users(login: &Login, server: &ReplayServer) -> (Child, String) {
     let data = login.home.path().join("data");
     let mut command = login.quintet(&[
         "serve",
@@ -168,7 +168,7 @@ fn serve_users(login: &Login, server: &Replay) -> (Child, String) {
 async fn users_keys_are_encrypted_with_one_of_the_keyring() {
     let login = Login::open();
     well(&login.run(&["keys", "set", "groq"], "sk-of-somebody-else"));
-    let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
+    let server = ReplayServer::start(CannedReply::stream(ANSWER)).await.unwrap();
     for round in 0..2 {
         let (mut child, url) = serve_users(&login, &server);
         let mut ann = Computer::connect(&url, "ann", Value::Null).await;
@@ -200,7 +200,7 @@ async fn a_locked_keyring_is_said_once_and_asked_for_nothing() {
     let login = login.locked();
     let listed = well(&login.run(&["keys", "list"], ""));
     assert_eq!(listed, "anthropic  (locked)\nopenai  (locked)\n");
-    let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
+    let server = ReplayServer::start(CannedReply::stream(ANSWER)).await.unwrap();
     let (mut child, client) = serve(&login, &server);
     assert_eq!(talk(&client, &login).await.0, "hello");
     assert!(!server.asked()[0].headers.contains_key("authorization"));
@@ -235,7 +235,7 @@ async fn without_a_keyring_there_is_a_clear_error_and_a_daemon() {
     fails(&login.run(&["keys", "list"], ""), none);
     std::fs::create_dir_all(login.home.path().join("config/quintet")).unwrap();
     std::fs::write(login.home.path().join("config/quintet/keyring"), "anthropic\n").unwrap();
-    let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
+    let server = ReplayServer::start(CannedReply::stream(ANSWER)).await.unwrap();
     let (mut child, client) = serve(&login, &server);
     assert_eq!(talk(&client, &login).await.0, "hello");
     let log = log(&mut child);

@@ -1,6 +1,6 @@
 //! Searching the web: by the tool, and by a model's provider.
 
-use quintet_testkit::replay::{Replay, Reply};
+use quintet_testkit::replay_server::{CannedReply, ReplayServer};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Event, text};
@@ -19,7 +19,7 @@ fn output(events: &[Event]) -> String {
 
 #[tokio::test]
 async fn a_model_searches_with_the_engine_that_is_set_up() {
-    let engine = Replay::start(Reply::json(200, FOUND)).await.unwrap();
+    let engine = ReplayServer::start(CannedReply::json(200, FOUND)).await.unwrap();
     let config = format!(
         "{QUIET}[search]\napi = \"searxng\"\nbase_url = {:?}\napi_key = \"{KEY}\"\n",
         engine.url()
@@ -59,13 +59,13 @@ async fn say(client: &Client, id: &str) -> Vec<Event> {
     client.until_over(id).await
 }
 
-async fn maker() -> Replay {
+async fn maker() -> ReplayServer {
     let stream = include_bytes!("../../../providers/tests/golden/anthropic/web_search.sse");
-    Replay::start(Reply::stream(stream.as_slice())).await.unwrap()
+    ReplayServer::start(CannedReply::stream(stream.as_slice())).await.unwrap()
 }
 
 /// What the model was asked, without questions for a list of models.
-fn questions(server: &Replay) -> Vec<Value> {
+fn questions(server: &ReplayServer) -> Vec<Value> {
     let asked = server.asked().into_iter().filter(|asked| asked.method == "POST");
     asked.map(|asked| asked.body).collect()
 }

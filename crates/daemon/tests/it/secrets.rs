@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use quintet_testkit::replay::{Replay, Reply};
+use quintet_testkit::replay_server::{CannedReply, ReplayServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -81,9 +81,11 @@ async fn a_key_that_a_provider_repeats_goes_nowhere() {
     let stream = format!(
         "event: error\ndata: {{\"type\":\"error\",\"error\":{{\"message\":\"{KEY}\"}}}}\n\n"
     );
-    for reply in [Reply::json(401, &body), Reply::json(503, &body), Reply::stream(stream)] {
+    for reply in
+        [CannedReply::json(401, &body), CannedReply::json(503, &body), CannedReply::stream(stream)]
+    {
         let home = TempDir::new().unwrap();
-        let server = Replay::start(reply).await.unwrap();
+        let server = ReplayServer::start(reply).await.unwrap();
         let (mut child, client) = serve(home.path(), &server.url());
         let heard = fail(&client, home.path()).await;
         child.kill().unwrap();

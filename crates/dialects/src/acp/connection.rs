@@ -12,7 +12,7 @@ use std::future;
 use std::sync::Arc;
 
 use futures_util::future::select_all;
-use quintet_kernel::port::{Error as PortError, Follow};
+use quintet_kernel::port::{Error as PortError, Follower};
 use quintet_kernel::{Item, SessionId};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::mpsc::Permit;
@@ -54,7 +54,7 @@ pub(super) struct Connection {
 
 /// A session that the editor has open.
 struct OpenSession {
-    follow: Box<dyn Follow>,
+    follow: Box<dyn Follower>,
     encoder: Encoder,
     /// The folder that the editor opened it in.
     cwd: std::path::PathBuf,

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use quintet_kernel::port::{Body, Changed, Content};
+use quintet_kernel::port::{BlobBody, ChangedFile, FileContent};
 use serde_json::{Value, json};
 
 /// The longest text of one side, in bytes.
@@ -148,8 +148,8 @@ pub(super) fn content(workspace: &Path, path: &str, old: Option<&str>, new: &str
 }
 
 /// Changes that were made as content of a call; what is no text, or too long, is left out.
-pub(super) fn made(workspace: &Path, changes: &[Changed]) -> Vec<Value> {
-    let one = |change: &Changed| {
+pub(super) fn made(workspace: &Path, changes: &[ChangedFile]) -> Vec<Value> {
+    let one = |change: &ChangedFile| {
         let (old, new) = (text(change.before.as_ref())?, text(change.after.as_ref())?);
         if old.is_none() && new.is_none() {
             return None;
@@ -161,13 +161,13 @@ pub(super) fn made(workspace: &Path, changes: &[Changed]) -> Vec<Value> {
 
 /// The text of a version: nothing inside if there was no file, nothing at all if it cannot be shown.
 #[expect(clippy::option_option, reason = "no file and no text are different answers")]
-fn text(content: Option<&Content>) -> Option<Option<&str>> {
+fn text(content: Option<&FileContent>) -> Option<Option<&str>> {
     let Some(content) = content else { return Some(None) };
     match &content.body {
-        Some(Body::Bytes(bytes)) if bytes.len() <= TEXT_LIMIT => {
+        Some(BlobBody::Bytes(bytes)) if bytes.len() <= TEXT_LIMIT => {
             std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).map(Some)
         }
-        Some(Body::Bytes(_) | Body::File(_) | Body::Hash(_)) | None => None,
+        Some(BlobBody::Bytes(_) | BlobBody::File(_) | BlobBody::Hash(_)) | None => None,
     }
 }
 

@@ -8,13 +8,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::change::{FileChange, paths};
-use quintet_kernel::event::{Answer, Event, FailureCode, Record, SubagentNews};
+use quintet_kernel::change::{FileChange, changed_paths};
+use quintet_kernel::event::{ApprovalDecision, Event, FailureCode, Record, SubagentUpdate};
 use quintet_kernel::message::{Attachment, MediaKind, Part, Role, text_of};
-use quintet_kernel::model::{Channel, FailureKind, Finish};
-use quintet_kernel::port::Changed;
-use quintet_kernel::tool::{Assessment, Outcome, Risk, Subject};
-use quintet_kernel::{CallId, Item, MessageId, Question, SessionId, State, TurnId};
+use quintet_kernel::model::{Channel, FailureKind, FinishReason};
+use quintet_kernel::port::ChangedFile;
+use quintet_kernel::tool::{Assessment, CallSubject, Outcome, Risk};
+use quintet_kernel::{ApprovalId, CallId, Item, MessageId, SessionId, State, TurnId};
 use serde_json::{Value, json};
 
 use super::decode::Client;
@@ -37,7 +37,7 @@ pub(super) enum Output {
     /// A person is to be asked.
     Ask(Box<OpenQuestion>),
     /// A question is not open any more.
-    Settled(Question),
+    Settled(ApprovalId),
     /// A turn is over: its stop reason, or why it failed.
     Ended(TurnId, Result<&'static str, Error>),
     /// A session works for a call of this one.
@@ -54,7 +54,7 @@ pub(super) enum Output {
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     /// What a call made of files.
-    pub(super) changes: Vec<Changed>,
+    pub(super) changes: Vec<ChangedFile>,
     /// Files of a message, by their names.
     pub(super) files: HashMap<String, Vec<u8>>,
 }
@@ -106,7 +106,7 @@ pub(super) struct Encoder {
     /// Turns that were replaced, which are not replayed.
     superseded: HashSet<TurnId>,
     /// Why the last answer of a model ended.
-    finish: Option<Finish>,
+    finish: Option<FinishReason>,
     /// Tokens that the model reads at once, and how many the last call read and wrote.
     window: Option<u64>,
     used: Option<u64>,
@@ -140,7 +140,7 @@ impl Encoder {
             finish: None,
             window: None,
             used: None,
-            title: Some(state.card().title).filter(|title| !title.is_empty()),
+            title: Some(state.summary().title).filter(|title| !title.is_empty()),
             settings: Settings::of(state),
         }
     }
@@ -274,7 +274,7 @@ impl Encoder {
                 self.completed((call, tool), outcome, contents, out);
             }
             Event::Subagent { call, session, news, .. } => {
-                if let SubagentNews::Spawned { .. } = news {
+                if let SubagentUpdate::Spawned { .. } = news {
                     out.push(Output::Spawned(session.clone()));
                 }
                 self.subagent(call, news, out);
@@ -529,7 +529,7 @@ impl Encoder {
         }
         update["content"] = content.into();
         update["rawOutput"] = json!({ "output": text });
-        let changed = paths(&outcome.changes);
+        let changed = changed_paths(&outcome.changes);
         if !changed.is_empty() {
             let places = changed.into_iter().take(diff::FILES_LIMIT);
             let places = places.map(|path| tool_call::location(&self.workspace, path, None));
@@ -540,7 +540,7 @@ impl Encoder {
 
     fn ask(
         &mut self,
-        question: Question,
+        question: ApprovalId,
         (tool, input): (&str, &Value),
         assessment: &Assessment,
         out: &mut Vec<Output>,
@@ -554,7 +554,7 @@ impl Encoder {
         }
     }
 
-    fn settle(&mut self, question: &Question, out: &mut Vec<Output>) {
+    fn settle(&mut self, question: &ApprovalId, out: &mut Vec<Output>) {
         let before = self.questions.len();
         self.questions.retain(|open| open.question != *question);
         if self.questions.len() < before && self.live {
@@ -564,32 +564,32 @@ impl Encoder {
 
     /// News of a session that works for a call. Its questions are asked here: the editor knows only this
     /// session.
-    fn subagent(&mut self, via: &CallId, news: &SubagentNews, out: &mut Vec<Output>) {
+    fn subagent(&mut self, via: &CallId, news: &SubagentUpdate, out: &mut Vec<Output>) {
         match news {
-            SubagentNews::Asked { call, tool, input, assessment, .. } => {
-                if let Question::Call(id) = call {
+            SubagentUpdate::Asked { call, tool, input, assessment, .. } => {
+                if let ApprovalId::Call(id) = call {
                     self.call(id, tool, input, out);
                 }
                 self.ask(call.clone(), (tool, input), assessment, out);
             }
-            SubagentNews::Settled { call, answer } => {
+            SubagentUpdate::Settled { call, answer } => {
                 self.settle(call, out);
-                if let Question::Call(id) = call {
+                if let ApprovalId::Call(id) = call {
                     let outcome = match answer {
-                        Some(Answer::Allow) => Outcome::success("allowed"),
-                        Some(Answer::Deny) => Outcome::failure("denied"),
+                        Some(ApprovalDecision::Allow) => Outcome::success("allowed"),
+                        Some(ApprovalDecision::Deny) => Outcome::failure("denied"),
                         None => Outcome::failure("not needed any more"),
                     };
                     self.completed((id, ""), &outcome, &Contents::default(), out);
                 }
             }
-            SubagentNews::Progressed { steps, status } => {
+            SubagentUpdate::Progressed { steps, status } => {
                 let text = format!("step {steps}: {status}\n");
                 if self.live {
                     self.progress(via, &text, out);
                 }
             }
-            SubagentNews::Spawned { .. } | SubagentNews::Completed { .. } => {}
+            SubagentUpdate::Spawned { .. } | SubagentUpdate::Completed { .. } => {}
         }
     }
 
@@ -600,18 +600,18 @@ impl Encoder {
             reasons: vec![reason.to_owned()],
             reversible: true,
             preview: String::new(),
-            subject: Subject::default(),
+            subject: CallSubject::default(),
             settled: None,
         };
         if let Some(id) = CallId::parse(turn.as_str()) {
             self.call(&id, "Continue the interrupted turn", &Value::Null, out);
         }
         let title = "Continue the interrupted turn";
-        self.ask(Question::Turn(turn.clone()), (title, &Value::Null), &assessment, out);
+        self.ask(ApprovalId::Turn(turn.clone()), (title, &Value::Null), &assessment, out);
     }
 
     fn released(&mut self, turn: &TurnId, status: &str, out: &mut Vec<Output>) {
-        self.settle(&Question::Turn(turn.clone()), out);
+        self.settle(&ApprovalId::Turn(turn.clone()), out);
         let held = self.calls.iter().position(|call| call.id.as_str() == turn.as_str());
         if let Some(nth) = held {
             let call = self.calls.remove(nth);
@@ -642,9 +642,11 @@ impl Encoder {
 
     fn stop_reason(&self) -> Result<&'static str, Error> {
         Ok(match &self.finish {
-            Some(Finish::Length) => "max_tokens",
-            Some(Finish::Refused) => "refusal",
-            Some(Finish::Stop | Finish::ToolCalls | Finish::Other(_)) | None => "end_turn",
+            Some(FinishReason::Length) => "max_tokens",
+            Some(FinishReason::Refused) => "refusal",
+            Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_)) | None => {
+                "end_turn"
+            }
         })
     }
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use quintet_kernel::command::Approve;
-use quintet_kernel::event::{Answer, Answerer, Remember};
+use quintet_kernel::event::{ApprovalDecision, DecidedBy, RememberScope};
 use quintet_kernel::tool::Assessment;
-use quintet_kernel::{Question, SessionId};
+use quintet_kernel::{ApprovalId, SessionId};
 use serde_json::{Value, json};
 
 use super::{tool_call, wire};
@@ -13,7 +13,7 @@ use super::{tool_call, wire};
 /// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OpenQuestion {
-    pub(super) question: Question,
+    pub(super) question: ApprovalId,
     pub(super) tool: String,
     pub(super) input: Value,
     pub(super) assessment: Assessment,
@@ -57,11 +57,11 @@ impl OpenQuestion {
         };
         let option = |option: Choice, name: &str| json!({ "optionId": self.option_id(option), "name": name, "kind": option.kind() });
         let once = match self.question {
-            Question::Call(_) => ["Allow", "Reject"],
-            Question::Turn(_) => ["Continue", "Stop"],
+            ApprovalId::Call(_) => ["Allow", "Reject"],
+            ApprovalId::Turn(_) => ["Continue", "Stop"],
         };
         let mut options = vec![option(Choice::AllowOnce, once[0])];
-        if let Question::Call(_) = self.question {
+        if let ApprovalId::Call(_) = self.question {
             options.push(option(Choice::AllowAlways, &always));
         }
         options.push(option(Choice::RejectOnce, once[1]));
@@ -78,28 +78,32 @@ impl OpenQuestion {
         let selected = outcome["optionId"].as_str().filter(|_| outcome["outcome"] == "selected");
         let of_id = |id: &str| Choice::ALL.into_iter().find(|one| self.option_id(*one) == id);
         let (answer, remember, reason) = match (selected, selected.and_then(of_id)) {
-            (_, Some(Choice::AllowOnce)) => (Answer::Allow, Remember::Once, None),
-            (_, Some(Choice::AllowAlways)) => (Answer::Allow, self.remember(), None),
-            (_, Some(Choice::RejectOnce)) => (Answer::Deny, Remember::Once, None),
-            (Some(_), None) => {
-                (Answer::Deny, Remember::Once, Some("the editor chose an unknown option"))
+            (_, Some(Choice::AllowOnce)) => (ApprovalDecision::Allow, RememberScope::Once, None),
+            (_, Some(Choice::AllowAlways)) => (ApprovalDecision::Allow, self.remember(), None),
+            (_, Some(Choice::RejectOnce)) => (ApprovalDecision::Deny, RememberScope::Once, None),
+            (Some(_), None) => (
+                ApprovalDecision::Deny,
+                RememberScope::Once,
+                Some("the editor chose an unknown option"),
+            ),
+            (None, None) => {
+                (ApprovalDecision::Deny, RememberScope::Once, Some("the question was dismissed"))
             }
-            (None, None) => (Answer::Deny, Remember::Once, Some("the question was dismissed")),
         };
         Approve {
             question: self.question.clone(),
             turn: None,
             answer,
             reason: reason.map(str::to_owned),
-            by: Answerer::Client,
+            by: DecidedBy::Client,
             remember,
         }
     }
 
-    fn remember(&self) -> Remember {
+    fn remember(&self) -> RememberScope {
         match self.assessment.subject.similar {
-            Some(_) => Remember::Similar,
-            None => Remember::Same,
+            Some(_) => RememberScope::Similar,
+            None => RememberScope::Same,
         }
     }
 }

@@ -4,8 +4,8 @@
 //! some know only modes.
 
 use quintet_kernel::State;
-use quintet_kernel::event::{Asking, ToolUse, TurnOptions};
-use quintet_kernel::model::{Effort, Listed, ModelRef};
+use quintet_kernel::event::{ApprovalMode, ToolUse, TurnOptions};
+use quintet_kernel::model::{Effort, ModelInfo, ModelRef};
 use serde_json::{Value, json};
 
 /// The labels of a session that keep what was chosen.
@@ -96,12 +96,12 @@ impl Settings {
     }
 
     /// How the next turn runs.
-    pub(super) fn turn_options(&self, models: &[Listed]) -> TurnOptions {
+    pub(super) fn turn_options(&self, models: &[ModelInfo]) -> TurnOptions {
         let mut options = TurnOptions::default();
         match self.mode {
             Mode::Default => {}
-            Mode::Strict => options.asking = Asking::Strict,
-            Mode::Auto => options.asking = Asking::Waived,
+            Mode::Strict => options.asking = ApprovalMode::Strict,
+            Mode::Auto => options.asking = ApprovalMode::Waived,
             Mode::Chat => options.tools = ToolUse::Withheld,
         }
         let efforts = self.efforts(models);
@@ -109,7 +109,7 @@ impl Settings {
         options
     }
 
-    fn efforts<'a>(&self, models: &'a [Listed]) -> &'a [Effort] {
+    fn efforts<'a>(&self, models: &'a [ModelInfo]) -> &'a [Effort] {
         let listed = models.iter().find(|listed| listed.model == self.model);
         listed.map(|listed| &listed.about.efforts[..]).unwrap_or_default()
     }
@@ -121,7 +121,7 @@ impl Settings {
     }
 
     /// The options, as an answer has them.
-    pub(super) fn options(&self, models: &[Listed]) -> Value {
+    pub(super) fn options(&self, models: &[ModelInfo]) -> Value {
         let mode = |mode: Mode| json!({ "value": mode.id(), "name": mode.name(), "description": mode.description() });
         let mut options = vec![
             json!({
@@ -151,8 +151,8 @@ impl Settings {
     }
 
     /// The models that can be chosen; the chosen one is always among them.
-    fn listed(&self, models: &[Listed]) -> Vec<Value> {
-        let one = |listed: &Listed| {
+    fn listed(&self, models: &[ModelInfo]) -> Vec<Value> {
+        let one = |listed: &ModelInfo| {
             let value = listed.model.to_string();
             let name = Some(&listed.about.label).filter(|label| !label.is_empty());
             let name = name.unwrap_or(&value).clone();

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::event::Record;
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::model::{Channel, ModelRef};
 use quintet_kernel::policy::{
-    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+    ApprovalPolicy, Limits, OnDeny, Recovery, ReviewMode, Rules, SubagentLimits, VerifyPolicy,
 };
 use quintet_kernel::{CallId, Item, ItemReader, SessionId, State, StepId, Time, TurnId, codec};
 
@@ -126,7 +126,7 @@ impl Story {
         if let Some(text) = line.strip_prefix("text ") {
             let (offset, channel) = (self.written, Channel::Text);
             self.written += text.len() as u64;
-            let piece = Piece { turn, step, offset, channel, text: text.into(), at };
+            let piece = Delta { turn, step, offset, channel, text: text.into(), at };
             items.extend(self.reader.take_text(&piece));
         } else if let Some((call, text)) =
             line.strip_prefix("prints ").and_then(|rest| rest.split_once(' '))
@@ -175,11 +175,11 @@ impl Story {
 fn rules() -> Rules {
     let (rules, kinds, tools) = (Vec::new(), Vec::new(), Vec::new());
     Rules {
-        approval: Approval { rules, kinds, tools, on_deny: OnDeny::Continue, expires: None },
-        review: Review::Off,
+        approval: ApprovalPolicy { rules, kinds, tools, on_deny: OnDeny::Continue, expires: None },
+        review: ReviewMode::Off,
         context_tokens: 0,
         save_memory: false,
-        verify: Verify { auto: false, tool: "verify".into(), attempts: 1 },
+        verify: VerifyPolicy { auto: false, tool: "verify".into(), attempts: 1 },
         limits: Limits {
             steps: 1,
             tokens: 1,
@@ -190,7 +190,7 @@ fn rules() -> Rules {
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),
-        subagents: Subagents::default(),
+        subagents: SubagentLimits::default(),
         tools: Vec::new(),
         default_model: ModelRef::parse("fake/fake").unwrap(),
     }

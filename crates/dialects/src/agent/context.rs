@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::event::{Event, Turns};
+use quintet_kernel::event::{Event, TurnCounts};
 use quintet_kernel::port::{self, Models, Receipt};
-use quintet_kernel::prompt::weigh;
+use quintet_kernel::prompt::count_prompt_tokens;
 use quintet_kernel::{Cursor, Item, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use super::shape;
 use crate::jsonrpc::{Error, INTERNAL_ERROR};
 
 /// The result of a compaction: the summary, and how many turns models read before and after it.
-type Outcome = Result<(String, Turns), String>;
+type Outcome = Result<(String, TurnCounts), String>;
 
 impl AppState {
     pub(super) async fn context(&self, session: &SessionId) -> Result<Reply, Error> {
@@ -46,7 +46,7 @@ impl AppState {
     ) -> Result<Reply, Error> {
         let before = self.tokens(session).await?;
         let command = match summary {
-            Some(summary) => Command::Abridge { summary },
+            Some(summary) => Command::CompactWith { summary },
             None => Command::Compact,
         };
         let outcome = match self.ports.sessions.submit(session, command).await {
@@ -97,7 +97,7 @@ impl AppState {
     /// Shows what a compaction would do now. The model writes the summary; nothing is stored.
     pub(super) async fn preview(&self, session: &SessionId) -> Result<Reply, Error> {
         let now = self.view(session).await?;
-        let then = match self.ports.rehearsals.summarize(session).await {
+        let then = match self.ports.dry_runs.preview_summary(session).await {
             Ok(Ok(state)) => Arc::new(state),
             Ok(Err(reason)) => return Err(Error::new(INTERNAL_ERROR, reason)),
             Err(port::Error::Refused(Refusal::NothingToCompact)) => Arc::clone(&now),
@@ -116,7 +116,7 @@ impl AppState {
     /// Hides all messages from models. The journal keeps them, and a fork from before has them.
     pub(super) async fn clear(&self, session: &SessionId) -> Result<Reply, Error> {
         let before = self.tokens(session).await?;
-        let forget = Command::Recall { messages: Vec::new(), instead: true };
+        let forget = Command::ImportMessages { messages: Vec::new(), instead: true };
         self.ports.sessions.submit(session, forget).await.map_err(refused)?;
         let after = self.tokens(session).await?;
         Ok(json!({ "success": true, "tokensBefore": before, "tokensAfter": after }).into())
@@ -148,7 +148,7 @@ impl AppState {
 }
 
 fn tokens(state: &State, models: &dyn Models) -> u64 {
-    weigh(state, models).total().tokens
+    count_prompt_tokens(state, models).total().tokens
 }
 
 fn outcome(event: &Event) -> Option<Outcome> {

@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 
 use quintet_kernel::State;
-use quintet_kernel::model::{PromptMessage, PromptPart, Said, calls_said, text_said};
+use quintet_kernel::model::{
+    AssistantPart, PromptMessage, PromptPart, assistant_calls, assistant_text,
+};
 use quintet_kernel::port::Models;
-use quintet_kernel::prompt::{assemble, system};
+use quintet_kernel::prompt::{assemble, system_prompt};
 use serde_json::{Value, json};
 
 use super::shape;
@@ -38,7 +40,7 @@ pub(super) fn whole(state: &State, models: &dyn Models) -> Value {
     let messages: Vec<Value> = messages.map(|(n, one)| message(n, one, &scales)).collect();
     let tools = prompt.tools.iter().map(|tool| format!("{}: {}", tool.name, tool.description));
     shown["messages"] = messages.into();
-    shown["systemPromptContent"] = system(state).into();
+    shown["systemPromptContent"] = system_prompt(state).into();
     shown["toolsContent"] = tools.collect::<Vec<_>>().into();
     shown["addedSkills"] = json!([]);
     shown
@@ -48,7 +50,7 @@ fn message(index: usize, message: &PromptMessage, scales: &dyn Fn(&str) -> u64) 
     let (role, content) = match message {
         PromptMessage::System(text) => ("system", text.clone()),
         PromptMessage::User(parts) => ("user", words(parts)),
-        PromptMessage::Assistant { parts, .. } => ("assistant", text_said(parts)),
+        PromptMessage::Assistant { parts, .. } => ("assistant", assistant_text(parts)),
         PromptMessage::Result { text, .. } => ("toolResult", text.clone()),
     };
     let mut shown = json!({
@@ -69,8 +71,8 @@ fn message(index: usize, message: &PromptMessage, scales: &dyn Fn(&str) -> u64) 
     shown
 }
 
-fn add_calls(shown: &mut Value, parts: &[Said], scales: &dyn Fn(&str) -> u64) {
-    let calls: Vec<(u64, Value)> = calls_said(parts)
+fn add_calls(shown: &mut Value, parts: &[AssistantPart], scales: &dyn Fn(&str) -> u64) {
+    let calls: Vec<(u64, Value)> = assistant_calls(parts)
         .map(|call| {
             let arguments = call.input.to_string();
             let tokens = scales(&call.tool) + scales(&arguments);

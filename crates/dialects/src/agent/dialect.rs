@@ -61,13 +61,13 @@ impl Protocol for Agent {
     fn serve(&self, services: &Services, _is_on: bool) -> Serving {
         let ports = Ports {
             sessions: Arc::clone(&services.sessions),
-            branches: Arc::clone(&services.branches),
-            rehearsals: Arc::clone(&services.rehearsals),
-            removals: Arc::clone(&services.removals),
+            session_forks: Arc::clone(&services.session_forks),
+            dry_runs: Arc::clone(&services.dry_runs),
+            session_deletion: Arc::clone(&services.session_deletion),
             blobs: Arc::clone(&services.blobs),
             models: Arc::clone(&services.models),
-            pulse: Arc::clone(&services.pulse),
-            stamps: Arc::clone(&services.stamps),
+            storage_health: Arc::clone(&services.storage_health),
+            clock: Arc::clone(&services.clock),
             changes: services.change_feed.clone(),
         };
         let settings = Settings {

@@ -88,7 +88,7 @@ impl AppState {
                 then: FollowUp::Unsubscribe(session),
             }),
             Request::Ping => {
-                Ok(json!({ "pong": true, "timestamp": self.now().to_millis() }).into())
+                Ok(json!({ "pong": true, "timestamp": self.now().to_rfc3339_millis() }).into())
             }
             Request::Info => self.info().await,
             Request::Ancestors(read) => self.ancestors(&read).await,
@@ -101,12 +101,12 @@ impl AppState {
     }
 
     async fn info(&self) -> Result<Reply, Error> {
-        let recent = self.ports.branches.recent(None, RECENT_LIMIT).await.map_err(refused)?;
+        let recent = self.ports.session_forks.recent(None, RECENT_LIMIT).await.map_err(refused)?;
         Ok(json!({
             "name": "quintet",
             "version": env!("CARGO_PKG_VERSION"),
             "uptime": self.now().since(self.began).as_secs(),
-            "activeSessions": recent.iter().filter(|card| card.open).count(),
+            "activeSessions": recent.iter().filter(|summary| summary.open).count(),
             "defaultModel": self.settings.default_model,
         })
         .into())
@@ -123,12 +123,12 @@ impl AppState {
 
     /// The session's events.
     pub(super) async fn history(&self, session: &SessionId) -> Result<History<'_>, Error> {
-        let card = self.ports.sessions.card(session).await.map_err(refused)?;
-        let workspace = card.workspace.to_string_lossy().into_owned();
+        let summary = self.ports.sessions.summary(session).await.map_err(refused)?;
+        let workspace = summary.workspace.to_string_lossy().into_owned();
         let default = self.settings.default_model.clone();
-        let current = card.model.as_ref().map_or_else(|| default.clone(), ToString::to_string);
+        let current = summary.model.as_ref().map_or_else(|| default.clone(), ToString::to_string);
         let (sessions, models) = (&*self.ports.sessions, (default, current));
-        let (session, turns) = (session.clone(), card.last_turn.is_some());
+        let (session, turns) = (session.clone(), summary.last_turn.is_some());
         Ok(History { sessions, session, workspace, models, turns })
     }
 }

@@ -112,7 +112,7 @@ async fn shown(name: String, entry: &fs::DirEntry) -> Value {
     if let (false, Ok(about)) = (folder, entry.metadata().await) {
         shown["size"] = about.len().into();
         if let Some(at) = modified(&about) {
-            shown["modifiedAt"] = at.to_millis().into();
+            shown["modifiedAt"] = at.to_rfc3339_millis().into();
         }
     }
     shown

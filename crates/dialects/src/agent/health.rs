@@ -67,10 +67,10 @@ struct HealthReport {
 impl HealthState {
     async fn report(&self) -> HealthReport {
         let now = self.app.now();
-        let recent = self.app.ports.branches.recent(None, RECENT_LIMIT).await;
-        let open = recent.map(|cards| cards.iter().filter(|card| card.open).count());
+        let recent = self.app.ports.session_forks.recent(None, RECENT_LIMIT).await;
+        let open = recent.map(|summaries| summaries.iter().filter(|summary| summary.open).count());
         let closing = self.app.settings.closing.is_cancelled();
-        let beat = self.app.ports.pulse.beat().await;
+        let beat = self.app.ports.storage_health.check().await;
         let active = match (closing, beat) {
             (true, _) => Err("shutting down".into()),
             (false, Err(error)) => Err(format!("storage cannot be written: {error}")),
@@ -89,7 +89,7 @@ impl HealthReport {
             "version": env!("CARGO_PKG_VERSION"),
             "uptime": self.uptime,
             "uptime_secs": self.uptime,
-            "timestamp": self.now.to_millis(),
+            "timestamp": self.now.to_rfc3339_millis(),
             "connections": self.connections,
             "active_sessions": self.active.as_ref().ok(),
             "error": self.active.as_ref().err(),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use quintet_kernel::event::Seq;
-use quintet_kernel::port::{Error, Follow, Sessions};
+use quintet_kernel::port::{Error, Follower, Sessions};
 use quintet_kernel::{Cursor, Item, SessionId, Time};
 use serde_json::Value;
 
@@ -197,7 +197,7 @@ impl History<'_> {
         Ok(context)
     }
 
-    async fn follow(&self, after: Seq) -> Result<Box<dyn Follow>, Error> {
+    async fn follow(&self, after: Seq) -> Result<Box<dyn Follower>, Error> {
         self.sessions.follow(&self.session, Cursor::after(after)).await
     }
 }

@@ -1,14 +1,14 @@
 //! Messages to an agent, and answers to its questions.
 
 use futures_util::FutureExt as _;
-use quintet_kernel::command::{Approve, Command, Run, Say, Upload};
-use quintet_kernel::event::{Answer, Answerer, Remember, TurnOptions};
+use quintet_kernel::command::{Approve, Command, NewAttachment, NewMessage, TurnStart};
+use quintet_kernel::event::{ApprovalDecision, DecidedBy, RememberScope, TurnOptions};
 use quintet_kernel::message::{MediaKind, Part, Role};
-use quintet_kernel::model::{Channel, Count, Effort, ModelRef, Sampling};
+use quintet_kernel::model::{Channel, Effort, ModelRef, Sampling, TokenCount};
 use quintet_kernel::port::{self, Receipt};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
-use quintet_kernel::{CallId, ClientRef, Cursor, Item, Question, Refusal, SessionId, State};
+use quintet_kernel::{ApprovalId, CallId, ClientRef, Cursor, Item, Refusal, SessionId, State};
 use serde_json::{Value, json};
 
 use super::dispatch::{FollowUp, Reply, refused, subscribe};
@@ -36,14 +36,14 @@ impl AppState {
         let parts = (!text.is_empty()).then_some(Part::Text(text)).into_iter().collect();
         let sampling = Sampling { effort, ..Sampling::default() };
         let options = TurnOptions { model, sampling, key, ..TurnOptions::default() };
-        let run = if queue { Run::Next } else { Run::Now };
+        let run = if queue { TurnStart::Queued } else { TurnStart::Now };
         let files = if files.is_empty() {
             Vec::new()
         } else {
             self.store_files(&session, files, queue).await?
         };
-        let say = Say { files, ..Say::new(Role::User, parts, run, options) };
-        let command = Command::Say(Box::new(say));
+        let say = NewMessage { files, ..NewMessage::new(Role::User, parts, run, options) };
+        let command = Command::AddMessage(Box::new(say));
         let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
         Ok(Reply { result: acknowledged(&receipt), then: subscribe(&receipt) })
     }
@@ -58,7 +58,7 @@ impl AppState {
         let state = self.view(session).await?;
         let profile = self.ports.models.profile(model.unwrap_or(state.current_model()));
         let (tokens, known) =
-            (Count::guess(text).tokens, profile.and_then(|profile| profile.context_window));
+            (TokenCount::guess(text).tokens, profile.and_then(|profile| profile.context_window));
         let window = known.unwrap_or(UNKNOWN_WINDOW_LIMIT);
         if tokens <= window {
             return Ok(());
@@ -78,9 +78,9 @@ impl AppState {
         session: &SessionId,
         files: Vec<File>,
         queue: bool,
-    ) -> Result<Vec<(MediaKind, Upload)>, Error> {
-        let card = self.ports.sessions.card(session).await.map_err(refused)?;
-        if card.open && !queue && self.view(session).await?.busy() {
+    ) -> Result<Vec<(MediaKind, NewAttachment)>, Error> {
+        let summary = self.ports.sessions.summary(session).await.map_err(refused)?;
+        if summary.open && !queue && self.view(session).await?.busy() {
             return Err(refused(port::Error::Refused(Refusal::Busy(session.clone()))));
         }
         let mut uploads = Vec::new();
@@ -88,7 +88,7 @@ impl AppState {
             let size = content.len() as u64;
             let blob =
                 self.ports.blobs.put(content).await.map_err(|error| refused(error.into()))?;
-            uploads.push((kind, Upload { name, mime, blob, size }));
+            uploads.push((kind, NewAttachment { name, mime, blob, size }));
         }
         Ok(uploads)
     }
@@ -195,13 +195,13 @@ impl AnswerTarget<'_> {
 /// Something that waits for a person.
 enum Waiting {
     /// An approval: may a call run, or a turn go on?
-    Approval(Question),
+    Approval(ApprovalId),
     /// A question of the model.
     Question(CallId),
 }
 
 impl Waiting {
-    fn question(&self) -> Question {
+    fn question(&self) -> ApprovalId {
         match self {
             Self::Approval(question) => question.clone(),
             Self::Question(call) => call.clone().into(),
@@ -229,26 +229,26 @@ fn answer_command(
     state: &State,
     target: AnswerTarget<'_>,
     response: Response,
-) -> Result<(Question, Command), Error> {
+) -> Result<(ApprovalId, Command), Error> {
     let one = target.pick(waiting(state))?;
     let question = one.question();
     let command = match one {
         Waiting::Approval(question) => Command::Approve(approval(question, response)?),
         Waiting::Question(call) => {
             let by = ClientRef::named(FRONT_END);
-            Command::Return { call, by, outcome: outcome(response) }
+            Command::ReturnResult { call, by, outcome: outcome(response) }
         }
     };
     Ok((question, command))
 }
 
 /// The answer to an approval. Text that a person typed is none, whatever it says.
-fn approval(question: Question, response: Response) -> Result<Approve, Error> {
+fn approval(question: ApprovalId, response: Response) -> Result<Approve, Error> {
     let Response::Decision { allow, reason } = response else {
         return Err(Error::field("response", "an object with `approved` or `decision`"));
     };
-    let answer = if allow { Answer::Allow } else { Answer::Deny };
-    let (by, remember) = (Answerer::Client, Remember::Once);
+    let answer = if allow { ApprovalDecision::Allow } else { ApprovalDecision::Deny };
+    let (by, remember) = (DecidedBy::Client, RememberScope::Once);
     Ok(Approve { question, turn: None, answer, reason, by, remember })
 }
 

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::port::{
-    Blobs, Branches, Models, Pulse, Rehearsals, Removals, Sessions, Stamps,
+    Blobs, Clock, DryRuns, Models, SessionDeletion, SessionForks, Sessions, StorageHealth,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -36,19 +36,19 @@ pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
     /// Forks and lists of sessions.
-    pub branches: Arc<dyn Branches>,
+    pub session_forks: Arc<dyn SessionForks>,
     /// Dry runs of commands.
-    pub rehearsals: Arc<dyn Rehearsals>,
+    pub dry_runs: Arc<dyn DryRuns>,
     /// Deleting sessions.
-    pub removals: Arc<dyn Removals>,
+    pub session_deletion: Arc<dyn SessionDeletion>,
     /// The store of attachments.
     pub blobs: Arc<dyn Blobs>,
     /// The models.
     pub models: Arc<dyn Models>,
     /// Whether storage can be written to.
-    pub pulse: Arc<dyn Pulse>,
+    pub storage_health: Arc<dyn StorageHealth>,
     /// The clock.
-    pub stamps: Arc<dyn Stamps>,
+    pub clock: Arc<dyn Clock>,
     /// Which sessions changed.
     pub changes: ChangeFeed,
 }
@@ -88,12 +88,12 @@ pub(super) struct AppState {
 
 impl AppState {
     pub(super) fn new(ports: Ports, settings: Settings) -> Self {
-        let began = ports.stamps.now();
+        let began = ports.clock.now();
         Self { ports, settings: Arc::new(settings), began }
     }
 
     pub(super) fn now(&self) -> Time {
-        self.ports.stamps.now()
+        self.ports.clock.now()
     }
 }
 

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use quintet_kernel::event::{Event, Record, Seq, SubagentNews};
-use quintet_kernel::model::{Channel, Finish, Usage};
+use quintet_kernel::event::{Event, Record, Seq, SubagentUpdate};
+use quintet_kernel::model::{Channel, FinishReason, Usage};
 use quintet_kernel::{CallId, Item, SessionId, Time, TurnId};
 
 /// The encoder's knowledge of a session's past.
@@ -41,7 +41,7 @@ pub(super) struct Step {
     pub(super) began: Time,
     pub(super) usage: Usage,
     /// Why the model stopped, once it has.
-    pub(super) finish: Option<Finish>,
+    pub(super) finish: Option<FinishReason>,
 }
 
 /// A running subagent: since when, and how many model calls it has made.
@@ -167,10 +167,10 @@ impl SessionContext {
         }
     }
 
-    fn note_subagent(&mut self, session: &SessionId, news: &SubagentNews, at: Time) {
+    fn note_subagent(&mut self, session: &SessionId, news: &SubagentUpdate, at: Time) {
         let working = self.subagents.entry(session.clone());
         let working = working.or_insert(SubagentProgress { began: at, steps: 0 });
-        if let SubagentNews::Progressed { steps, .. } = news {
+        if let SubagentUpdate::Progressed { steps, .. } = news {
             working.steps = *steps;
         }
     }
@@ -187,7 +187,7 @@ impl SessionContext {
             Event::CallCompleted { call, .. } => {
                 self.calls.remove(call);
             }
-            Event::Subagent { session, news: SubagentNews::Completed { .. }, .. } => {
+            Event::Subagent { session, news: SubagentUpdate::Completed { .. }, .. } => {
                 self.subagents.remove(session);
             }
             Event::TurnCompleted { turn, .. }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quintet_kernel::SessionId;
 use quintet_kernel::command::Command;
-use quintet_kernel::event::{Origin, Seq};
+use quintet_kernel::event::{NewSession, Seq};
 use quintet_kernel::model::ModelRef;
 use serde_json::{Value, json};
 
@@ -22,19 +22,19 @@ impl AppState {
         let model = self.model_or_default(model.as_deref()).await;
         let labels = BTreeMap::from_iter(title.map(|title| ("title".to_owned(), title)));
         let (workspace, toolset) = (workspace.into(), Some(Box::new(question::toolset())));
-        let origin = Origin { workspace, system_prompt, model, labels, toolset };
+        let origin = NewSession { workspace, system_prompt, model, labels, toolset };
         let receipt = self.ports.sessions.create(origin).await.map_err(refused)?;
-        let card = self.ports.sessions.card(&receipt.session).await.map_err(refused)?;
-        let result = shape::session(&card, &self.settings.default_model);
+        let summary = self.ports.sessions.summary(&receipt.session).await.map_err(refused)?;
+        let result = shape::session(&summary, &self.settings.default_model);
         let from = receipt.records.first().map_or(0, |first| first.seq - 1);
         Ok(Reply { result, then: FollowUp::Bind(receipt.session, from) })
     }
 
     pub(super) async fn list(&self, workspace: Option<&str>, limit: usize) -> Result<Reply, Error> {
         let workspace = workspace.map(Path::new);
-        let cards = self.ports.branches.recent(workspace, limit).await.map_err(refused)?;
-        let show = |card| shape::session(card, &self.settings.default_model);
-        Ok(json!({ "sessions": cards.iter().map(show).collect::<Vec<_>>() }).into())
+        let summaries = self.ports.session_forks.recent(workspace, limit).await.map_err(refused)?;
+        let show = |summary| shape::session(summary, &self.settings.default_model);
+        Ok(json!({ "sessions": summaries.iter().map(show).collect::<Vec<_>>() }).into())
     }
 
     pub(super) async fn get(&self, session: &SessionId) -> Result<Value, Error> {
@@ -47,8 +47,8 @@ impl AppState {
     }
 
     pub(super) async fn resume(&self, session: SessionId, binds: bool) -> Result<Reply, Error> {
-        let card = self.ports.sessions.card(&session).await.map_err(refused)?;
-        let result = shape::session(&card, &self.settings.default_model);
+        let summary = self.ports.sessions.summary(&session).await.map_err(refused)?;
+        let result = shape::session(&summary, &self.settings.default_model);
         let head = self.head(&session).await?;
         let then = match binds {
             true => FollowUp::Bind(session, head),
@@ -65,11 +65,11 @@ impl AppState {
     ) -> Result<Reply, Error> {
         let (name, model) = changes;
         let model = self.model_or_default(model.as_deref()).await;
-        let receipt = self.ports.branches.fork(&session, at).await.map_err(refused)?;
+        let receipt = self.ports.session_forks.fork(&session, at).await.map_err(refused)?;
         let root = receipt.records.first().map_or(0, |record| record.seq);
         let child = &receipt.session;
         if let Some(title) = name {
-            let label = Command::Label { key: "title".into(), value: Some(title) };
+            let label = Command::SetLabel { key: "title".into(), value: Some(title) };
             self.ports.sessions.submit(child, label).await.map_err(refused)?;
         }
         if let Some(model) = model {
@@ -88,14 +88,14 @@ impl AppState {
     }
 
     pub(super) async fn delete(&self, session: SessionId) -> Result<Reply, Error> {
-        self.ports.removals.remove(&session).await.map_err(refused)?;
+        self.ports.session_deletion.remove(&session).await.map_err(refused)?;
         let result = json!({ "success": true, "deleted": true });
         Ok(Reply { result, then: FollowUp::Unsubscribe(session) })
     }
 
     pub(super) async fn switch(&self, session: &SessionId, model: &str) -> Result<Reply, Error> {
-        let card = self.ports.sessions.card(session).await.map_err(refused)?;
-        let before = card.model.map(|model| model.to_string());
+        let summary = self.ports.sessions.summary(session).await.map_err(refused)?;
+        let before = summary.model.map(|model| model.to_string());
         let before = before.unwrap_or_else(|| self.settings.default_model.clone());
         let model = self.model(Some(model)).await?;
         let Some(model) = model else { return Err(unknown_model("")) };

@@ -1,12 +1,12 @@
 //! Sessions, models and contexts as clients are shown them.
 
 use quintet_kernel::message::{MediaKind, Message, Role};
-use quintet_kernel::model::Listed;
+use quintet_kernel::model::ModelInfo;
 use quintet_kernel::port::Models;
-use quintet_kernel::prompt::{Weight, weigh};
+use quintet_kernel::prompt::{PromptTokens, count_prompt_tokens};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::Placement;
-use quintet_kernel::{Card, State, Status};
+use quintet_kernel::{SessionSummary, State, Status};
 use serde_json::{Value, json};
 
 use super::detail::ASSUMED_CONTEXT_WINDOW;
@@ -19,45 +19,46 @@ const LEVEL_THRESHOLDS: [(f64, &str); 4] =
     [(0.95, "exceeded"), (0.85, "critical"), (0.70, "alert"), (0.50, "warning")];
 
 /// A session at a glance.
-pub(super) fn session(card: &Card, default_model: &str) -> Value {
-    let model = card.model.as_ref().map_or_else(|| default_model.to_owned(), ToString::to_string);
-    let fork = card.forked.as_ref();
+pub(super) fn session(summary: &SessionSummary, default_model: &str) -> Value {
+    let model =
+        summary.model.as_ref().map_or_else(|| default_model.to_owned(), ToString::to_string);
+    let fork = summary.forked.as_ref();
     json!({
-        "id": card.id.as_str(),
-        "sessionId": card.id.as_str(),
-        "workspaceId": card.workspace.to_string_lossy(),
-        "workingDirectory": card.workspace.to_string_lossy(),
+        "id": summary.id.as_str(),
+        "sessionId": summary.id.as_str(),
+        "workspaceId": summary.workspace.to_string_lossy(),
+        "workingDirectory": summary.workspace.to_string_lossy(),
         "model": model,
-        "title": card.labels.get("title").filter(|title| !title.is_empty()).unwrap_or(&card.title),
-        "status": status(card),
-        "isActive": card.open,
-        "createdAt": card.created.to_millis(),
-        "updatedAt": card.updated.to_millis(),
-        "lastActivity": card.updated.to_millis(),
-        "messageCount": card.messages,
-        "totalTokens": card.tokens,
-        "inputTokens": card.usage.input,
-        "outputTokens": card.usage.output,
-        "cacheReadTokens": card.usage.cached,
-        "cacheCreationTokens": card.usage.cache_written,
-        "lastTurnInputTokens": card.context,
+        "title": summary.labels.get("title").filter(|title| !title.is_empty()).unwrap_or(&summary.title),
+        "status": status(summary),
+        "isActive": summary.open,
+        "createdAt": summary.created.to_rfc3339_millis(),
+        "updatedAt": summary.updated.to_rfc3339_millis(),
+        "lastActivity": summary.updated.to_rfc3339_millis(),
+        "messageCount": summary.messages,
+        "totalTokens": summary.tokens,
+        "inputTokens": summary.usage.input,
+        "outputTokens": summary.usage.output,
+        "cacheReadTokens": summary.usage.cached,
+        "cacheCreationTokens": summary.usage.cache_written,
+        "lastTurnInputTokens": summary.context,
         // Nobody keeps accounts here; the original's clients expect a number.
         "cost": 0,
-        "eventCount": card.head,
-        "lastSequence": card.head,
-        "headEventId": event_id(&card.id, card.head),
-        "lastUserPrompt": card.last_prompt,
-        "lastAssistantResponse": card.last_answer,
+        "eventCount": summary.head,
+        "lastSequence": summary.head,
+        "headEventId": event_id(&summary.id, summary.head),
+        "lastUserPrompt": summary.last_prompt,
+        "lastAssistantResponse": summary.last_answer,
         "parentSessionId": fork.map(|fork| fork.parent.as_str()),
         "forkFromEventId": fork.map(|fork| event_id(&fork.parent, fork.at)),
-        "error": card.error,
+        "error": summary.error,
     })
 }
 
-fn status(card: &Card) -> &'static str {
-    match card.status {
+fn status(summary: &SessionSummary) -> &'static str {
+    match summary.status {
         Status::WaitingApproval => "waiting",
-        Status::Active if card.open => "running",
+        Status::Active if summary.open => "running",
         Status::Active => "idle",
         Status::Completed => "ended",
         Status::Failed => "error",
@@ -67,7 +68,7 @@ fn status(card: &Card) -> &'static str {
 
 /// A session with everything in it.
 pub(super) fn whole_session(state: &State) -> Value {
-    let mut shown = session(&state.card(), &state.current_model().to_string());
+    let mut shown = session(&state.summary(), &state.current_model().to_string());
     let messages: Vec<Value> =
         state.current_messages().map(|message| self::message(message)).collect();
     shown["tokenUsage"] = usage_of(state.usage);
@@ -83,7 +84,7 @@ fn message(message: &Message) -> Value {
         "id": message.id.as_str(),
         "role": role(message.role),
         "content": blocks,
-        "timestamp": message.at.to_millis(),
+        "timestamp": message.at.to_rfc3339_millis(),
         "toolCallId": message.call.as_ref().map(|call| call.as_str()),
         "isError": message.ending.map(|ending| !matches!(
             ending,
@@ -219,7 +220,7 @@ fn call_status(state: &State, call: &Call, events: &[Value]) -> Value {
         "status": status,
         // One that waits for its turn, or for a person, has waited since the last thing happened.
         "startedAt": began.map_or_else(
-            || state.updated.to_millis().into(),
+            || state.updated.to_rfc3339_millis().into(),
             |event| event["timestamp"].clone(),
         ),
     });
@@ -228,7 +229,7 @@ fn call_status(state: &State, call: &Call, events: &[Value]) -> Value {
 
 /// How full the context is.
 pub(super) fn context(state: &State, models: &dyn Models) -> Value {
-    let weight = weigh(state, models);
+    let weight = count_prompt_tokens(state, models);
     let model = state.current_model();
     let limit = models.profile(model).and_then(|profile| profile.context_window);
     let rules = state.context.current();
@@ -242,7 +243,7 @@ pub(super) fn context(state: &State, models: &dyn Models) -> Value {
 
 /// Whether history would be summarized before the next model call, and whether a turn fits.
 pub(super) fn room(state: &State, models: &dyn Models, expected: u64) -> Value {
-    let (now, model) = (weigh(state, models).total().tokens, state.current_model());
+    let (now, model) = (count_prompt_tokens(state, models).total().tokens, state.current_model());
     let limit = models.profile(model).and_then(|profile| profile.context_window);
     let after = now.saturating_add(expected);
     let percent = state.rules().limits.compact_at_percent;
@@ -259,7 +260,7 @@ pub(super) fn room(state: &State, models: &dyn Models, expected: u64) -> Value {
     })
 }
 
-fn snapshot(weight: Weight, limit: Option<u64>, rules: u64) -> Value {
+fn snapshot(weight: PromptTokens, limit: Option<u64>, rules: u64) -> Value {
     let total = weight.total().tokens;
     // Only where the model's window is known can it fill up.
     let share = limit.map(|limit| total as f64 / limit.max(1) as f64);
@@ -287,7 +288,7 @@ pub(super) fn level(share: f64) -> &'static str {
 }
 
 /// A model that can be chosen.
-pub(super) fn model(listed: &Listed) -> Value {
+pub(super) fn model(listed: &ModelInfo) -> Value {
     let about = &listed.about;
     let levels: Vec<String> =
         about.efforts.iter().map(|effort| format!("{effort:?}").to_lowercase()).collect();

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use quintet_kernel::event::{Event, SubagentNews};
+use quintet_kernel::event::{Event, SubagentUpdate};
 use quintet_kernel::tool::Placement;
-use quintet_kernel::{Item, Question};
+use quintet_kernel::{ApprovalId, Item};
 use serde_json::Value;
 
 /// How many questions are remembered; a client that was shown more may have to name the one it answers.
@@ -15,7 +15,7 @@ const QUESTIONS_LIMIT: usize = 1000;
 pub(super) struct ShownQuestions(HashSet<String>);
 
 impl ShownQuestions {
-    pub(super) fn has(&self, question: &Question) -> bool {
+    pub(super) fn has(&self, question: &ApprovalId) -> bool {
         self.0.contains(question.as_str())
     }
 
@@ -28,7 +28,7 @@ impl ShownQuestions {
                 self.add(call.as_str());
             }
             Event::TurnHeld { turn, .. } => self.add(turn.as_str()),
-            Event::Subagent { news: SubagentNews::Asked { call, .. }, .. } => {
+            Event::Subagent { news: SubagentUpdate::Asked { call, .. }, .. } => {
                 self.add(call.as_str());
             }
             _ => {}

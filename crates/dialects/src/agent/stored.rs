@@ -1,9 +1,9 @@
 //! Events as clients read them in a session's history.
 
-use quintet_kernel::change::paths;
-use quintet_kernel::event::{Answer, Event, Origin, Record};
+use quintet_kernel::change::changed_paths;
+use quintet_kernel::event::{ApprovalDecision, Event, NewSession, Record};
 use quintet_kernel::message::{MediaKind, Part, Role, text_of};
-use quintet_kernel::model::{Channel, Count, Finish, Usage};
+use quintet_kernel::model::{Channel, FinishReason, TokenCount, Usage};
 use quintet_kernel::tool::{Assessment, Outcome};
 use quintet_kernel::toolset::ClientTool;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(super) fn event(context: &SessionContext, record: &Record) -> Value {
         "parentId": parent,
         "sessionId": context.session.as_str(),
         "workspaceId": context.workspace,
-        "timestamp": record.at.to_millis(),
+        "timestamp": record.at.to_rfc3339_millis(),
         "type": kind,
         "sequence": record.seq,
         "payload": payload,
@@ -71,7 +71,7 @@ fn content(context: &SessionContext, record: &Record) -> (&'static str, Value) {
             json!({ "name": file.name, "mimeType": file.mime, "size": file.size }),
         ),
         Event::Compacted { summary, tokens_before, tokens_after, turns, .. } => {
-            let after = tokens_after.unwrap_or_else(|| Count::guess(summary).tokens);
+            let after = tokens_after.unwrap_or_else(|| TokenCount::guess(summary).tokens);
             (
                 "context.compaction",
                 json!({
@@ -203,7 +203,7 @@ fn of_calls(context: &SessionContext, record: &Record) -> (&'static str, Value) 
         ),
         Event::CallCompleted { call, tool, outcome, .. } => {
             let duration = context.call_took(call, record.at);
-            let files = paths(&outcome.changes);
+            let files = changed_paths(&outcome.changes);
             (
                 "tool.result",
                 json!({
@@ -242,7 +242,7 @@ fn of_calls(context: &SessionContext, record: &Record) -> (&'static str, Value) 
             payload["toolCallId"] = call.as_str().into();
             payload["name"] = tool.as_str().into();
             payload["arguments"] = input.clone();
-            payload["expiresAt"] = json!(expires.map(|at| at.to_millis()));
+            payload["expiresAt"] = json!(expires.map(|at| at.to_rfc3339_millis()));
             ("tool.approval_requested", payload)
         }
         Event::ApprovalAnswered { call, tool, answer, reason, .. } => (
@@ -254,7 +254,7 @@ fn of_calls(context: &SessionContext, record: &Record) -> (&'static str, Value) 
     }
 }
 
-fn start(context: &SessionContext, origin: &Origin) -> Value {
+fn start(context: &SessionContext, origin: &NewSession) -> Value {
     // The context knows of it already.
     let model = context.model.as_str();
     json!({
@@ -329,10 +329,10 @@ pub(super) fn assessed(assessment: &Assessment) -> Value {
     })
 }
 
-pub(super) fn word(answer: Answer) -> &'static str {
+pub(super) fn word(answer: ApprovalDecision) -> &'static str {
     match answer {
-        Answer::Allow => "allow",
-        Answer::Deny => "deny",
+        ApprovalDecision::Allow => "allow",
+        ApprovalDecision::Deny => "deny",
     }
 }
 
@@ -348,12 +348,12 @@ pub(super) fn usage_of(usage: Usage) -> Value {
     })
 }
 
-pub(super) fn stop_reason(finish: &Finish) -> &str {
+pub(super) fn stop_reason(finish: &FinishReason) -> &str {
     match finish {
-        Finish::Stop => "end_turn",
-        Finish::ToolCalls => "tool_use",
-        Finish::Length => "max_tokens",
-        Finish::Refused => "refusal",
-        Finish::Other(word) => word,
+        FinishReason::Stop => "end_turn",
+        FinishReason::ToolCalls => "tool_use",
+        FinishReason::Length => "max_tokens",
+        FinishReason::Refused => "refusal",
+        FinishReason::Other(word) => word,
     }
 }

@@ -1,6 +1,6 @@
 //! Subagents: notifications and stored events about them.
 
-use quintet_kernel::event::SubagentNews;
+use quintet_kernel::event::SubagentUpdate;
 use quintet_kernel::{SessionId, Time};
 use serde_json::{Value, json};
 
@@ -17,22 +17,24 @@ type SubagentRef<'a> = (&'a str, &'a SessionId, Time);
 pub(super) fn notifications(
     context: &SessionContext,
     of: SubagentRef<'_>,
-    news: &SubagentNews,
+    news: &SubagentUpdate,
 ) -> Vec<Notification> {
     let (json_rpc, legacy) = match news {
-        SubagentNews::Spawned { .. } => ("subagent.spawn", "agent.subagent_spawned"),
-        SubagentNews::Progressed { .. } => ("subagent.progress", "agent.subagent_status"),
-        SubagentNews::Asked { .. } => ("agent.approval", "agent.approval"),
-        SubagentNews::Settled { .. } => return vec![status("running")],
-        SubagentNews::Completed { ok: true, .. } => {
+        SubagentUpdate::Spawned { .. } => ("subagent.spawn", "agent.subagent_spawned"),
+        SubagentUpdate::Progressed { .. } => ("subagent.progress", "agent.subagent_status"),
+        SubagentUpdate::Asked { .. } => ("agent.approval", "agent.approval"),
+        SubagentUpdate::Settled { .. } => return vec![status("running")],
+        SubagentUpdate::Completed { ok: true, .. } => {
             ("subagent.complete", "agent.subagent_completed")
         }
-        SubagentNews::Completed { ok: false, .. } => ("subagent.complete", "agent.subagent_failed"),
+        SubagentUpdate::Completed { ok: false, .. } => {
+            ("subagent.complete", "agent.subagent_failed")
+        }
     };
     let (_, mut data) = with_both_names(context, of, news);
     data["parentSessionId"] = context.session.as_str().into();
     let mut all = vec![Notification { json_rpc: Some(json_rpc), legacy: Some(legacy), data }];
-    if matches!(news, SubagentNews::Asked { .. }) {
+    if matches!(news, SubagentUpdate::Asked { .. }) {
         all.push(status("waiting"));
     }
     all
@@ -42,7 +44,7 @@ pub(super) fn notifications(
 pub(super) fn stored(
     context: &SessionContext,
     of: SubagentRef<'_>,
-    news: &SubagentNews,
+    news: &SubagentUpdate,
 ) -> (&'static str, Value) {
     let (kind, mut payload) = with_both_names(context, of, news);
     payload["sessionId"] = of.1.as_str().into();
@@ -53,7 +55,7 @@ pub(super) fn stored(
 fn with_both_names(
     context: &SessionContext,
     of: SubagentRef<'_>,
-    news: &SubagentNews,
+    news: &SubagentUpdate,
 ) -> (&'static str, Value) {
     let (call, session, at) = of;
     let (kind, mut data) = with_text(context, (session, at), news);
@@ -69,11 +71,11 @@ fn with_both_names(
 fn with_text(
     context: &SessionContext,
     of: (&SessionId, Time),
-    news: &SubagentNews,
+    news: &SubagentUpdate,
 ) -> (&'static str, Value) {
     let (took, turns) = context.subagent(of.0, of.1);
     match news {
-        SubagentNews::Spawned { task, model, .. } => (
+        SubagentUpdate::Spawned { task, model, .. } => (
             "subagent.spawn",
             json!({
                 "task": task,
@@ -82,24 +84,24 @@ fn with_text(
                 "workingDirectory": context.workspace,
             }),
         ),
-        SubagentNews::Progressed { steps, status } => {
+        SubagentUpdate::Progressed { steps, status } => {
             let data = json!({ "turn": steps, "currentTurn": steps, "status": status });
             ("subagent.progress", data)
         }
-        SubagentNews::Asked { call, tool, input, assessment, expires } => {
+        SubagentUpdate::Asked { call, tool, input, assessment, expires } => {
             let mut data = assessed(assessment);
             data["toolName"] = tool.as_str().into();
             data["toolId"] = call.as_str().into();
             data["toolCallId"] = call.as_str().into();
             data["arguments"] = input.clone();
-            data["expiresAt"] = json!(expires.map(|at| at.to_millis()));
+            data["expiresAt"] = json!(expires.map(|at| at.to_rfc3339_millis()));
             ("subagent.approval_requested", data)
         }
-        SubagentNews::Settled { call, answer } => (
+        SubagentUpdate::Settled { call, answer } => (
             "subagent.approval_answered",
             json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "answer": answer.map(word) }),
         ),
-        SubagentNews::Completed { result, ok, usage } => (
+        SubagentUpdate::Completed { result, ok, usage } => (
             "subagent.complete",
             json!({
                 "result": result,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use quintet_kernel::event::Seq;
-use quintet_kernel::port::{BoxFuture, Error, Follow};
+use quintet_kernel::port::{BoxFuture, Error, Follower};
 use quintet_kernel::{Cursor, Item, SessionId, Time};
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ struct FollowedSession {
 }
 
 /// A follower and what it brought.
-pub(super) type Delivery = (SessionId, u64, Box<dyn Follow>, Result<Option<Vec<Item>>, Error>);
+pub(super) type Delivery = (SessionId, u64, Box<dyn Follower>, Result<Option<Vec<Item>>, Error>);
 
 /// Something new for the client.
 pub(super) enum Update {
@@ -171,11 +171,13 @@ impl Subscriptions {
     }
 
     async fn discover_recent(&mut self) {
-        let recent = self.app.ports.branches.recent(None, RECENT_LIMIT).await.unwrap_or_default();
+        let recent =
+            self.app.ports.session_forks.recent(None, RECENT_LIMIT).await.unwrap_or_default();
         let since = self.since;
         // Text in flight does not count as an update, so an open turn may be older.
-        for card in recent.into_iter().filter(|card| card.open || card.updated >= since) {
-            self.discover(card.id, card.head).await;
+        for summary in recent.into_iter().filter(|summary| summary.open || summary.updated >= since)
+        {
+            self.discover(summary.id, summary.head).await;
         }
     }
 
@@ -237,7 +239,7 @@ async fn changes(all_changes: Option<&Subscription>) -> Changes {
 fn next_delivery(
     session: SessionId,
     generation: u64,
-    mut follow: Box<dyn Follow>,
+    mut follow: Box<dyn Follower>,
 ) -> BoxFuture<'static, Delivery> {
     Box::pin(async move {
         let items = follow.next().await;

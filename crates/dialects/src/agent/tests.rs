@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use quintet_kernel::event::Record;
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::model::Channel;
 use quintet_kernel::{Item, ItemReader, SessionId, StepId, Time, TurnId, codec};
 
@@ -96,7 +96,7 @@ impl Story {
         if let Some(text) = line.strip_prefix("text ") {
             let (turn, step) = (TurnId::parse("t1").unwrap(), StepId::parse("p1").unwrap());
             let (offset, channel) = (self.written, Channel::Text);
-            let piece = Piece { turn, step, offset, channel, text: text.into(), at };
+            let piece = Delta { turn, step, offset, channel, text: text.into(), at };
             self.written += text.len() as u64;
             let item = self.reader.take_text(&piece);
             return self.show(item.as_slice());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use quintet_kernel::event::Seq;
-use quintet_kernel::{Card, SessionId};
+use quintet_kernel::{SessionId, SessionSummary};
 use serde_json::{Value, json};
 
 use super::detail::summary;
@@ -19,14 +19,14 @@ const NODES_LIMIT: usize = 10_000;
 
 impl AppState {
     pub(super) async fn branches(&self, session: &SessionId) -> Result<Reply, Error> {
-        let branches = &self.ports.branches;
-        let card = self.ports.sessions.card(session).await.map_err(refused)?;
-        let forks = branches.forks(session).await.map_err(refused)?;
-        let show = |card| shape::session(card, &self.settings.default_model);
+        let session_forks = &self.ports.session_forks;
+        let summary = self.ports.sessions.summary(session).await.map_err(refused)?;
+        let forks = session_forks.forks(session).await.map_err(refused)?;
+        let show = |summary| shape::session(summary, &self.settings.default_model);
         Ok(json!({
-            "session": show(&card),
+            "session": show(&summary),
             "branches": forks.iter().map(show).collect::<Vec<_>>(),
-            "mainBranch": branch(&card),
+            "mainBranch": branch(&summary),
             "forks": forks.iter().map(branch).collect::<Vec<_>>(),
         })
         .into())
@@ -46,7 +46,7 @@ impl AppState {
         let read = Read { limit: Some(NODES_LIMIT), original: true, ..Read::all(session.clone()) };
         let (mut events, _) = history.before(&read).await.map_err(refused)?;
         events.reverse();
-        let forks = self.ports.branches.forks(&session).await.map_err(refused)?;
+        let forks = self.ports.session_forks.forks(&session).await.map_err(refused)?;
         let head = events.last().map(|event| event["id"].clone());
         let count = events.len();
         let said = |event: &Value| {
@@ -66,24 +66,25 @@ impl AppState {
 }
 
 /// A session as a branch.
-fn branch(card: &Card) -> Value {
-    let title = card.labels.get("title").filter(|title| !title.is_empty()).unwrap_or(&card.title);
-    let fork = card.forked.as_ref().map(|fork| event_id(&fork.parent, fork.at));
+fn branch(summary: &SessionSummary) -> Value {
+    let title =
+        summary.labels.get("title").filter(|title| !title.is_empty()).unwrap_or(&summary.title);
+    let fork = summary.forked.as_ref().map(|fork| event_id(&fork.parent, fork.at));
     json!({
-        "sessionId": card.id.as_str(),
+        "sessionId": summary.id.as_str(),
         "name": title,
-        "forkEventId": fork.unwrap_or_else(|| event_id(&card.id, 1)),
-        "headEventId": event_id(&card.id, card.head),
-        "messageCount": card.messages,
-        "createdAt": card.created.to_millis(),
-        "lastActivity": card.updated.to_millis(),
+        "forkEventId": fork.unwrap_or_else(|| event_id(&summary.id, 1)),
+        "headEventId": event_id(&summary.id, summary.head),
+        "messageCount": summary.messages,
+        "createdAt": summary.created.to_rfc3339_millis(),
+        "lastActivity": summary.updated.to_rfc3339_millis(),
     })
 }
 
 /// A session is a line; where others branched off, it has more than one child.
-fn nodes(events: &[Value], forks: &[Card], head: Option<&Value>) -> Vec<Value> {
+fn nodes(events: &[Value], forks: &[SessionSummary], head: Option<&Value>) -> Vec<Value> {
     let mut branched: HashMap<Seq, usize> = HashMap::new();
-    for fork in forks.iter().filter_map(|card| card.forked.as_ref()) {
+    for fork in forks.iter().filter_map(|summary| summary.forked.as_ref()) {
         *branched.entry(fork.at).or_default() += 1;
     }
     let mut parent = Value::Null;

@@ -71,7 +71,7 @@ fn legacy_answer(id: Option<&Id>, outcome: &Result<Value, Error>, now: Time) -> 
             };
             json!({
                 "type": "system.error",
-                "timestamp": now.to_millis(),
+                "timestamp": now.to_rfc3339_millis(),
                 "data": { "code": code, "message": message },
             })
         }
@@ -108,7 +108,7 @@ fn word(code: i64) -> &'static str {
 pub(super) fn greeting(framing: Option<Framing>, now: Time) -> Value {
     let name = "system.connected";
     let data = json!({ "clientId": format!("client_{:012x}", now.micros() & 0xffff_ffff_ffff) });
-    let mut frame = json!({ "type": name, "timestamp": now.to_millis(), "data": data });
+    let mut frame = json!({ "type": name, "timestamp": now.to_rfc3339_millis(), "data": data });
     if framing != Some(Framing::Legacy) {
         frame["jsonrpc"] = "2.0".into();
         frame["method"] = name.into();
@@ -159,7 +159,7 @@ impl Notification {
             }
             Framing::Legacy => {
                 let mut frame = json!({
-                    "type": self.legacy?, "timestamp": at.to_millis(), "data": self.data,
+                    "type": self.legacy?, "timestamp": at.to_rfc3339_millis(), "data": self.data,
                 });
                 if let Some(session) = session {
                     frame["sessionId"] = session.into();

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quintet_kernel::command::{Approve, Command, Run, Say};
+use quintet_kernel::command::{Approve, Command, NewMessage, TurnStart};
 use quintet_kernel::event::{
-    Answer, Answerer, Asking, Origin, Remember, Seq, ToolUse, TurnOptions,
+    ApprovalDecision, ApprovalMode, DecidedBy, NewSession, RememberScope, Seq, ToolUse, TurnOptions,
 };
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Effort, ModelRef, Sampling};
 use quintet_kernel::port::Error;
 use quintet_kernel::run::{ControlAction, ControlMode, NewRun, RunCommand};
-use quintet_kernel::{CallId, Question, RunId, SessionId, TurnId};
+use quintet_kernel::{ApprovalId, CallId, RunId, SessionId, TurnId};
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 
@@ -80,10 +80,10 @@ impl Reply {
 /// What to do about a request that changes something.
 #[derive(Debug)]
 pub(super) enum Step {
-    Create(Origin),
+    Create(NewSession),
     Submit(SessionId, Command),
     /// A message with files, whose content is to be stored first.
-    Send(SessionId, Box<Say>, Vec<File>),
+    Send(SessionId, Box<NewMessage>, Vec<File>),
     /// An answer, which counts only for a question with this digest.
     Answer(SessionId, Approve, String),
     Fork(SessionId, Option<Seq>),
@@ -125,10 +125,10 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
             Ok(Step::Submit(id.clone(), Command::Reapply { turn: turn.clone() }))
         }
         Route::Retry(id, turn) => {
-            Ok(Step::Submit(id.clone(), Command::Start { turn: turn.clone() }))
+            Ok(Step::Submit(id.clone(), Command::StartTurn { turn: turn.clone() }))
         }
         Route::Withdraw(id, turn) => {
-            let command = Command::Withdraw { turn: turn.clone(), reason: None };
+            let command = Command::CancelTurn { turn: turn.clone(), reason: None };
             Ok(Step::Submit(id.clone(), command))
         }
         Route::CreateRun => create_run(&json(body)?),
@@ -174,10 +174,10 @@ fn create(body: wire::CreateSession) -> Result<Step, Reply> {
         ));
     }
     let model = body.model.filter(|model| !model.is_empty());
-    Ok(Step::Create(Origin {
+    Ok(Step::Create(NewSession {
         workspace: PathBuf::from(workspace),
         model: model.as_deref().map(model_ref).transpose()?,
-        ..Origin::default()
+        ..NewSession::default()
     }))
 }
 
@@ -193,9 +193,9 @@ fn message(session: &SessionId, body: wire::SendMessage) -> Result<Step, Reply> 
         Effort::parse(&word).ok_or_else(|| Reply::new(400, format!("unknown effort: {word}")))
     });
     let (tools, asking) = match body.mode {
-        wire::Mode::Default => (ToolUse::Offered, Asking::Policy),
-        wire::Mode::Ask => (ToolUse::Offered, Asking::Strict),
-        wire::Mode::Answer => (ToolUse::Withheld, Asking::Policy),
+        wire::Mode::Default => (ToolUse::Offered, ApprovalMode::Policy),
+        wire::Mode::Ask => (ToolUse::Offered, ApprovalMode::Strict),
+        wire::Mode::Answer => (ToolUse::Withheld, ApprovalMode::Policy),
     };
     let options = TurnOptions {
         model: filled(body.model).map(|model| model_ref(&model)).transpose()?,
@@ -207,7 +207,7 @@ fn message(session: &SessionId, body: wire::SendMessage) -> Result<Step, Reply> 
     };
     let text = (!body.text.is_empty()).then_some(Part::Text(body.text));
     let parts = text.into_iter().collect();
-    let say = Say::new(Role::User, parts, Run::Next, options);
+    let say = NewMessage::new(Role::User, parts, TurnStart::Queued, options);
     let files = body.files.into_iter().map(file).collect::<Result<_, _>>()?;
     Ok(Step::Send(session.clone(), Box::new(say), files))
 }
@@ -234,18 +234,18 @@ pub(super) fn media_kind(mime: &str) -> MediaKind {
 fn answer(session: &SessionId, body: wire::AnswerQuestion) -> Result<Step, Reply> {
     let unknown = || Reply::new(400, format!("no question is named {:?}", body.question));
     let approve = Approve {
-        question: Question::parse(&body.question).ok_or_else(unknown)?,
+        question: ApprovalId::parse(&body.question).ok_or_else(unknown)?,
         turn: None,
         answer: match body.answer {
-            wire::Word::Approve => Answer::Allow,
-            wire::Word::Deny => Answer::Deny,
+            wire::Word::Approve => ApprovalDecision::Allow,
+            wire::Word::Deny => ApprovalDecision::Deny,
         },
         reason: body.reason.filter(|reason| !reason.trim().is_empty()),
-        by: Answerer::Client,
+        by: DecidedBy::Client,
         remember: match body.remember {
-            wire::Scope::Once => Remember::Once,
-            wire::Scope::Same => Remember::Same,
-            wire::Scope::Similar => Remember::Similar,
+            wire::Scope::Once => RememberScope::Once,
+            wire::Scope::Same => RememberScope::Same,
+            wire::Scope::Similar => RememberScope::Similar,
         },
     };
     Ok(Step::Answer(session.clone(), approve, body.digest))

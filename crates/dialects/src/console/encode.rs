@@ -3,8 +3,10 @@
 //! Every event becomes one JSON object with a `type`, the number `seq`, the time `at` and a `position`
 //! from which a page can go on. Pieces of text have the offset at which they begin, in bytes.
 
-use quintet_kernel::event::{Answer, Answerer, Event, Record, Remember, StopCause, SubagentNews};
-use quintet_kernel::message::{Artifact, Part, Role};
+use quintet_kernel::event::{
+    ApprovalDecision, DecidedBy, Event, Record, RememberScope, StopCause, SubagentUpdate,
+};
+use quintet_kernel::message::{CallArtifact, Part, Role};
 use quintet_kernel::model::{Channel, Usage};
 use quintet_kernel::tool::{Assessment, Ending, Outcome, Placement};
 use quintet_kernel::{Cursor, Item, StepId, Time, TurnId};
@@ -138,14 +140,14 @@ fn body(event: &Event) -> Value {
             "type": "answered", "turn": turn.as_str(), "call": call.as_str(), "tool": tool,
             "answer": answer_name(*answer), "reason": reason,
             "by": match by {
-                Answerer::Client => "client",
-                Answerer::Clock => "clock",
-                Answerer::Memory => "memory",
+                DecidedBy::Client => "client",
+                DecidedBy::Clock => "clock",
+                DecidedBy::Memory => "memory",
             },
             "remember": match remember {
-                Remember::Once => "once",
-                Remember::Same => "same",
-                Remember::Similar => "similar",
+                RememberScope::Once => "once",
+                RememberScope::Same => "same",
+                RememberScope::Similar => "similar",
             },
         }),
         Event::CallStarted { turn, call, tool, input, kind, placement, errand: _ } => json!({
@@ -244,10 +246,10 @@ pub(super) fn assessment(assessment: &Assessment) -> Value {
     })
 }
 
-fn answer_name(answer: Answer) -> &'static str {
+fn answer_name(answer: ApprovalDecision) -> &'static str {
     match answer {
-        Answer::Allow => "approve",
-        Answer::Deny => "deny",
+        ApprovalDecision::Allow => "approve",
+        ApprovalDecision::Deny => "deny",
     }
 }
 
@@ -279,7 +281,7 @@ fn outcome(outcome: &Outcome) -> Value {
     let text = quintet_kernel::message::text_of(&outcome.parts);
     let shown = &text[..text.floor_char_boundary(OUTPUT_LIMIT)];
     let artifact =
-        |file: &Artifact| json!({ "name": file.name, "mime": file.mime, "size": file.size });
+        |file: &CallArtifact| json!({ "name": file.name, "mime": file.mime, "size": file.size });
     json!({
         "ending": match outcome.ending {
             Ending::Succeeded => "succeeded",
@@ -297,22 +299,22 @@ fn outcome(outcome: &Outcome) -> Value {
     })
 }
 
-fn news(news: &SubagentNews) -> Value {
+fn news(news: &SubagentUpdate) -> Value {
     match news {
-        SubagentNews::Spawned { task, model, delegation: _ } => json!({
+        SubagentUpdate::Spawned { task, model, delegation: _ } => json!({
             "type": "spawned", "task": task, "model": model.as_ref().map(ToString::to_string),
         }),
-        SubagentNews::Progressed { steps, status } => {
+        SubagentUpdate::Progressed { steps, status } => {
             json!({ "type": "progressed", "steps": steps, "status": status })
         }
-        SubagentNews::Asked { call, tool, input, assessment, expires } => json!({
+        SubagentUpdate::Asked { call, tool, input, assessment, expires } => json!({
             "type": "asked", "question": call.as_str(), "tool": tool, "input": input,
             "assessment": self::assessment(assessment), "expires": expires.map(Time::micros),
         }),
-        SubagentNews::Settled { call, answer } => json!({
+        SubagentUpdate::Settled { call, answer } => json!({
             "type": "settled", "question": call.as_str(), "answer": answer.map(answer_name),
         }),
-        SubagentNews::Completed { result, ok, usage } => json!({
+        SubagentUpdate::Completed { result, ok, usage } => json!({
             "type": "completed", "result": result, "ok": ok, "usage": self::usage(*usage),
         }),
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quintet_kernel::memory::{Error, Lines, Query};
+use quintet_kernel::memory::{LineRange, MemoryError, MemoryQuery};
 use quintet_kernel::port::Memory;
 use serde_json::{Value, json};
 
@@ -10,18 +10,22 @@ use serde_json::{Value, json};
 const LONG_TERM: &str = "memory/MEMORY.md";
 
 /// The passages that fit a query or, without one, the file of what should stay known.
-pub(super) async fn read(memory: &dyn Memory, root: &Path, text: String) -> Result<Value, Error> {
+pub(super) async fn read(
+    memory: &dyn Memory,
+    root: &Path,
+    text: String,
+) -> Result<Value, MemoryError> {
     if text.trim().is_empty() {
-        let passages = match memory.get(root, LONG_TERM, Lines::ALL).await {
+        let passages = match memory.get(root, LONG_TERM, LineRange::ALL).await {
             Ok(file) => {
                 vec![json!({ "path": file.path, "line": file.line_start, "text": file.text })]
             }
-            Err(Error::NotFound(_)) => Vec::new(),
+            Err(MemoryError::NotFound(_)) => Vec::new(),
             Err(error) => return Err(error),
         };
         return Ok(json!({ "passages": passages }));
     }
-    let found = memory.search(root, Query { text, kind: None, limit: None }).await?;
+    let found = memory.search(root, MemoryQuery { text, kind: None, limit: None }).await?;
     let passages = found.passages.iter().map(|passage| {
         json!({ "path": passage.path, "line": passage.line_start, "text": passage.excerpt })
     });

@@ -1,7 +1,7 @@
 //! What a model was sent, by its parts and with their tokens.
 
 use quintet_kernel::State;
-use quintet_kernel::model::{Count, Prompt, PromptMessage, PromptPart, Said};
+use quintet_kernel::model::{AssistantPart, Prompt, PromptMessage, PromptPart, TokenCount};
 use quintet_kernel::port::Models;
 use quintet_kernel::prompt::assemble;
 use serde_json::{Value, json};
@@ -44,12 +44,12 @@ fn sampling(prompt: &Prompt) -> Value {
     })
 }
 
-fn part(kind: &str, title: &str, text: String, count: &dyn Fn(&str) -> Count) -> Value {
-    let Count { tokens, exact } = count(&text);
+fn part(kind: &str, title: &str, text: String, count: &dyn Fn(&str) -> TokenCount) -> Value {
+    let TokenCount { tokens, exact } = count(&text);
     json!({ "kind": kind, "title": title, "text": text, "tokens": tokens, "exact": exact })
 }
 
-fn message(message: &PromptMessage, count: &dyn Fn(&str) -> Count) -> Value {
+fn message(message: &PromptMessage, count: &dyn Fn(&str) -> TokenCount) -> Value {
     match message {
         PromptMessage::System(text) => part("system", "System", text.clone(), count),
         PromptMessage::User(parts) => part("user", "User", texts(parts), count),
@@ -78,11 +78,11 @@ fn texts(parts: &[PromptPart]) -> String {
     parts.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
-fn said(said: &Said) -> String {
+fn said(said: &AssistantPart) -> String {
     match said {
-        Said::Text(text) => text.clone(),
-        Said::Thought(text) => format!("[thought] {text}"),
-        Said::Sealed(_) => "[sealed by the provider]".into(),
-        Said::Call(call) => format!("[call {}] {}", call.tool, call.input),
+        AssistantPart::Text(text) => text.clone(),
+        AssistantPart::Thought(text) => format!("[thought] {text}"),
+        AssistantPart::Sealed(_) => "[sealed by the provider]".into(),
+        AssistantPart::Call(call) => format!("[call {}] {}", call.tool, call.input),
     }
 }

@@ -1,7 +1,7 @@
 //! The questions that wait for a person, each with a digest of what is shown.
 
 use quintet_kernel::session::{Call, CallPhase};
-use quintet_kernel::{Question, State, Time};
+use quintet_kernel::{ApprovalId, State, Time};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -24,7 +24,7 @@ pub(super) fn open(state: &State) -> Vec<Value> {
 }
 
 /// The digest of an open question; `None` if it is not open any more.
-pub(super) fn digest(state: &State, question: &Question) -> Option<String> {
+pub(super) fn digest(state: &State, question: &ApprovalId) -> Option<String> {
     let shown = open(state).into_iter().find(|shown| shown["id"] == question.as_str())?;
     shown["digest"].as_str().map(Into::into)
 }
@@ -39,7 +39,7 @@ fn asked(state: &State, call: &Call) -> Option<Value> {
 }
 
 /// Whether a turn that a crash cut off goes on.
-fn held(state: &State, question: &Question) -> Value {
+fn held(state: &State, question: &ApprovalId) -> Value {
     let shown = json!({
         "id": question.as_str(), "asker": state.id.as_str(), "tool": null, "input": null,
         "assessment": {
@@ -55,7 +55,7 @@ fn finish(state: &State, mut shown: Value, expires: Option<Time>) -> Value {
     shown["workspace"] = json!(state.workspace);
     shown["digest"] = hex::encode(Sha256::digest(shown.to_string())).into();
     shown["session"] = state.id.as_str().into();
-    shown["title"] = state.card().title.into();
+    shown["title"] = state.summary().title.into();
     shown["expires"] = json!(expires.map(Time::micros));
     shown
 }

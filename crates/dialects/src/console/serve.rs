@@ -8,11 +8,11 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use quintet_kernel::command::{Approve, Command, Say, Upload};
+use quintet_kernel::command::{Approve, Command, NewAttachment, NewMessage};
 use quintet_kernel::event::Event;
 use quintet_kernel::port::{
-    Blobs, Branches, Changes, Error, Memory, Models, Outlines, Prompts, Pulse, Receipt, Removals,
-    Runs, SessionSearch, Sessions,
+    Blobs, DirectoryListing, Error, Memory, Models, PromptHistory, Receipt, Runs, SessionDeletion,
+    SessionForks, SessionSearch, Sessions, StorageHealth, TurnChanges,
 };
 use quintet_kernel::{CallId, SessionId, State};
 use serde_json::{Value, json};
@@ -39,17 +39,17 @@ const HISTORY_PAGE: u64 = 400;
 pub(super) struct Ports {
     pub(super) sessions: Arc<dyn Sessions>,
     pub(super) archive: Arc<dyn Sessions>,
-    pub(super) branches: Arc<dyn Branches>,
-    pub(super) changes: Arc<dyn Changes>,
-    pub(super) prompts: Arc<dyn Prompts>,
+    pub(super) session_forks: Arc<dyn SessionForks>,
+    pub(super) changes: Arc<dyn TurnChanges>,
+    pub(super) prompts: Arc<dyn PromptHistory>,
     pub(super) search: Arc<dyn SessionSearch>,
-    pub(super) removals: Arc<dyn Removals>,
+    pub(super) session_deletion: Arc<dyn SessionDeletion>,
     pub(super) blobs: Arc<dyn Blobs>,
     pub(super) models: Arc<dyn Models>,
-    pub(super) outlines: Arc<dyn Outlines>,
+    pub(super) directory_listing: Arc<dyn DirectoryListing>,
     pub(super) memory: Option<Arc<dyn Memory>>,
     pub(super) runs: Arc<dyn Runs>,
-    pub(super) pulse: Arc<dyn Pulse>,
+    pub(super) storage_health: Arc<dyn StorageHealth>,
     pub(super) change_feed: ChangeFeed,
     pub(super) closing: CancellationToken,
     pub(super) default_model: Arc<str>,
@@ -62,21 +62,21 @@ impl Ports {
         Self {
             sessions: Arc::clone(&services.sessions),
             archive: Arc::clone(&services.archive),
-            branches: Arc::clone(&services.branches),
+            session_forks: Arc::clone(&services.session_forks),
             changes: Arc::clone(&services.changes),
             prompts: Arc::clone(&services.prompts),
             search: Arc::clone(&services.search),
-            removals: Arc::clone(&services.removals),
+            session_deletion: Arc::clone(&services.session_deletion),
             blobs: Arc::clone(&services.blobs),
             models: Arc::clone(&services.models),
-            outlines: Arc::clone(&services.outlines),
+            directory_listing: Arc::clone(&services.directory_listing),
             memory: services.memory.clone(),
             runs: Arc::clone(&services.runs),
-            pulse: Arc::clone(&services.pulse),
+            storage_health: Arc::clone(&services.storage_health),
             change_feed: services.change_feed.clone(),
             closing: services.closing.clone(),
             default_model: default_model.into(),
-            boot: services.stamps.now().micros(),
+            boot: services.clock.now().micros(),
         }
     }
 }
@@ -154,14 +154,14 @@ impl App {
             }
             Route::Search => {
                 let text = parameter(query, "q").unwrap_or_default();
-                sessions::search(&*ports.branches, &*ports.search, &text).await?
+                sessions::search(&*ports.session_forks, &*ports.search, &text).await?
             }
             Route::Sessions => {
                 let after = parameter(query, "after").map(|text| {
                     let wrong = || Reply::new(400, format!("not a position in the list: {text}"));
                     sessions::After::parse(&text).ok_or_else(wrong)
                 });
-                let page = sessions::page(&*ports.branches, after.transpose()?.as_ref()).await;
+                let page = sessions::page(&*ports.session_forks, after.transpose()?.as_ref()).await;
                 page.map_err(|error| refusal(&error))?
             }
             Route::Session(id) => shape::session(&*self.view(id).await?),
@@ -171,11 +171,11 @@ impl App {
             Route::Artifact(id, call, name) => return self.file(id, Some(call), name).await,
             Route::Memory(id) => self.memory(id, query).await?,
             Route::Changes(id, turn) => {
-                let changes = ports.changes.of_turn(id, turn).await;
+                let changes = ports.changes.turn_changes(id, turn).await;
                 shape::changes(&changes.map_err(|error| refusal(&error))?)
             }
             Route::TryUndo(id, turn) => {
-                let conflicts = ports.changes.conflicts(id, turn).await;
+                let conflicts = ports.changes.revert_conflicts(id, turn).await;
                 json!({ "refused": conflicts.map_err(|error| refusal(&error))? })
             }
             Route::Runs => {
@@ -206,14 +206,14 @@ impl App {
     /// What the page needs before it shows anything.
     async fn start(&self) -> Result<Value, Reply> {
         let ports = &self.ports;
-        let list = sessions::page(&*ports.branches, None).await;
+        let list = sessions::page(&*ports.session_forks, None).await;
         let mut shown = list.map_err(|error| refusal(&error))?;
         shown["default_model"] = (*ports.default_model).into();
         shown["boot"] = ports.boot.into();
         shown["version"] = env!("CARGO_PKG_VERSION").into();
         let runs = runs::list(&*ports.runs).await.map_err(|error| runs::refusal(&error))?;
         shown["runs"] = runs.into();
-        let storage = ports.pulse.beat().await;
+        let storage = ports.storage_health.check().await;
         shown["storage"] = storage.err().map_or(Value::Null, |error| error.to_string().into());
         Ok(shown)
     }
@@ -273,9 +273,10 @@ impl App {
     async fn memory(&self, session: &SessionId, query: &str) -> Result<Value, Reply> {
         let off = || Reply::new(404, "memory is off: set memory.enabled");
         let memory = self.ports.memory.as_ref().ok_or_else(off)?;
-        let card = self.ports.sessions.card(session).await.map_err(|error| refusal(&error))?;
+        let summary =
+            self.ports.sessions.summary(session).await.map_err(|error| refusal(&error))?;
         let text = parameter(query, "q").unwrap_or_default();
-        let found = memory::read(&**memory, &card.workspace, text).await;
+        let found = memory::read(&**memory, &summary.workspace, text).await;
         found.map_err(|error| Reply::new(400, error.to_string()))
     }
 
@@ -292,7 +293,7 @@ impl App {
         let step = decode(route, &read(body, limit).await?)?;
         let done = match step {
             Step::Create(origin) => {
-                let folder = self.ports.outlines.files(&origin.workspace, 1).await;
+                let folder = self.ports.directory_listing.files(&origin.workspace, 1).await;
                 folder.map_err(|why| {
                     Reply::new(400, format!("{}: {why}", origin.workspace.display()))
                 })?;
@@ -301,9 +302,9 @@ impl App {
             Step::Submit(id, command) => self.ports.sessions.submit(&id, command).await,
             Step::Send(id, say, files) => self.send(&id, say, files).await,
             Step::Answer(id, approve, digest) => return self.approve(&id, approve, &digest).await,
-            Step::Fork(id, at) => self.ports.branches.fork(&id, at).await,
+            Step::Fork(id, at) => self.ports.session_forks.fork(&id, at).await,
             Step::Delete(id) => {
-                let removed = self.ports.removals.remove(&id).await;
+                let removed = self.ports.session_deletion.remove(&id).await;
                 removed.map_err(|error| refusal(&error))?;
                 return Ok(json!({}));
             }
@@ -322,17 +323,17 @@ impl App {
     async fn send(
         &self,
         session: &SessionId,
-        mut say: Box<Say>,
+        mut say: Box<NewMessage>,
         files: Vec<File>,
     ) -> Result<Receipt, Error> {
         // Nothing is kept for a session that is not there.
-        self.ports.sessions.card(session).await?;
+        self.ports.sessions.summary(session).await?;
         for File { name, mime, content } in files {
             let size = content.len() as u64;
             let blob = self.ports.blobs.put(content).await?;
-            say.files.push((media_kind(&mime), Upload { name, mime, blob, size }));
+            say.files.push((media_kind(&mime), NewAttachment { name, mime, blob, size }));
         }
-        self.ports.sessions.submit(session, Command::Say(say)).await
+        self.ports.sessions.submit(session, Command::AddMessage(say)).await
     }
 
     /// Passes an answer on if the question is still the one that was shown.

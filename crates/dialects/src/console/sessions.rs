@@ -1,7 +1,7 @@
 //! The list of sessions by pages, and search in it.
 
-use quintet_kernel::port::{Branches, Error, SearchError, SessionQuery, SessionSearch};
-use quintet_kernel::{Card, Time};
+use quintet_kernel::port::{Error, SearchError, SessionForks, SessionQuery, SessionSearch};
+use quintet_kernel::{SessionSummary, Time};
 use serde_json::{Value, json};
 
 use super::decode::{Reply, refusal};
@@ -29,36 +29,39 @@ impl After {
     }
 
     /// True for sessions that come later in the list. One that changed meanwhile was sent on the stream.
-    fn precedes(&self, card: &Card) -> bool {
-        card.updated < self.updated
-            || (card.updated == self.updated && card.id.as_str() < &*self.id)
+    fn precedes(&self, summary: &SessionSummary) -> bool {
+        summary.updated < self.updated
+            || (summary.updated == self.updated && summary.id.as_str() < &*self.id)
     }
 }
 
 /// A page of the list, and the cursor of the next one.
-pub(super) async fn page(branches: &dyn Branches, after: Option<&After>) -> Result<Value, Error> {
+pub(super) async fn page(
+    session_forks: &dyn SessionForks,
+    after: Option<&After>,
+) -> Result<Value, Error> {
     let mut limit = PAGE * 2;
     loop {
-        let mut cards = branches.recent(None, limit).await?;
-        let is_all = cards.len() < limit;
-        cards.sort_by(|one, other| (other.updated, &other.id).cmp(&(one.updated, &one.id)));
-        cards.retain(|card| after.is_none_or(|after| after.precedes(card)));
-        if cards.len() <= PAGE && !is_all {
+        let mut summaries = session_forks.recent(None, limit).await?;
+        let is_all = summaries.len() < limit;
+        summaries.sort_by(|one, other| (other.updated, &other.id).cmp(&(one.updated, &one.id)));
+        summaries.retain(|summary| after.is_none_or(|after| after.precedes(summary)));
+        if summaries.len() <= PAGE && !is_all {
             limit = limit.saturating_mul(2);
             continue;
         }
-        let has_more = cards.len() > PAGE;
-        cards.truncate(PAGE);
-        let next = cards.last().filter(|_| has_more);
-        let next = next.map(|card| format!("{}-{}", card.updated.micros(), card.id));
-        let cards: Vec<Value> = cards.iter().map(shape::card).collect();
-        return Ok(json!({ "sessions": cards, "next": next }));
+        let has_more = summaries.len() > PAGE;
+        summaries.truncate(PAGE);
+        let next = summaries.last().filter(|_| has_more);
+        let next = next.map(|summary| format!("{}-{}", summary.updated.micros(), summary.id));
+        let summaries: Vec<Value> = summaries.iter().map(shape::summary).collect();
+        return Ok(json!({ "sessions": summaries, "next": next }));
     }
 }
 
 /// The sessions whose titles or messages have words of a query, the best first.
 pub(super) async fn search(
-    branches: &dyn Branches,
+    session_forks: &dyn SessionForks,
     search: &dyn SessionSearch,
     text: &str,
 ) -> Result<Value, Reply> {
@@ -66,12 +69,12 @@ pub(super) async fn search(
     if words.is_empty() {
         return Ok(json!({ "titles": [], "hits": [] }));
     }
-    let cards = branches.recent(None, TITLES).await.map_err(|error| refusal(&error))?;
-    let fits = |card: &&Card| {
-        let title = format!("{} {}", card.title, card.workspace.display()).to_lowercase();
+    let summaries = session_forks.recent(None, TITLES).await.map_err(|error| refusal(&error))?;
+    let fits = |summary: &&SessionSummary| {
+        let title = format!("{} {}", summary.title, summary.workspace.display()).to_lowercase();
         words.iter().all(|word| title.contains(word))
     };
-    let titles: Vec<Value> = cards.iter().filter(fits).take(PAGE).map(shape::card).collect();
+    let titles: Vec<Value> = summaries.iter().filter(fits).take(PAGE).map(shape::summary).collect();
     let query = SessionQuery { text: text.into(), limit: Some(HITS) };
     let found = match search.search(query).await {
         Ok(found) => found.hits,

@@ -1,24 +1,24 @@
 //! Sessions, models and changes as the page shows them.
 
-use quintet_kernel::change::{FileChange, Gap};
-use quintet_kernel::model::Listed;
+use quintet_kernel::change::{FileChange, UnrecordedChange};
+use quintet_kernel::model::ModelInfo;
 use quintet_kernel::port::{Changeset, SessionHit};
 use quintet_kernel::session::{Turn, TurnStatus};
-use quintet_kernel::{Card, State, Status, Time};
+use quintet_kernel::{SessionSummary, State, Status, Time};
 use serde_json::{Value, json};
 
 use super::encode::usage;
 
 /// A session as lists show it.
-pub(super) fn card(card: &Card) -> Value {
+pub(super) fn summary(summary: &SessionSummary) -> Value {
     json!({
-        "id": card.id.as_str(), "created": card.created.micros(), "updated": card.updated.micros(),
-        "status": status(card), "title": title(card), "workspace": card.workspace,
-        "model": card.model.as_ref().map(ToString::to_string), "head": card.head,
-        "last_prompt": card.last_prompt, "last_answer": card.last_answer,
-        "messages": card.messages, "usage": usage(card.usage), "context": card.context,
-        "error": card.error, "parent": card.labels.get("parent"),
-        "forked": card.forked.as_ref().map(|fork| json!({
+        "id": summary.id.as_str(), "created": summary.created.micros(), "updated": summary.updated.micros(),
+        "status": status(summary), "title": title(summary), "workspace": summary.workspace,
+        "model": summary.model.as_ref().map(ToString::to_string), "head": summary.head,
+        "last_prompt": summary.last_prompt, "last_answer": summary.last_answer,
+        "messages": summary.messages, "usage": usage(summary.usage), "context": summary.context,
+        "error": summary.error, "parent": summary.labels.get("parent"),
+        "forked": summary.forked.as_ref().map(|fork| json!({
             "parent": fork.parent.as_str(), "at": fork.at,
         })),
     })
@@ -28,13 +28,13 @@ pub(super) fn card(card: &Card) -> Value {
 pub(super) fn session(state: &State) -> Value {
     let queue = state.turns.iter().filter(|turn| turn.status == TurnStatus::Pending);
     json!({
-        "card": card(&state.card()), "model": state.current_model().to_string(),
+        "card": summary(&state.summary()), "model": state.current_model().to_string(),
         "window": state.window(), "turns": state.turns.iter().map(turn).collect::<Vec<_>>(),
         "queue": queue.map(|turn| turn.id.as_str()).collect::<Vec<_>>(),
         "remembered": state.remembered.iter().map(|it| json!({
             "tool": it.tool, "answer": match it.answer {
-                quintet_kernel::event::Answer::Allow => "approve",
-                quintet_kernel::event::Answer::Deny => "deny",
+                quintet_kernel::event::ApprovalDecision::Allow => "approve",
+                quintet_kernel::event::ApprovalDecision::Deny => "deny",
             },
         })).collect::<Vec<_>>(),
     })
@@ -56,9 +56,9 @@ fn turn(turn: &Turn) -> Value {
     })
 }
 
-fn status(card: &Card) -> &'static str {
-    match card.status {
-        Status::Active if card.open => "running",
+fn status(summary: &SessionSummary) -> &'static str {
+    match summary.status {
+        Status::Active if summary.open => "running",
         Status::Active => "idle",
         Status::WaitingApproval => "waiting",
         Status::Completed => "completed",
@@ -67,8 +67,8 @@ fn status(card: &Card) -> &'static str {
     }
 }
 
-fn title(card: &Card) -> &str {
-    card.labels.get("title").unwrap_or(&card.title)
+fn title(summary: &SessionSummary) -> &str {
+    summary.labels.get("title").unwrap_or(&summary.title)
 }
 
 /// What a turn did to files.
@@ -88,12 +88,12 @@ fn file_change(change: &FileChange) -> Value {
     json!({ "path": change.path, "change": kind })
 }
 
-fn gap(gap: &Gap) -> Value {
+fn gap(gap: &UnrecordedChange) -> Value {
     json!({ "path": gap.path, "paths": gap.paths, "reason": gap.reason })
 }
 
 /// A model that can be chosen.
-pub(super) fn model(listed: &Listed) -> Value {
+pub(super) fn model(listed: &ModelInfo) -> Value {
     json!({
         "id": listed.model.to_string(), "label": listed.about.label, "usable": listed.usable,
         "window": listed.profile.context_window, "tools": listed.profile.tools,

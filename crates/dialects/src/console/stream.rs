@@ -12,8 +12,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
-use quintet_kernel::port::{Error, Follow};
-use quintet_kernel::{Card, Cursor, SessionId, Time};
+use quintet_kernel::port::{Error, Follower};
+use quintet_kernel::{Cursor, SessionId, SessionSummary, Time};
 use serde_json::{Value, json};
 
 use super::serve::Ports;
@@ -76,16 +76,17 @@ type Frames = BoxStream<'static, Vec<u8>>;
 pub(super) async fn open(ports: Ports, request: Request) -> Result<Response, Error> {
     // The subscription comes first: what changes from here on is not missed.
     let subscription = ports.change_feed.subscribe();
-    let cards = ports.branches.recent(None, RECENT_LIMIT).await?;
-    let (questions, asking) = open_questions(&ports, &cards).await;
+    let summaries = ports.session_forks.recent(None, RECENT_LIMIT).await?;
+    let (questions, asking) = open_questions(&ports, &summaries).await;
     let mut first = Vec::new();
     let hello = json!({
         "boot": ports.boot, "version": env!("CARGO_PKG_VERSION"), "questions": questions,
     });
     frame(&mut first, "hello", &hello);
-    let is_new = |card: &&Card| request.since.is_some_and(|since| card.updated > since);
-    for card in cards.iter().filter(is_new) {
-        frame(&mut first, "card", &shape::card(card));
+    let is_new =
+        |summary: &&SessionSummary| request.since.is_some_and(|since| summary.updated > since);
+    for summary in summaries.iter().filter(is_new) {
+        frame(&mut first, "card", &shape::summary(summary));
     }
     let mut sources: Vec<Frames> = Vec::new();
     for (session, position) in request.watched {
@@ -114,13 +115,13 @@ pub(super) async fn open(ports: Ports, request: Request) -> Result<Response, Err
 /// The questions of all sessions, and the sessions that have some.
 pub(super) async fn open_questions(
     ports: &Ports,
-    cards: &[Card],
+    summaries: &[SessionSummary],
 ) -> (Vec<Value>, HashSet<SessionId>) {
     let (mut questions, mut asking) = (Vec::new(), HashSet::new());
-    for card in cards.iter().filter(|card| card.open) {
-        let found = questions_of(ports, &card.id).await;
+    for summary in summaries.iter().filter(|summary| summary.open) {
+        let found = questions_of(ports, &summary.id).await;
         if !found.is_empty() {
-            asking.insert(card.id.clone());
+            asking.insert(summary.id.clone());
         }
         questions.extend(found);
     }
@@ -136,7 +137,7 @@ async fn questions_of(ports: &Ports, session: &SessionId) -> Vec<Value> {
 }
 
 /// The events of one session.
-fn followed(session: SessionId, follow: Box<dyn Follow>) -> Frames {
+fn followed(session: SessionId, follow: Box<dyn Follower>) -> Frames {
     let source = Some((session, follow));
     let frames = stream::unfold(source, |source| async move {
         let (session, mut follow) = source?;
@@ -193,17 +194,17 @@ impl Feed {
     }
 
     async fn write(&mut self, session: &SessionId, change: Change, out: &mut Vec<u8>) {
-        let card = match change {
-            Change::Head(_) => self.ports.sessions.card(session).await.ok(),
+        let summary = match change {
+            Change::Head(_) => self.ports.sessions.summary(session).await.ok(),
             Change::Erased => None,
         };
-        let Some(card) = card else {
+        let Some(summary) = summary else {
             self.asking.remove(session);
             return frame(out, "erased", &json!({ "session": session.as_str() }));
         };
-        frame(out, "card", &shape::card(&card));
+        frame(out, "card", &shape::summary(&summary));
         let questions =
-            if card.open { questions_of(&self.ports, session).await } else { Vec::new() };
+            if summary.open { questions_of(&self.ports, session).await } else { Vec::new() };
         let asked_before = self.asking.remove(session);
         if !questions.is_empty() {
             self.asking.insert(session.clone());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::http::Request;
 use quintet_kernel::event::Record;
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::model::Channel;
 use quintet_kernel::{Item, ItemReader, StepId, Time, TurnId, codec};
 
@@ -126,7 +126,7 @@ impl Story {
         let at = Time::from_micros(1_735_689_600_000_000 + self.events.cast_signed() * 1_000_000);
         let mut items = Vec::new();
         if let Some(text) = line.strip_prefix("text ") {
-            let piece = Piece {
+            let piece = Delta {
                 turn: TurnId::parse("t1").unwrap(),
                 step: StepId::parse("p1").unwrap(),
                 offset: self.written,

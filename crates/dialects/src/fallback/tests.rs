@@ -1,6 +1,6 @@
 //! What is left of a message that a model refuses.
 
-use quintet_kernel::command::{Run, Upload};
+use quintet_kernel::command::{NewAttachment, TurnStart};
 use quintet_kernel::event::TurnOptions;
 use quintet_kernel::message::Role;
 use quintet_kernel::model::ModelRef;
@@ -12,18 +12,18 @@ fn model() -> ModelRef {
     ModelRef::parse("gone/model").unwrap()
 }
 
-fn message() -> Say {
+fn message() -> NewMessage {
     let options = TurnOptions { model: Some(model()), ..TurnOptions::default() };
     let blob = BlobId::parse("b1").unwrap();
-    let upload = Upload { name: "a.png".into(), mime: "image/png".into(), blob, size: 7 };
+    let upload = NewAttachment { name: "a.png".into(), mime: "image/png".into(), blob, size: 7 };
     let text = vec![Part::Text("look".into())];
     let files = vec![(MediaKind::Image, upload)];
-    Say { files, ..Say::new(Role::User, text, Run::Now, options) }
+    NewMessage { files, ..NewMessage::new(Role::User, text, TurnStart::Now, options) }
 }
 
 /// Submits the message to a session that refuses an unknown model and pictures.
-async fn submitted(say: Say) -> Result<Say, Error> {
-    let session = |say: Say| async move {
+async fn submitted(say: NewMessage) -> Result<NewMessage, Error> {
+    let session = |say: NewMessage| async move {
         let unknown = say.options.model.clone().map(Refusal::UnknownModel);
         let blind = (!say.files.is_empty())
             .then(|| Refusal::UnsupportedInput { model: model(), kind: MediaKind::Image });

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quintet_kernel::command::{Approve, Command, Run, Say};
-use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
+use quintet_kernel::command::{Approve, Command, NewMessage, TurnStart};
+use quintet_kernel::event::{ApprovalDecision, DecidedBy, NewSession, RememberScope, TurnOptions};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Effort, ModelRef, Sampling};
 use quintet_kernel::port::Error;
-use quintet_kernel::{Question, Refusal, SessionId, TurnId};
+use quintet_kernel::{ApprovalId, Refusal, SessionId, TurnId};
 use serde::de::DeserializeOwned;
 
 use super::wire;
@@ -72,7 +72,7 @@ impl Reply {
 /// What to do about a request that changes something.
 #[derive(Debug)]
 pub(super) enum Step {
-    Create(Origin),
+    Create(NewSession),
     Submit(SessionId, Command),
     /// Two, in order.
     Both(SessionId, Box<[Command; 2]>),
@@ -96,7 +96,7 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         Route::Approve(id) => approve(id, json(body)?),
         Route::Cancel(id) => cancel(id, body),
         Route::Retry(id, turn) => {
-            Ok(Step::Submit(id.clone(), Command::Start { turn: turn_id(turn)? }))
+            Ok(Step::Submit(id.clone(), Command::StartTurn { turn: turn_id(turn)? }))
         }
         Route::Revert(id, turn) => {
             Ok(Step::Submit(id.clone(), Command::Revert { turn: turn_id(turn)? }))
@@ -155,12 +155,12 @@ fn create(body: wire::CreateSession) -> Result<Step, Reply> {
     known_mode(&mode)?;
     let mut labels = BTreeMap::from([("mode".to_owned(), mode)]);
     labels.extend(filled(body.spec_path).map(|path| ("spec_path".to_owned(), path)));
-    Ok(Step::Create(Origin {
+    Ok(Step::Create(NewSession {
         workspace: body.workspace_path.into(),
         system_prompt: filled(body.system_prompt),
         model: filled(body.model).map(|model| model_ref(&model)).transpose()?,
         labels,
-        ..Origin::default()
+        ..NewSession::default()
     }))
 }
 
@@ -175,12 +175,12 @@ fn message(session: &SessionId, body: wire::AddMessage) -> Result<Step, Reply> {
     };
     let sampling = sampling(&body)?;
     let parts = body.parts.into_iter().map(part).collect::<Result<_, _>>()?;
-    let run = if body.auto_run { Run::Now } else { Run::Later };
+    let run = if body.auto_run { TurnStart::Now } else { TurnStart::Later };
     let model = body.model.as_deref().filter(|model| !model.is_empty());
     let model = model.map(model_ref).transpose()?;
     let options = TurnOptions { model, sampling, ..TurnOptions::default() };
-    let say = Say::new(role, parts, run, options);
-    Ok(Step::Submit(session.clone(), Command::Say(Box::new(say))))
+    let say = NewMessage::new(role, parts, run, options);
+    Ok(Step::Submit(session.clone(), Command::AddMessage(Box::new(say))))
 }
 
 /// How to answer.
@@ -227,7 +227,7 @@ fn approve(session: &SessionId, body: wire::Approve) -> Result<Step, Reply> {
     }
     let unknown =
         || Reply::new(400, format!("no approval pending for tool call {}", body.tool_call_id));
-    let question = Question::parse(&body.tool_call_id).ok_or_else(unknown)?;
+    let question = ApprovalId::parse(&body.tool_call_id).ok_or_else(unknown)?;
     let turn = match body.turn_id.as_str() {
         "" => None,
         id => Some(
@@ -235,16 +235,16 @@ fn approve(session: &SessionId, body: wire::Approve) -> Result<Step, Reply> {
         ),
     };
     let answer = match body.action.as_str() {
-        "" | "approve" => Answer::Allow,
-        "deny" => Answer::Deny,
+        "" | "approve" => ApprovalDecision::Allow,
+        "deny" => ApprovalDecision::Deny,
         other => return Err(Reply::new(400, format!("unknown action: {other}"))),
     };
     let remember = match (body.apply_to_similar, body.remember_choice) {
-        (true, _) => Remember::Similar,
-        (false, true) => Remember::Same,
-        (false, false) => Remember::Once,
+        (true, _) => RememberScope::Similar,
+        (false, true) => RememberScope::Same,
+        (false, false) => RememberScope::Once,
     };
-    let (reason, by) = (body.reason, Answerer::Client);
+    let (reason, by) = (body.reason, DecidedBy::Client);
     let approve = Approve { question, turn, answer, reason, by, remember };
     Ok(Step::Submit(session.clone(), Command::Approve(approve)))
 }
@@ -297,7 +297,7 @@ fn mode(session: &SessionId, body: wire::SetMode) -> Result<Step, Reply> {
         return Err(Reply::new(400, "mode is required"));
     }
     known_mode(&body.mode)?;
-    let set = |key: &str, value| Command::Label { key: key.into(), value: Some(value) };
+    let set = |key: &str, value| Command::SetLabel { key: key.into(), value: Some(value) };
     let mode = set("mode", body.mode);
     Ok(match body.spec_path.filter(|path| !path.is_empty()) {
         None => Step::Submit(session.clone(), mode),

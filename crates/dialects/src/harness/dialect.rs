@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use quintet_kernel::port::{ERASED, Preferences, StorageError};
+use quintet_kernel::port::{ERASED_SPACE, Preferences, StorageError};
 use serde_json::Value;
 
 use super::serve::{Ports, Settings, refuse, router};
@@ -88,9 +88,9 @@ impl Protocol for Harness {
             changes: Arc::clone(&services.changes),
             blobs: Arc::clone(&services.blobs),
             models: Arc::clone(&services.models),
-            pulse: Arc::clone(&services.pulse),
+            storage_health: Arc::clone(&services.storage_health),
             preferences: Arc::clone(&services.preferences),
-            outlines: Arc::clone(&services.outlines),
+            directory_listing: Arc::clone(&services.directory_listing),
             tree,
         };
         let settings = Settings { default_model: self.default_model.clone() };
@@ -107,16 +107,17 @@ impl Protocol for Harness {
 }
 
 async fn forget(notes: &dyn Preferences) -> Result<(), StorageError> {
-    let names = notes.names(ERASED).await?;
-    try_join_all(names.iter().map(|name| notes.prefer(ERASED, name, Value::Null))).await?;
+    let names = notes.names(ERASED_SPACE).await?;
+    try_join_all(names.iter().map(|name| notes.set_preference(ERASED_SPACE, name, Value::Null)))
+        .await?;
     Ok(())
 }
 
 fn tree_task(tree: Tree, services: &Services) -> impl Future<Output = ()> + Send + 'static {
     let sources = Sources {
         changes: services.change_feed.subscribe(),
-        sessions: Arc::clone(&services.branches),
-        stamps: Arc::clone(&services.stamps),
+        sessions: Arc::clone(&services.session_forks),
+        clock: Arc::clone(&services.clock),
         stop: services.parked.clone(),
     };
     let notes = Arc::clone(&services.notes);

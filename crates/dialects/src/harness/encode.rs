@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use quintet_kernel::event::{Answer, Answerer, Event, Record, Remember, SubagentNews};
+use quintet_kernel::event::{
+    ApprovalDecision, DecidedBy, Event, Record, RememberScope, SubagentUpdate,
+};
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::Channel;
 use quintet_kernel::tool::{Ending, Outcome};
@@ -215,16 +217,16 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
     }
 }
 
-fn subagent<'a>(call: &str, session: &str, news: &'a SubagentNews) -> Part<'a> {
+fn subagent<'a>(call: &str, session: &str, news: &'a SubagentUpdate) -> Part<'a> {
     let (name, mut data) = match news {
-        SubagentNews::Spawned { task, model, .. } => (
+        SubagentUpdate::Spawned { task, model, .. } => (
             "subagent_spawned",
             json!({ "task": task, "model": model.as_ref().map(ToString::to_string) }),
         ),
-        SubagentNews::Progressed { steps, status } => {
+        SubagentUpdate::Progressed { steps, status } => {
             ("subagent_progress", json!({ "steps": steps, "status": status }))
         }
-        SubagentNews::Asked { call, tool, input, assessment, expires } => (
+        SubagentUpdate::Asked { call, tool, input, assessment, expires } => (
             "subagent_approval_requested",
             json!({
                 "subagent_tool_call_id": call.as_str(),
@@ -235,14 +237,14 @@ fn subagent<'a>(call: &str, session: &str, news: &'a SubagentNews) -> Part<'a> {
                 "expires_at": expires.map(|at| at.to_string()),
             }),
         ),
-        SubagentNews::Settled { call, answer } => (
+        SubagentUpdate::Settled { call, answer } => (
             "subagent_approval_settled",
             json!({
                 "subagent_tool_call_id": call.as_str(),
-                "allowed": answer.map(|answer| answer == Answer::Allow),
+                "allowed": answer.map(|answer| answer == ApprovalDecision::Allow),
             }),
         ),
-        SubagentNews::Completed { result, ok, usage } => (
+        SubagentUpdate::Completed { result, ok, usage } => (
             "subagent_completed",
             json!({ "result": result, "ok": ok, "usage": shape::usage(*usage) }),
         ),
@@ -329,7 +331,7 @@ fn approval(event: &Event) -> Vec<Part<'_>> {
             vec![Part::new("patch_review_requested", data)]
         }
         Event::Reviewed { call, tool, answer, comment, usage, .. } => {
-            let approved = answer.map(|answer| answer == Answer::Allow);
+            let approved = answer.map(|answer| answer == ApprovalDecision::Allow);
             let data = json!({
                 "tool": tool,
                 "tool_call_id": call.as_str(),
@@ -348,19 +350,19 @@ fn approval(event: &Event) -> Vec<Part<'_>> {
         }
         Event::ApprovalAnswered { call, tool, answer, reason, by, remember, .. } => {
             let kind = match answer {
-                Answer::Allow => "approval_granted",
-                Answer::Deny => "approval_denied",
+                ApprovalDecision::Allow => "approval_granted",
+                ApprovalDecision::Deny => "approval_denied",
             };
             let by = match by {
-                Answerer::Client => "client",
-                Answerer::Clock => "timeout",
-                Answerer::Memory => "remembered",
+                DecidedBy::Client => "client",
+                DecidedBy::Clock => "timeout",
+                DecidedBy::Memory => "remembered",
             };
             let mut data =
                 json!({ "tool": tool, "tool_call_id": call.as_str(), "reason": reason, "by": by });
-            if *remember != Remember::Once {
+            if *remember != RememberScope::Once {
                 data["remember_choice"] = true.into();
-                data["apply_to_similar"] = (*remember == Remember::Similar).into();
+                data["apply_to_similar"] = (*remember == RememberScope::Similar).into();
             }
             vec![Part::new(kind, data)]
         }

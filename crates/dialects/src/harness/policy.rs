@@ -80,7 +80,7 @@ impl Policies {
 
     pub(super) async fn set(&self, policy: Policy) -> Result<(), StorageError> {
         let value = serde_json::to_value(&policy).expect("our own types serialize");
-        self.store.prefer(SPACE, NAME, value).await?;
+        self.store.set_preference(SPACE, NAME, value).await?;
         self.set_cached(policy);
         Ok(())
     }

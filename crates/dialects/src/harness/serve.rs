@@ -8,10 +8,11 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use quintet_kernel::command::{Command, Say, Upload};
+use quintet_kernel::command::{Command, NewAttachment, NewMessage};
 use quintet_kernel::event::Event;
 use quintet_kernel::port::{
-    Blobs, Changes, Error, Follow, Models, Outlines, Preferences, Pulse, Receipt, Sessions,
+    Blobs, DirectoryListing, Error, Follower, Models, Preferences, Receipt, Sessions,
+    StorageHealth, TurnChanges,
 };
 use quintet_kernel::{Cursor, SessionId};
 use serde::Serialize;
@@ -44,17 +45,17 @@ pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
     /// The file changes of turns.
-    pub changes: Arc<dyn Changes>,
+    pub changes: Arc<dyn TurnChanges>,
     /// The store of attachments.
     pub blobs: Arc<dyn Blobs>,
     /// The models.
     pub models: Arc<dyn Models>,
     /// Whether storage can be written to.
-    pub pulse: Arc<dyn Pulse>,
+    pub storage_health: Arc<dyn StorageHealth>,
     /// Users' settings.
     pub preferences: Arc<dyn Preferences>,
     /// Listings of folders.
-    pub outlines: Arc<dyn Outlines>,
+    pub directory_listing: Arc<dyn DirectoryListing>,
     /// The session tree on disk, where one is kept.
     pub tree: Option<Tree>,
 }
@@ -99,7 +100,7 @@ async fn serve(app: AppState, route: Result<Route, Reply>, request: Request) -> 
 
 impl AppState {
     async fn health(&self) -> Result<Response, Reply> {
-        match self.ports.pulse.beat().await {
+        match self.ports.storage_health.check().await {
             Ok(()) => Ok(ok(&json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }))),
             Err(error) => Err(Reply::new(503, format!("storage cannot be written: {error}"))),
         }
@@ -141,12 +142,12 @@ impl AppState {
             }
             Route::Changes(id, turn) => {
                 let turn = turn_id(turn)?;
-                let changes = self.ports.changes.of_turn(id, &turn).await;
+                let changes = self.ports.changes.turn_changes(id, &turn).await;
                 Ok(ok(&shape::changes(&turn, &changes.map_err(|error| refusal(&error))?)))
             }
             Route::CheckRevert(id, turn) => {
                 let turn = turn_id(turn)?;
-                let conflicts = self.ports.changes.conflicts(id, &turn).await;
+                let conflicts = self.ports.changes.revert_conflicts(id, &turn).await;
                 let conflicts = conflicts.map_err(|error| refusal(&error))?;
                 Ok(ok(&json!({ "ok": conflicts.is_none(), "reason": conflicts })))
             }
@@ -171,7 +172,7 @@ impl AppState {
         let sessions = &self.ports.sessions;
         let done = match step {
             Step::Create(origin) => sessions.create(origin).await,
-            Step::Submit(id, Command::Say(say)) => self.submit_message(&id, say).await,
+            Step::Submit(id, Command::AddMessage(say)) => self.submit_message(&id, say).await,
             Step::Submit(id, command) => sessions.submit(&id, command).await,
             Step::Both(id, both) => {
                 let [first, second] = *both;
@@ -201,8 +202,8 @@ impl AppState {
             tree.write(&receipt.session).await;
         }
         if let Route::SetMode(id) = route {
-            let card = sessions.card(id).await.map_err(|error| refusal(&error))?;
-            let shown = shape::card(&card);
+            let summary = sessions.summary(id).await.map_err(|error| refusal(&error))?;
+            let shown = shape::summary(&summary);
             return Ok(ok(
                 &json!({ "session_id": shown.id, "mode": shown.mode, "spec_path": shown.spec_path }),
             ));
@@ -215,13 +216,13 @@ impl AppState {
 
     async fn store_file(&self, session: &SessionId, file: File) -> Result<Receipt, Error> {
         // Nothing is kept for a session that is not there.
-        self.ports.sessions.card(session).await?;
+        self.ports.sessions.summary(session).await?;
         let File { name, mime, content } = file;
         let size = content.len() as u64;
         let blob = self.ports.blobs.put(content).await?;
         self.ports
             .sessions
-            .submit(session, Command::Attach(Upload { name, mime, blob, size }))
+            .submit(session, Command::Attach(NewAttachment { name, mime, blob, size }))
             .await
     }
 
@@ -230,8 +231,8 @@ impl AppState {
             None => LIST_LIMIT,
             Some(limit) => limit.parse().map_err(|_| Reply::new(400, "limit must be a number"))?,
         };
-        let cards = self.ports.sessions.list(limit).await.map_err(|error| refusal(&error))?;
-        Ok(ok(&cards.iter().map(shape::card).collect::<Vec<_>>()))
+        let summaries = self.ports.sessions.list(limit).await.map_err(|error| refusal(&error))?;
+        Ok(ok(&summaries.iter().map(shape::summary).collect::<Vec<_>>()))
     }
 
     async fn policy(&self) -> Result<Policy, Reply> {
@@ -248,22 +249,30 @@ impl AppState {
         if !folder.is_absolute() {
             return Err(none());
         }
-        let files =
-            self.ports.outlines.files(folder, FOLDER_ENTRIES_LIMIT).await.map_err(|_| none())?;
+        let files = self
+            .ports
+            .directory_listing
+            .files(folder, FOLDER_ENTRIES_LIMIT)
+            .await
+            .map_err(|_| none())?;
         Ok(ok(&json!({ "root": folder, "files": files })))
     }
 
     /// Submits a message, to the preferred model unless it or its session names another.
-    async fn submit_message(&self, id: &SessionId, mut say: Box<Say>) -> Result<Receipt, Error> {
+    async fn submit_message(
+        &self,
+        id: &SessionId,
+        mut say: Box<NewMessage>,
+    ) -> Result<Receipt, Error> {
         let sessions = &self.ports.sessions;
         if say.options.model.is_none()
             && let Some(preferred) = self.policies.preferred_model().await?
-            && sessions.card(id).await?.model.is_none()
+            && sessions.summary(id).await?.model.is_none()
         {
             say.options.model = Some(preferred);
             return fallback::say(&**sessions, id, *say).await;
         }
-        sessions.submit(id, Command::Say(say)).await
+        sessions.submit(id, Command::AddMessage(say)).await
     }
 
     async fn events(
@@ -291,8 +300,9 @@ impl AppState {
             Err(Error::Ahead(_, head)) => {
                 let start = Position::After(Cursor::START);
                 let follow = self.follow(id, start).await.map_err(|error| refusal(&error))?;
-                let card = self.ports.sessions.card(id).await.map_err(|error| refusal(&error))?;
-                let first = reset(&card, asked, head);
+                let summary =
+                    self.ports.sessions.summary(id).await.map_err(|error| refusal(&error))?;
+                let first = reset(&summary, asked, head);
                 (follow, Stream { link: Link::new(id.clone(), start), first })
             }
             Err(error) => return Err(refusal(&error)),
@@ -300,7 +310,7 @@ impl AppState {
         Ok(stream.response(follow))
     }
 
-    async fn follow(&self, id: &SessionId, from: Position) -> Result<Box<dyn Follow>, Error> {
+    async fn follow(&self, id: &SessionId, from: Position) -> Result<Box<dyn Follower>, Error> {
         self.ports.sessions.follow(id, from.cursor()).await
     }
 }

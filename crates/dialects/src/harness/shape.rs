@@ -1,22 +1,24 @@
 //! A session as the harness shows it.
 
-use quintet_kernel::change::{FileChange, Gap, Shape, Version, net, paths};
-use quintet_kernel::context::{self, Section, Update};
+use quintet_kernel::change::{
+    FileChange, FileKind, FileVersion, UnrecordedChange, changed_paths, net_changes,
+};
+use quintet_kernel::context::{self, ContextUpdate, Section};
 use quintet_kernel::message::{MediaKind, Message, Part, Role};
-use quintet_kernel::model::{Listed, Profile, Usage};
+use quintet_kernel::model::{ModelInfo, Profile, Usage};
 use quintet_kernel::port::Changeset;
 use quintet_kernel::port::Models;
-use quintet_kernel::prompt::Weight;
+use quintet_kernel::prompt::PromptTokens;
 use quintet_kernel::session::{Call, CallPhase, OpenTurn, Turn, TurnStatus};
 use quintet_kernel::tool::Assessment;
-use quintet_kernel::{Card, State, Status, TurnId, prompt};
+use quintet_kernel::{SessionSummary, State, Status, TurnId, prompt};
 use serde_json::{Value, json};
 
 use super::wire;
 
 /// A session with everything in it.
 pub(super) fn session(state: &State) -> wire::Session {
-    let mut shown = card(&state.card());
+    let mut shown = summary(&state.summary());
     shown.messages = Some(state.current_messages().map(|message| self::message(message)).collect());
     let current = state.turns.iter().filter(|turn| !turn.superseded);
     shown.turns = Some(current.map(turn).collect());
@@ -30,24 +32,24 @@ pub(super) fn session(state: &State) -> wire::Session {
 }
 
 /// A session at a glance.
-pub(super) fn card(card: &Card) -> wire::Session {
+pub(super) fn summary(summary: &SessionSummary) -> wire::Session {
     wire::Session {
-        id: card.id.to_string(),
-        created_at: card.created.to_string(),
-        updated_at: card.updated.to_string(),
-        status: status(card.status),
-        mode: card.labels.get("mode").cloned().unwrap_or_else(|| "chat".into()),
-        workspace_path: card.workspace.to_string_lossy().into_owned(),
+        id: summary.id.to_string(),
+        created_at: summary.created.to_string(),
+        updated_at: summary.updated.to_string(),
+        status: status(summary.status),
+        mode: summary.labels.get("mode").cloned().unwrap_or_else(|| "chat".into()),
+        workspace_path: summary.workspace.to_string_lossy().into_owned(),
         system_prompt: None,
-        spec_path: card.labels.get("spec_path").cloned(),
-        last_turn_id: card.last_turn.as_ref().map(ToString::to_string),
+        spec_path: summary.labels.get("spec_path").cloned(),
+        last_turn_id: summary.last_turn.as_ref().map(ToString::to_string),
         messages: None,
         turns: None,
         pending_approvals: None,
         model: None,
         usage: None,
         last_event_id: None,
-        error: card.error.clone(),
+        error: summary.error.clone(),
     }
 }
 
@@ -77,17 +79,17 @@ pub(super) fn context(sections: &[Section], tokens: u64) -> Value {
 
 /// Everything that stands before the conversation, to the letter.
 pub(super) fn whole_context(state: &State, models: &dyn Models) -> Value {
-    let update = |update: &Update| json!({ "turn_id": update.turn.as_str(), "text": context::update(&update.sections) });
+    let update = |update: &ContextUpdate| json!({ "turn_id": update.turn.as_str(), "text": context::format_update(&update.sections) });
     json!({
-        "system": prompt::system(state),
+        "system": prompt::system_prompt(state),
         "updates": state.context.updates.iter().map(update).collect::<Vec<_>>(),
         "sections": sections_of(state.context.current()),
-        "tokens": weight(prompt::weigh(state, models)),
+        "tokens": weight(prompt::count_prompt_tokens(state, models)),
     })
 }
 
 /// What the next prompt weighs, as things stand.
-fn weight(weight: Weight) -> Value {
+fn weight(weight: PromptTokens) -> Value {
     let total = weight.total();
     json!({
         "system": weight.system.tokens,
@@ -126,9 +128,9 @@ pub(super) fn reverted(files: &[String], more: u64) -> Value {
 
 pub(super) fn file_change(change: &FileChange) -> Value {
     let (size, kept) = (
-        |version: &Option<Version>| version.as_ref().map(|version| version.size),
-        |version: &Option<Version>| {
-            let is_kept = |it: &Version| it.blob.is_some() || !it.shape.has_content();
+        |version: &Option<FileVersion>| version.as_ref().map(|version| version.size),
+        |version: &Option<FileVersion>| {
+            let is_kept = |it: &FileVersion| it.blob.is_some() || !it.shape.has_content();
             version.as_ref().is_none_or(is_kept)
         },
     );
@@ -137,7 +139,7 @@ pub(super) fn file_change(change: &FileChange) -> Value {
         (Some(_), None) => "deleted",
         (Some(_), Some(_)) => "changed",
     };
-    let is = |shape: Shape| {
+    let is = |shape: FileKind| {
         [&change.before, &change.after].into_iter().flatten().any(|it| it.shape == shape)
     };
     let mut shown = json!({
@@ -152,7 +154,7 @@ pub(super) fn file_change(change: &FileChange) -> Value {
             shown[name] = blob.as_str().into();
         }
     }
-    for (shape, name) in [(Shape::Link, "link"), (Shape::Folder, "folder")] {
+    for (shape, name) in [(FileKind::Link, "link"), (FileKind::Folder, "folder")] {
         if is(shape) {
             shown[name] = true.into();
         }
@@ -161,7 +163,7 @@ pub(super) fn file_change(change: &FileChange) -> Value {
 }
 
 /// What may have happened to files and is not recorded.
-pub(super) fn gap(gap: &Gap) -> Value {
+pub(super) fn gap(gap: &UnrecordedChange) -> Value {
     json!({ "path": gap.path, "paths": gap.paths, "reason": gap.reason })
 }
 
@@ -236,7 +238,10 @@ fn turn(turn: &Turn) -> wire::Turn {
         completed_at: turn.completed.map(|at| at.to_string()),
         error: turn.error.clone(),
         verified: turn.verified,
-        changed_files: paths(&net(&turn.changes)).into_iter().map(str::to_owned).collect(),
+        changed_files: changed_paths(&net_changes(&turn.changes))
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         reverted: turn.reverted,
     }
 }
@@ -256,7 +261,7 @@ fn pending(open: &OpenTurn) -> Vec<Value> {
 }
 
 /// A model that can be chosen.
-pub(super) fn model(listed: &Listed) -> Value {
+pub(super) fn model(listed: &ModelInfo) -> Value {
     let Profile { inputs, tools, context_window, search: _ } = &listed.profile;
     json!({
         "id": listed.model.to_string(),

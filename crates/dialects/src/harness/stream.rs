@@ -7,9 +7,9 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::{StreamExt as _, stream};
 use quintet_kernel::Item;
-use quintet_kernel::card::Card;
 use quintet_kernel::event::Seq;
-use quintet_kernel::port::{Error, Follow};
+use quintet_kernel::port::{Error, Follower};
+use quintet_kernel::session_summary::SessionSummary;
 use serde_json::json;
 
 use super::decode::{Reply, refusal};
@@ -22,7 +22,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// Everything that was durable when the request came, or the first part of it, as an array. Read as the
 /// client takes it. Fails if nothing can be read; later the response breaks off.
 pub(super) async fn history(
-    follow: Box<dyn Follow>,
+    follow: Box<dyn Follower>,
     link: Link,
     most: usize,
 ) -> Result<Body, Reply> {
@@ -40,7 +40,7 @@ pub(super) async fn history(
 
 /// An array of events that is being written.
 struct Array {
-    follow: Box<dyn Follow>,
+    follow: Box<dyn Follower>,
     link: Link,
     /// The last event in it.
     head: Seq,
@@ -77,7 +77,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn response(mut self, follow: Box<dyn Follow>) -> Response {
+    pub(super) fn response(mut self, follow: Box<dyn Follower>) -> Response {
         // Something must flow at once, or clients wait for the first event to see the headers.
         let mut first = b": connected\n\n".to_vec();
         first.append(&mut self.first);
@@ -106,10 +106,10 @@ impl Encode for Stream {
 }
 
 /// The event for a client whose position is after the end of the session.
-pub(super) fn reset(card: &Card, asked: &str, head: u64) -> Vec<u8> {
+pub(super) fn reset(summary: &SessionSummary, asked: &str, head: u64) -> Vec<u8> {
     let event = json!({
-        "ts": card.updated.to_string(),
-        "session_id": card.id.as_str(),
+        "ts": summary.updated.to_string(),
+        "session_id": summary.id.as_str(),
         "type": "stream_reset",
         "message": "the position is after the end of the session; everything is sent again",
         "data": { "requested": asked, "last_event_id": head.to_string() },

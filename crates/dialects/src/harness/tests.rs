@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use quintet_kernel::event::Record;
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::model::Channel;
 use quintet_kernel::{Cursor, Item, ItemReader, SessionId, StepId, Time, TurnId, codec};
 
@@ -135,7 +135,7 @@ impl Story {
         let at = Time::from_micros(1_735_689_600_000_000 + self.records.len() as i64 * 1_000_000);
         if let Some(text) = line.strip_prefix("text ") {
             let (turn, step) = (TurnId::parse("t1").unwrap(), StepId::parse("p1").unwrap());
-            let piece = Piece {
+            let piece = Delta {
                 turn,
                 step,
                 offset: self.written,

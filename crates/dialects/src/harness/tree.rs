@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use quintet_kernel::event::{Event, Seq};
-use quintet_kernel::port::{Blobs, ERASED, Error, Preferences, Sessions};
+use quintet_kernel::port::{Blobs, ERASED_SPACE, Error, Preferences, Sessions};
 use quintet_kernel::{BlobId, Cursor, Item, SessionId, State, Time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -86,12 +86,13 @@ impl Tree {
 
     /// Writes the folders of all sessions; returns how many.
     pub async fn export(&self) -> io::Result<usize> {
-        let cards = self.sessions.list(usize::MAX).await.map_err(io::Error::other)?;
-        for card in &cards {
-            let named = |error: ProjectionError| io::Error::other(format!("{}: {error}", card.id));
-            self.project(&card.id).await.map_err(named)?;
+        let summaries = self.sessions.list(usize::MAX).await.map_err(io::Error::other)?;
+        for summary in &summaries {
+            let named =
+                |error: ProjectionError| io::Error::other(format!("{}: {error}", summary.id));
+            self.project(&summary.id).await.map_err(named)?;
         }
-        Ok(cards.len())
+        Ok(summaries.len())
     }
 
     /// Brings one session's folder up to date; it may not be there any more.
@@ -277,7 +278,8 @@ impl TreeProjection {
     }
 
     async fn forget_notes(&mut self) -> Result<(), ProjectionError> {
-        let forget = |id: &SessionId| self.notes.prefer(ERASED, id.as_str(), Value::Null);
+        let forget =
+            |id: &SessionId| self.notes.set_preference(ERASED_SPACE, id.as_str(), Value::Null);
         try_join_all(self.done.iter().map(forget)).await?;
         self.done.clear();
         Ok(())
@@ -298,7 +300,7 @@ impl Projection for TreeProjection {
     }
 
     async fn erased(&mut self) -> Result<Vec<SessionId>, ProjectionError> {
-        let names = self.notes.names(ERASED).await?;
+        let names = self.notes.names(ERASED_SPACE).await?;
         self.noted = names.iter().filter_map(|name| SessionId::parse(name)).collect();
         Ok(self.noted.iter().cloned().collect())
     }

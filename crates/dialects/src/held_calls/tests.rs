@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use quintet_kernel::card::Card;
-use quintet_kernel::event::{Origin, Record, Seq};
+use quintet_kernel::event::{NewSession, Record, Seq};
 use quintet_kernel::port::{BoxFuture, Receipt};
+use quintet_kernel::session_summary::SessionSummary;
 use quintet_kernel::{State, Time, TurnId};
 use tokio::sync::{Notify, mpsc};
 
@@ -29,7 +29,7 @@ struct Inner {
 
 struct Following(mpsc::UnboundedReceiver<Vec<Item>>);
 
-impl Follow for Following {
+impl Follower for Following {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
         Box::pin(async { Ok(self.0.recv().await) })
     }
@@ -72,7 +72,7 @@ impl Recorder {
 }
 
 impl Sessions for Recorder {
-    fn create(&self, _: Origin) -> BoxFuture<'_, Result<Receipt, Error>> {
+    fn create(&self, _: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
         unimplemented!("no session begins here")
     }
 
@@ -89,7 +89,7 @@ impl Sessions for Recorder {
                 std::future::pending::<()>().await;
             }
             let records = match command {
-                Command::Claim { calls, by, .. } => {
+                Command::ClaimCalls { calls, by, .. } => {
                     let claimed = |call| Event::CallClaimed { turn: turn(), call, by: by.clone() };
                     calls.into_iter().map(|call| self.publish(claimed(call))).collect()
                 }
@@ -103,24 +103,24 @@ impl Sessions for Recorder {
         unimplemented!("nobody looks at it")
     }
 
-    fn follow(&self, _: &SessionId, _: Cursor) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>> {
+    fn follow(&self, _: &SessionId, _: Cursor) -> BoxFuture<'_, Result<Box<dyn Follower>, Error>> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.lock().followers.push(sender);
-        Box::pin(async { Ok(Box::new(Following(receiver)) as Box<dyn Follow>) })
+        Box::pin(async { Ok(Box::new(Following(receiver)) as Box<dyn Follower>) })
     }
 
-    fn card(&self, _: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+    fn summary(&self, _: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>> {
         unimplemented!("nobody looks at it")
     }
 
-    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         unimplemented!("nobody looks for it")
     }
 }
 
 fn shown(command: &Command) -> String {
     match command {
-        Command::Claim { calls, came_back, .. } => {
+        Command::ClaimCalls { calls, came_back, .. } => {
             let calls: Vec<&str> = calls.iter().map(CallId::as_str).collect();
             format!("claim {}{}", calls.join(" "), if *came_back { ", come back" } else { "" })
         }

@@ -6,7 +6,7 @@ use axum::response::Response;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::Seq;
 use quintet_kernel::message::Part;
-use quintet_kernel::port::{Error, Follow, Receipt};
+use quintet_kernel::port::{Error, Follower, Receipt};
 use quintet_kernel::session::Turn;
 use quintet_kernel::{Cursor, Refusal, State, TurnId};
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ async fn follow(
     app: &AppState,
     chat: &Chat,
     answering: &AnsweringTurn,
-) -> Result<Box<dyn Follow>, Reply> {
+) -> Result<Box<dyn Follower>, Reply> {
     let from = Cursor::after(answering.begins - 1);
     Ok(app.ports.sessions.follow(&chat.session, from).await?)
 }
@@ -118,7 +118,7 @@ async fn submit(app: &AppState, chat: &Chat, key: Option<&String>) -> Result<Ans
             }
             None => {
                 let state = sessions.view(&chat.session).await?;
-                let known = key.and_then(|key| state.keyed(key)).map(known);
+                let known = key.and_then(|key| state.turn_by_key(key)).map(known);
                 join(app, state, known.ok_or_else(Reply::busy)?).await
             }
         },
@@ -141,7 +141,7 @@ async fn join(
     let session = state.id.clone();
     drop(state);
     if held {
-        let start = Command::Start { turn: answering.turn.clone() };
+        let start = Command::StartTurn { turn: answering.turn.clone() };
         app.ports.sessions.submit(&session, start).await?;
     }
     Ok(answering)

@@ -1,8 +1,8 @@
 //! Decodes requests into commands of the core.
 
-use quintet_kernel::command::{Command, Run, Say};
+use quintet_kernel::command::{Command, NewMessage, TurnStart};
 use quintet_kernel::event::{Setup, TurnOptions};
-use quintet_kernel::memory::{Entry, Lines, Query, Target};
+use quintet_kernel::memory::{LineRange, MemoryEntry, MemoryFile, MemoryQuery};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::tool::{Ending, Outcome};
 use quintet_kernel::toolset::{ClientTool, Toolset};
@@ -48,9 +48,9 @@ pub(super) enum Step {
     Chat(Chat),
     Stream(SessionId),
     Submit(SessionId, Command),
-    Remember(SessionId, Entry),
-    Search(Query),
-    Get(String, Lines),
+    Remember(SessionId, MemoryEntry),
+    Search(MemoryQuery),
+    Get(String, LineRange),
 }
 
 /// A desktop's request for a session.
@@ -77,8 +77,8 @@ impl Chat {
     pub(super) fn command(&self, key: Option<String>, toolset: Option<Toolset>) -> Command {
         let options = TurnOptions { key, ..TurnOptions::default() };
         let setup = Setup { toolset, ..Setup::default() };
-        let say = Say::new(Role::User, self.parts.clone(), Run::Now, options);
-        Command::Say(Box::new(Say { setup, ..say }))
+        let say = NewMessage::new(Role::User, self.parts.clone(), TurnStart::Now, options);
+        Command::AddMessage(Box::new(NewMessage { setup, ..say }))
     }
 }
 
@@ -186,7 +186,7 @@ fn result(body: wire::PostResult) -> Result<Step, Reply> {
     let outcome = outcome(result)?;
     // A result comes on a connection of its own, so any desktop that knows the call's id may post it.
     let by = ClientRef::named(tools::FRONT_END);
-    Ok(Step::Submit(session, Command::Return { call, by, outcome }))
+    Ok(Step::Submit(session, Command::ReturnResult { call, by, outcome }))
 }
 
 fn outcome(result: wire::ToolResult) -> Result<Outcome, Reply> {
@@ -238,10 +238,10 @@ fn cut(mut text: String) -> String {
 fn write_memory(body: wire::MemoryWrite) -> Result<Step, Reply> {
     let session = session(&body.general_session_id)?;
     let target = match body.target {
-        wire::Target::LongTerm => Target::LongTerm,
-        wire::Target::Daily => Target::Daily,
+        wire::Target::LongTerm => MemoryFile::LongTerm,
+        wire::Target::Daily => MemoryFile::Daily,
     };
-    Ok(Step::Remember(session, Entry::new(target, body.content)))
+    Ok(Step::Remember(session, MemoryEntry::new(target, body.content)))
 }
 
 fn search(query: &str) -> Result<Step, Reply> {
@@ -249,7 +249,7 @@ fn search(query: &str) -> Result<Step, Reply> {
     let text = text.ok_or_else(|| Reply::invalid("q is required"))?;
     let kind = match parameter(query, "kind").filter(|kind| !kind.is_empty()) {
         None => None,
-        Some(kind) => Some(Target::named(&kind).ok_or_else(|| {
+        Some(kind) => Some(MemoryFile::named(&kind).ok_or_else(|| {
             Reply::invalid(format!("kind must be long_term or daily, not {kind:?}"))
         })?),
     };
@@ -258,7 +258,7 @@ fn search(query: &str) -> Result<Step, Reply> {
         return Err(Reply::invalid(format!("limit must be from 1 to {PASSAGES_LIMIT}")));
     }
     let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-    Ok(Step::Search(Query { text, kind, limit }))
+    Ok(Step::Search(MemoryQuery { text, kind, limit }))
 }
 
 fn get(query: &str) -> Result<Step, Reply> {
@@ -269,7 +269,7 @@ fn get(query: &str) -> Result<Step, Reply> {
     if first == 0 || last.is_some_and(|last| last < first) {
         return Err(Reply::invalid("line_start must be at least 1, and line_end no less than it"));
     }
-    Ok(Step::Get(path, Lines { first, last }))
+    Ok(Step::Get(path, LineRange { first, last }))
 }
 
 fn number(query: &str, name: &str) -> Result<Option<u64>, Reply> {

@@ -88,7 +88,7 @@ fn toolset(config: &Config<'_>) -> Result<Toolset, ConfigError> {
     let timeout = seconds(config, "jarvis.tool_timeout");
     let timeout_ms = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     let toolset = Toolset { daemon: Some(daemon), client, timeout_ms, ..Toolset::default() };
-    match toolset.fault() {
+    match toolset.validation_error() {
         Some(fault) => Err(refused(fault.to_string())),
         None => Ok(toolset),
     }
@@ -123,8 +123,8 @@ impl Protocol for Jarvis {
             sessions: Arc::clone(&services.sessions),
             directory: Arc::clone(&services.directory),
             memory: services.memory.clone(),
-            pulse: Arc::clone(&services.pulse),
-            stamps: Arc::clone(&services.stamps),
+            storage_health: Arc::clone(&services.storage_health),
+            clock: Arc::clone(&services.clock),
         };
         let service = Service::Http {
             router: router(ports, self.settings.clone()),

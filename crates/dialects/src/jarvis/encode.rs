@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
-use quintet_kernel::event::{Errand, Event, Record, Seq};
-use quintet_kernel::follow::unseen;
+use quintet_kernel::event::{ClientCallInfo, Event, Record, Seq};
+use quintet_kernel::follow::unseen_text;
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::Channel;
 use quintet_kernel::tool::{Ending, Outcome, Placement, Risk};
@@ -283,7 +283,7 @@ impl Link {
             return "";
         }
         let start = position.offset.saturating_sub(text.len() as u64);
-        let new = unseen(text, start, self.seen.offset);
+        let new = unseen_text(text, start, self.seen.offset);
         self.seen = Cursor { offset: self.seen.offset.max(position.offset), ..position };
         new
     }
@@ -375,7 +375,7 @@ impl Link {
 }
 
 /// True if desktops run a call, and not the clients of another front end.
-fn is_ours(errand: Option<&Errand>) -> bool {
+fn is_ours(errand: Option<&ClientCallInfo>) -> bool {
     let front_end = errand.and_then(|errand| errand.front_end.as_deref());
     front_end.is_none_or(|front_end| front_end == FRONT_END)
 }
@@ -384,7 +384,7 @@ fn request<'a>(
     call: &'a CallId,
     tool: &'a str,
     input: &Value,
-    errand: Option<&Errand>,
+    errand: Option<&ClientCallInfo>,
 ) -> wire::ToolRequest<'a> {
     let said = errand.and_then(|errand| errand.reason.clone());
     let arguments = match input {

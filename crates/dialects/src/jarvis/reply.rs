@@ -87,14 +87,16 @@ fn refused(refusal: &Refusal) -> (u16, &'static str) {
     }
 }
 
-impl From<memory::Error> for Reply {
-    fn from(error: memory::Error) -> Self {
+impl From<memory::MemoryError> for Reply {
+    fn from(error: memory::MemoryError) -> Self {
         let (status, code) = match &error {
-            memory::Error::NotFound(_) => (404, "MEMORY_NOT_FOUND"),
-            memory::Error::Outside(_) => (400, "INVALID_PATH"),
-            memory::Error::TooLarge { .. } => (413, "PAYLOAD_TOO_LARGE"),
-            memory::Error::BadQuery(_) | memory::Error::BadEntry(_) => (400, "INVALID_REQUEST"),
-            memory::Error::Storage(_) => (500, "STORAGE_ERROR"),
+            memory::MemoryError::NotFound(_) => (404, "MEMORY_NOT_FOUND"),
+            memory::MemoryError::Outside(_) => (400, "INVALID_PATH"),
+            memory::MemoryError::TooLarge { .. } => (413, "PAYLOAD_TOO_LARGE"),
+            memory::MemoryError::BadQuery(_) | memory::MemoryError::BadEntry(_) => {
+                (400, "INVALID_REQUEST")
+            }
+            memory::MemoryError::Storage(_) => (500, "STORAGE_ERROR"),
         };
         Self::new(status, code, error.to_string())
     }

@@ -11,8 +11,8 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use quintet_kernel::memory::{Entry, Found, Lines, Query};
-use quintet_kernel::port::{Memory, Pulse, SessionIndex, Sessions, Stamps};
+use quintet_kernel::memory::{LineRange, MemoryEntry, MemoryMatch, MemoryQuery};
+use quintet_kernel::port::{Clock, Memory, SessionIndex, Sessions, StorageHealth};
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{ClientRef, Cursor, SessionId, Time};
 use serde::Serialize;
@@ -42,9 +42,9 @@ pub(super) struct Ports {
     /// Memory, unless it is off.
     pub memory: Option<Arc<dyn Memory>>,
     /// Whether storage can be written to.
-    pub pulse: Arc<dyn Pulse>,
+    pub storage_health: Arc<dyn StorageHealth>,
     /// The time.
-    pub stamps: Arc<dyn Stamps>,
+    pub clock: Arc<dyn Clock>,
 }
 
 impl std::fmt::Debug for Ports {
@@ -81,7 +81,7 @@ pub(super) struct AppState {
 
 /// The dialect as a service.
 pub(super) fn router(ports: Ports, settings: Settings) -> Router {
-    let started = ports.stamps.now();
+    let started = ports.clock.now();
     let (settings, connections) = (Arc::new(settings), Arc::default());
     let (pending_tools, claim_priorities, tasks) =
         (Arc::default(), Arc::default(), TaskTracker::new());
@@ -129,8 +129,8 @@ impl AppState {
     }
 
     async fn health(&self) -> Response {
-        let uptime = self.ports.stamps.now().since(self.started).as_millis();
-        let healthy = self.ports.pulse.beat().await.is_ok();
+        let uptime = self.ports.clock.now().since(self.started).as_millis();
+        let healthy = self.ports.storage_health.check().await.is_ok();
         let mut response = ok(&wire::Health {
             healthy,
             version: env!("CARGO_PKG_VERSION"),
@@ -200,13 +200,17 @@ impl AppState {
         self.ports.memory.as_deref().ok_or_else(off)
     }
 
-    async fn write_memory(&self, session: &SessionId, entry: Entry) -> Result<Response, Reply> {
-        self.ports.sessions.card(session).await?;
+    async fn write_memory(
+        &self,
+        session: &SessionId,
+        entry: MemoryEntry,
+    ) -> Result<Response, Reply> {
+        self.ports.sessions.summary(session).await?;
         let written = self.memory()?.write(self.workspace().await?, entry).await?;
         Ok(ok(&json!({ "path": written.path })))
     }
 
-    async fn search(&self, query: Query) -> Result<Response, Reply> {
+    async fn search(&self, query: MemoryQuery) -> Result<Response, Reply> {
         let found = self.memory()?.search(self.workspace().await?, query).await?;
         let results: Vec<Value> = found.passages.iter().map(passage).collect();
         let mut response = ok(&json!({ "results": results }));
@@ -218,7 +222,7 @@ impl AppState {
         Ok(response)
     }
 
-    async fn get(&self, path: &str, lines: Lines) -> Result<Response, Reply> {
+    async fn get(&self, path: &str, lines: LineRange) -> Result<Response, Reply> {
         let passage = self.memory()?.get(self.workspace().await?, path, lines).await?;
         Ok(ok(&json!({
             "path": passage.path,
@@ -230,8 +234,8 @@ impl AppState {
     }
 }
 
-fn passage(found: &Found) -> Value {
-    let Found { path, excerpt, line_start, line_end, score } = found;
+fn passage(found: &MemoryMatch) -> Value {
+    let MemoryMatch { path, excerpt, line_start, line_end, score } = found;
     json!(wire::Found {
         path,
         excerpt,

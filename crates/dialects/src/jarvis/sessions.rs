@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{MutexGuard, PoisonError};
 
 use quintet_kernel::command::Command;
-use quintet_kernel::event::Origin;
+use quintet_kernel::event::NewSession;
 use quintet_kernel::port::{Alias, Error};
 use quintet_kernel::toolset::{ClientTool, Toolset};
-use quintet_kernel::{Card, SessionId, State};
+use quintet_kernel::{SessionId, SessionSummary, State};
 
 use super::decode::Open;
 use super::reply::Reply;
@@ -24,16 +24,16 @@ pub(super) async fn open(app: &AppState, asked: Open) -> Result<SessionId, Reply
     let alias = Alias { space: SPACE.into(), name };
     let held = app.ports.directory.alias(&alias).await.map_err(Error::Storage)?;
     let preferred = preferred.as_deref().and_then(SessionId::parse);
-    if let Some(card) = found(app, preferred.as_ref()).await? {
-        resume(app, &card.id, tools).await?;
-        named(app, &alias, &card.id, held.as_ref()).await?;
-        return Ok(card.id);
+    if let Some(summary) = found(app, preferred.as_ref()).await? {
+        resume(app, &summary.id, tools).await?;
+        named(app, &alias, &summary.id, held.as_ref()).await?;
+        return Ok(summary.id);
     }
-    if let Some(card) = found(app, held.as_ref()).await?
-        && !expired(app, &card)
+    if let Some(summary) = found(app, held.as_ref()).await?
+        && !expired(app, &summary)
     {
-        resume(app, &card.id, tools).await?;
-        return Ok(card.id);
+        resume(app, &summary.id, tools).await?;
+        return Ok(summary.id);
     }
     let new = begin(app, &alias, &tools).await?;
     let holder = named(app, &alias, &new, held.as_ref()).await?;
@@ -43,24 +43,24 @@ pub(super) async fn open(app: &AppState, asked: Open) -> Result<SessionId, Reply
     // Somebody with the same name was faster: theirs counts, and ours was never used.
     let reason = Some("another session has its name".to_owned());
     app.ports.sessions.submit(&new, Command::Close { reason }).await?;
-    if let Some(card) = found(app, Some(&holder)).await? {
-        resume(app, &card.id, tools).await?;
+    if let Some(summary) = found(app, Some(&holder)).await? {
+        resume(app, &summary.id, tools).await?;
     }
     Ok(holder)
 }
 
-async fn found(app: &AppState, id: Option<&SessionId>) -> Result<Option<Card>, Reply> {
+async fn found(app: &AppState, id: Option<&SessionId>) -> Result<Option<SessionSummary>, Reply> {
     let Some(id) = id else { return Ok(None) };
-    match app.ports.sessions.card(id).await {
-        Ok(card) => Ok(Some(card)),
+    match app.ports.sessions.summary(id).await {
+        Ok(summary) => Ok(Some(summary)),
         Err(Error::NotFound(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-fn expired(app: &AppState, card: &Card) -> bool {
-    let rested = app.ports.stamps.now().since(card.updated);
-    !card.open && app.settings.expiry.is_some_and(|expiry| rested >= expiry)
+fn expired(app: &AppState, summary: &SessionSummary) -> bool {
+    let rested = app.ports.clock.now().since(summary.updated);
+    !summary.open && app.settings.expiry.is_some_and(|expiry| rested >= expiry)
 }
 
 /// Adds a desktop's tools to a session. While a turn is under way they wait for the next message: a
@@ -72,7 +72,7 @@ async fn resume(app: &AppState, id: &SessionId, brought: Vec<ClientTool>) -> Res
         return Ok(());
     }
     if state.open.is_some() {
-        return match toolset.fault().or_else(|| tools::name_conflict(&state, &brought)) {
+        return match toolset.validation_error().or_else(|| tools::name_conflict(&state, &brought)) {
             Some(fault) => Err(Reply::new(400, "INVALID_TOOLS", fault)),
             None => {
                 app.wait_with_tools(id, brought);
@@ -81,7 +81,7 @@ async fn resume(app: &AppState, id: &SessionId, brought: Vec<ClientTool>) -> Res
         };
     }
     drop(state);
-    app.ports.sessions.submit(id, Command::Offer(toolset)).await?;
+    app.ports.sessions.submit(id, Command::SetTools(toolset)).await?;
     Ok(())
 }
 
@@ -110,13 +110,13 @@ impl AppState {
 
 async fn begin(app: &AppState, alias: &Alias, brought: &[ClientTool]) -> Result<SessionId, Reply> {
     let toolset = tools::of_new(&app.settings.toolset, brought);
-    if let Some(fault) = toolset.fault() {
+    if let Some(fault) = toolset.validation_error() {
         return Err(Reply::new(400, "INVALID_TOOLS", fault));
     }
     let workspace = app.workspace().await?.to_owned();
     let labels = BTreeMap::from([(SPACE.to_owned(), alias.name.clone())]);
     let origin =
-        Origin { workspace, labels, toolset: Some(Box::new(toolset)), ..Origin::default() };
+        NewSession { workspace, labels, toolset: Some(Box::new(toolset)), ..NewSession::default() };
     Ok(app.ports.sessions.create(origin).await?.session)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use quintet_kernel::port::{BoxFuture, Error, Follow};
+use quintet_kernel::port::{BoxFuture, Error, Follower};
 use quintet_kernel::{Item, SessionId};
 use tokio_util::task::TaskTracker;
 
@@ -59,7 +59,10 @@ impl Stream {
     }
 
     /// The stream as an answer, after everything that its client has was read in silence.
-    pub(super) async fn response(mut self, mut follow: Box<dyn Follow>) -> Result<Response, Reply> {
+    pub(super) async fn response(
+        mut self,
+        mut follow: Box<dyn Follower>,
+    ) -> Result<Response, Reply> {
         // Something must flow at once, or clients wait for the first event to see the headers.
         let mut first = b": connected\n\n".to_vec();
         while follow.position().seq < self.link.behind().min(follow.head()) {

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use quintet_kernel::event::{Event, Record};
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::model::Channel;
 use quintet_kernel::{CallId, Cursor, Item, ItemReader, StepId, Time, TurnId, codec};
 
@@ -119,7 +119,7 @@ impl Story {
         if let Some(text) = line.strip_prefix("text ") {
             let (turn, step) = (TurnId::parse("t1").unwrap(), StepId::parse("p1").unwrap());
             let (offset, channel, text) = (self.written, Channel::Text, text.into());
-            let piece = Piece { turn, step, offset, channel, text, at };
+            let piece = Delta { turn, step, offset, channel, text, at };
             self.written += piece.text.len() as u64;
             let item = self.reader.take_text(&piece);
             return item.iter().for_each(|item| self.show(Some(item)));

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quintet_kernel::event::Answer;
-use quintet_kernel::{Cursor, Question, SessionId};
+use quintet_kernel::event::ApprovalDecision;
+use quintet_kernel::{ApprovalId, Cursor, SessionId};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -40,8 +40,8 @@ pub(super) enum Request {
     },
     Answer {
         session: SessionId,
-        question: Question,
-        answer: Answer,
+        question: ApprovalId,
+        answer: ApprovalDecision,
         reason: Option<String>,
         wait: Duration,
     },
@@ -87,11 +87,11 @@ pub(super) fn decode(tool: &str, arguments: Value) -> Result<Request, InvalidMes
         "answer" => {
             let AnswerArguments { session, question, option, reason, wait_seconds } =
                 parse(arguments)?;
-            let known = Question::parse(&question);
+            let known = ApprovalId::parse(&question);
             let question = known.ok_or_else(|| wrong(format!("no question: {question}")))?;
             let answer = match option {
-                Choice::Approve => Answer::Allow,
-                Choice::Deny => Answer::Deny,
+                Choice::Approve => ApprovalDecision::Allow,
+                Choice::Deny => ApprovalDecision::Deny,
             };
             let wait = wait(wait_seconds, 0)?;
             Request::Answer { session: id(&session)?, question, answer, reason, wait }

@@ -29,7 +29,7 @@ impl Protocol for McpServer {
     fn serve(&self, services: &Services, _is_on: bool) -> Serving {
         let ports = Ports {
             sessions: Arc::clone(&services.sessions),
-            branches: Arc::clone(&services.branches),
+            session_forks: Arc::clone(&services.session_forks),
         };
         let http = Service::Http {
             router: router(ports.clone(), &services.closing),

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use quintet_kernel::card::{Card, Status};
 use quintet_kernel::message::{Message, Part, Role};
 use quintet_kernel::session::{CallPhase, TurnStatus};
+use quintet_kernel::session_summary::{SessionSummary, Status};
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{Cursor, State, Time, TurnId};
 use serde_json::Value;
@@ -107,20 +107,20 @@ fn question(
 }
 
 /// A session in a list.
-pub(super) fn shown(card: &Card) -> SessionShown {
-    let state = match card.status {
-        Status::Active if card.open => RUNNING,
+pub(super) fn shown(summary: &SessionSummary) -> SessionShown {
+    let state = match summary.status {
+        Status::Active if summary.open => RUNNING,
         Status::Active | Status::Completed => COMPLETED,
         Status::WaitingApproval => INPUT_REQUIRED,
         Status::Failed => FAILED,
         Status::Cancelled => CANCELLED,
     };
     SessionShown {
-        session: card.id.to_string(),
-        title: card.title.clone(),
+        session: summary.id.to_string(),
+        title: summary.title.clone(),
         state,
-        workspace: card.workspace.to_string_lossy().into_owned(),
-        updated: card.updated.to_string(),
+        workspace: summary.workspace.to_string_lossy().into_owned(),
+        updated: summary.updated.to_string(),
     }
 }
 

@@ -182,14 +182,17 @@ impl ServerHandler for Handler {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let cards =
-            self.ports.branches.recent(None, 100).await.map_err(|error| internal(&error))?;
+        let summaries =
+            self.ports.session_forks.recent(None, 100).await.map_err(|error| internal(&error))?;
         let resource = |id: String, title: String| {
             Resource::new(decode::transcript_address(&id), id)
                 .with_title(if title.is_empty() { "Session".to_owned() } else { title })
                 .with_mime_type("text/markdown")
         };
-        let all = cards.into_iter().map(|card| resource(card.id.to_string(), card.title)).collect();
+        let all = summaries
+            .into_iter()
+            .map(|summary| resource(summary.id.to_string(), summary.title))
+            .collect();
         let mut list = ListResourcesResult::with_all_items(all);
         (list.ttl_ms, list.cache_scope) = (Some(0), Some(CacheScope::Private));
         Ok(list)

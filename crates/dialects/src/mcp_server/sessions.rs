@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use quintet_kernel::command::{Approve, Command, Run, Say};
-use quintet_kernel::event::{Answerer, Event, Origin, Remember, TurnOptions};
+use quintet_kernel::command::{Approve, Command, NewMessage, TurnStart};
+use quintet_kernel::event::{DecidedBy, Event, NewSession, RememberScope, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::model::Channel;
-use quintet_kernel::port::{Branches, Error, Follow, Receipt, Sessions};
+use quintet_kernel::port::{Error, Follower, Receipt, SessionForks, Sessions};
 use quintet_kernel::{Cursor, Item, Refusal, SessionId, State, StepId, TurnId};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
@@ -28,7 +28,7 @@ const SESSIONS_LIMIT: usize = 50;
 #[derive(Clone)]
 pub(super) struct Ports {
     pub(super) sessions: Arc<dyn Sessions>,
-    pub(super) branches: Arc<dyn Branches>,
+    pub(super) session_forks: Arc<dyn SessionForks>,
 }
 
 impl std::fmt::Debug for Ports {
@@ -106,7 +106,7 @@ impl Ports {
                 Awaited { session, turn, from, until: Instant::now() + wait }
             }
             Request::Answer { session, question, answer, reason, wait } => {
-                let (by, remember) = (Answerer::Client, Remember::Once);
+                let (by, remember) = (DecidedBy::Client, RememberScope::Once);
                 let approve = Approve { question, turn: None, answer, reason, by, remember };
                 self.submit(&session, Command::Approve(approve)).await?;
                 self.last_turn(session, wait).await?
@@ -131,7 +131,7 @@ impl Ports {
             let why = format!("workspace is not a folder: {}", workspace.display());
             return Err(Failure::Refused(why));
         }
-        let origin = Origin { workspace, ..Origin::default() };
+        let origin = NewSession { workspace, ..NewSession::default() };
         let Receipt { session, .. } = self.sessions.create(origin).await?;
         Ok(session)
     }
@@ -143,8 +143,8 @@ impl Ports {
         wait: Duration,
     ) -> Result<Awaited, Failure> {
         let parts = vec![Part::Text(prompt)];
-        let say = Say::new(Role::User, parts, Run::Now, TurnOptions::default());
-        let receipt = self.submit(&session, Command::Say(Box::new(say))).await?;
+        let say = NewMessage::new(Role::User, parts, TurnStart::Now, TurnOptions::default());
+        let receipt = self.submit(&session, Command::AddMessage(Box::new(say))).await?;
         let added = receipt.message().ok_or("the message was not taken")?;
         let (turn, from) = (Some(added.turn.clone()), Cursor::after(added.seq));
         Ok(Awaited { session, turn, from, until: Instant::now() + wait })
@@ -159,8 +159,8 @@ impl Ports {
     }
 
     async fn list(&self) -> Result<Value, Failure> {
-        let cards = self.branches.recent(None, SESSIONS_LIMIT).await?;
-        let sessions: Vec<_> = cards.iter().map(shown).collect();
+        let summaries = self.session_forks.recent(None, SESSIONS_LIMIT).await?;
+        let sessions: Vec<_> = summaries.iter().map(shown).collect();
         Ok(json!({ "sessions": sessions }))
     }
 
@@ -206,7 +206,7 @@ impl Ports {
 
 /// Takes text in flight that is there by now.
 async fn catch_up(
-    follow: &mut dyn Follow,
+    follow: &mut dyn Follower,
     text: &mut Text,
     progress: OnProgress<'_>,
 ) -> Result<(), Error> {

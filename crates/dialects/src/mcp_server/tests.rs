@@ -10,7 +10,7 @@ use std::time::Duration;
 use quintet_kernel::event::Record;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{
-    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+    ApprovalPolicy, Limits, OnDeny, Recovery, ReviewMode, Rules, SubagentLimits, VerifyPolicy,
 };
 use quintet_kernel::{Cursor, SessionId, State, Time, codec};
 use serde_json::{Value, json};
@@ -25,17 +25,17 @@ fn transcripts() {
 
 fn rules() -> Rules {
     Rules {
-        approval: Approval {
+        approval: ApprovalPolicy {
             rules: Vec::new(),
             kinds: Vec::new(),
             tools: Vec::new(),
             on_deny: OnDeny::Continue,
             expires: None,
         },
-        review: Review::Off,
+        review: ReviewMode::Off,
         context_tokens: 0,
         save_memory: false,
-        verify: Verify { auto: false, tool: "verify".into(), attempts: 1 },
+        verify: VerifyPolicy { auto: false, tool: "verify".into(), attempts: 1 },
         limits: Limits {
             steps: 10,
             tokens: 1000,
@@ -46,7 +46,7 @@ fn rules() -> Rules {
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(1),
-        subagents: Subagents::default(),
+        subagents: SubagentLimits::default(),
         tools: Vec::new(),
         default_model: ModelRef { provider: "fake".into(), model: "fake".into() },
     }

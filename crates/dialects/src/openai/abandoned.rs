@@ -29,7 +29,7 @@ pub(super) async fn withdraw_abandoned(ports: Ports, closing: CancellationToken)
 /// Cancels the turn of a session if its caller is gone.
 async fn check(ports: &Ports, session: &SessionId) -> Result<(), Error> {
     let sessions = &*ports.sessions;
-    if !sessions.card(session).await?.labels.contains_key(FRONT_END) {
+    if !sessions.summary(session).await?.labels.contains_key(FRONT_END) {
         return Ok(());
     }
     let state = sessions.view(session).await?;

@@ -1,7 +1,7 @@
 //! The agent as a model: a request is a turn of a session, which every other protocol can see.
 
 use axum::response::Response;
-use quintet_kernel::port::{Error, Follow};
+use quintet_kernel::port::{Error, Follower};
 use quintet_kernel::{Cursor, Item};
 use serde_json::Map;
 
@@ -52,7 +52,7 @@ pub(super) async fn chat(app: &AppState, request: ChatRequest) -> Result<Respons
 
 /// An answer that a client waits for. Dropped before its end, it cancels the turn.
 pub(super) struct Answer {
-    pub(super) follow: Box<dyn Follow>,
+    pub(super) follow: Box<dyn Follower>,
     pub(super) reader: TurnReader,
     pub(super) cancel: CancelOnDrop,
 }

@@ -5,7 +5,9 @@ use axum::extract::multipart::MultipartError;
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Multipart, Request};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use quintet_kernel::port::{Audio, Speaker, Transcriber, Transcript, TranscriptionStream};
+use quintet_kernel::port::{
+    Audio, SpeechSynthesizer, Transcriber, Transcript, TranscriptionStream,
+};
 use quintet_kernel::speech::Sentences;
 use serde_json::json;
 
@@ -125,7 +127,7 @@ impl Form {
 
 /// `POST /v1/audio/speech`.
 pub(super) async fn speak(
-    speaker: &dyn Speaker,
+    speaker: &dyn SpeechSynthesizer,
     request: SpeechRequest,
 ) -> Result<Response, Reply> {
     let mut sentences = Sentences::default();

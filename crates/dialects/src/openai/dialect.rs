@@ -56,12 +56,12 @@ impl Protocol for OpenAi {
     fn serve(&self, services: &Services, _is_on: bool) -> Serving {
         let ports = Ports {
             sessions: Arc::clone(&services.sessions),
-            branches: Arc::clone(&services.branches),
-            removals: Arc::clone(&services.removals),
+            session_forks: Arc::clone(&services.session_forks),
+            session_deletion: Arc::clone(&services.session_deletion),
             directory: Arc::clone(&services.directory),
             blobs: Arc::clone(&services.blobs),
             models: Arc::clone(&services.models),
-            stamps: Arc::clone(&services.stamps),
+            clock: Arc::clone(&services.clock),
             embedder: Arc::clone(&services.embedder),
             transcriber: Arc::clone(&services.transcriber),
             speaker: Arc::clone(&services.speaker),

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quintet_kernel::model::Count;
+use quintet_kernel::model::TokenCount;
 use quintet_kernel::port::{Embedder, SenseError};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(super) async fn embed(
             format!("the vectors of {model} have {} dimensions, not {wanted}", space.dimensions);
         return Err(Reply::unsupported("dimensions", why));
     }
-    let tokens: u64 = texts.iter().map(|text| Count::guess(text).tokens).sum();
+    let tokens: u64 = texts.iter().map(|text| TokenCount::guess(text).tokens).sum();
     let mut data = Vec::with_capacity(texts.len());
     for batch in texts.chunks(BATCH) {
         for vector in checked_embedding::embed(embedder, batch.to_vec()).await?.vectors {

@@ -9,7 +9,7 @@ pub(super) mod turn;
 use std::sync::Arc;
 
 use quintet_kernel::Time;
-use quintet_kernel::model::{Channel, Finish, Usage};
+use quintet_kernel::model::{Channel, FinishReason, Usage};
 use serde_json::Value;
 
 use super::reply::Reply;
@@ -51,7 +51,7 @@ pub(super) struct End {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ended {
     /// The answer is complete, as far as it goes.
-    Finished(Finish),
+    Finished(FinishReason),
     /// The run broke off.
     Failed(Reply),
     /// The run was cancelled.

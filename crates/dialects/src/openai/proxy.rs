@@ -65,7 +65,7 @@ pub(super) async fn respond(
         return Err(needs_agent("background"));
     }
     echo.insert("store".into(), Value::Bool(false));
-    let stamp = app.ports.stamps.stamp();
+    let stamp = app.ports.clock.stamp();
     let id = format!("resp_{}", stamp.id::<RunId>());
     let mut encoder = Encoder::new(id, seconds(stamp.at), echo);
     let is_stream = generation.stream;

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use quintet_kernel::event::Seq;
-use quintet_kernel::id::Fresh as _;
+use quintet_kernel::id::GeneratedId as _;
 use quintet_kernel::{CallId, SessionId};
 
 /// A response: a session and the event that the response begins with.

@@ -100,7 +100,7 @@ pub(super) async fn cancel(app: &AppState, id: &str) -> Result<Response, Reply> 
     let mut current = stored.now(app).await?;
     if !current.encoder.is_over() {
         let reason = Some("cancelled by the client".to_owned());
-        let withdraw = Command::Withdraw { turn: stored.run.turn.clone(), reason };
+        let withdraw = Command::CancelTurn { turn: stored.run.turn.clone(), reason };
         app.ports.sessions.submit(&stored.run.session, withdraw).await?;
         current.until_over().await?;
     }
@@ -116,10 +116,10 @@ pub(super) async fn delete(app: &AppState, id: &str) -> Result<Response, Reply> 
     let deleted = state.labels.get(DELETED).map(|list| format!("{list},{begins}"));
     drop(state);
     if is_only {
-        app.ports.removals.remove(session).await?;
+        app.ports.session_deletion.remove(session).await?;
     } else {
         let value = Some(deleted.unwrap_or_else(|| begins.to_string()));
-        let label = Command::Label { key: DELETED.into(), value };
+        let label = Command::SetLabel { key: DELETED.into(), value };
         app.ports.sessions.submit(session, label).await?;
     }
     Ok(ok(&json!({ "id": id, "object": "response", "deleted": true })))
@@ -194,7 +194,7 @@ async fn continued(app: &AppState, id: &str, messages: &[Message]) -> Result<Ses
     if is_last {
         return Ok(session.clone());
     }
-    Ok(app.ports.branches.fork(session, Some(ended)).await?.session)
+    Ok(app.ports.session_forks.fork(session, Some(ended)).await?.session)
 }
 
 /// The turns of a session that are not copies of what was said elsewhere.

@@ -14,8 +14,8 @@ use bytes::Bytes;
 use quintet_kernel::command::Command;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Blobs, Branches, Embedder, Error, Models, Removals, SessionIndex, Sessions, Speaker, Stamps,
-    Transcriber,
+    Blobs, Clock, Embedder, Error, Models, SessionDeletion, SessionForks, SessionIndex, Sessions,
+    SpeechSynthesizer, Transcriber,
 };
 use quintet_kernel::{RunId, SessionId, TurnId};
 use serde_json::Value;
@@ -40,15 +40,15 @@ const DISCONNECTED: &str = "the client disconnected";
 #[derive(Clone)]
 pub(super) struct Ports {
     pub(super) sessions: Arc<dyn Sessions>,
-    pub(super) branches: Arc<dyn Branches>,
-    pub(super) removals: Arc<dyn Removals>,
+    pub(super) session_forks: Arc<dyn SessionForks>,
+    pub(super) session_deletion: Arc<dyn SessionDeletion>,
     pub(super) directory: Arc<dyn SessionIndex>,
     pub(super) blobs: Arc<dyn Blobs>,
     pub(super) models: Arc<dyn Models>,
-    pub(super) stamps: Arc<dyn Stamps>,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) embedder: Arc<dyn Embedder>,
     pub(super) transcriber: Arc<dyn Transcriber>,
-    pub(super) speaker: Arc<dyn Speaker>,
+    pub(super) speaker: Arc<dyn SpeechSynthesizer>,
 }
 
 impl std::fmt::Debug for Ports {
@@ -80,7 +80,7 @@ pub(super) struct AppState {
 
 /// The dialect as a service.
 pub(super) fn router(ports: Ports, settings: Settings) -> Router {
-    let started = seconds(ports.stamps.now());
+    let started = seconds(ports.clock.now());
     let (settings, tasks) = (Arc::new(settings), TaskTracker::new());
     let app = AppState { ports, settings, started, tasks };
     routes::router(ROUTES, REFUSALS, serve).with_state(app)
@@ -159,13 +159,13 @@ impl AppState {
 
     /// What all chunks of a new answer have in common.
     pub(super) fn head(&self, model: &str) -> Head {
-        let stamp = self.ports.stamps.stamp();
+        let stamp = self.ports.clock.stamp();
         let id = format!("chatcmpl-{}", stamp.id::<RunId>());
         Head { id, created: seconds(stamp.at), model: model.into() }
     }
 
     fn request_id(&self) -> String {
-        format!("req_{}", self.ports.stamps.stamp().id::<RunId>())
+        format!("req_{}", self.ports.clock.stamp().id::<RunId>())
     }
 
     /// Cancels a turn when it is dropped, unless it is told that the turn is over.
@@ -208,7 +208,7 @@ impl Drop for CancelOnDrop {
 
 /// Cancels a turn whose caller is gone.
 pub(super) async fn withdraw(sessions: &dyn Sessions, session: &SessionId, turn: TurnId) {
-    let withdraw = Command::Withdraw { turn, reason: Some(DISCONNECTED.into()) };
+    let withdraw = Command::CancelTurn { turn, reason: Some(DISCONNECTED.into()) };
     match sessions.submit(session, withdraw).await {
         Ok(_) | Err(Error::NotFound(_) | Error::Closing) => {}
         Err(error) => tracing::warn!(%session, %error, "a run without a client was not cancelled"),

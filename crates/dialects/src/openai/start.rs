@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use quintet_kernel::command::{Command, Recalled, Run, Say, Upload};
-use quintet_kernel::event::{Asking, Event, More, Origin, Seq, Setup, ToolUse, TurnOptions};
+use quintet_kernel::command::{Command, ImportedMessage, NewAttachment, NewMessage, TurnStart};
+use quintet_kernel::event::{
+    ApprovalMode, Event, NewSession, RareOptions, Seq, Setup, ToolUse, TurnOptions,
+};
 use quintet_kernel::message::{self, MediaKind, Role};
 use quintet_kernel::model::{Constraints, Sampling, ToolChoice};
 use quintet_kernel::port::Error;
@@ -106,8 +108,9 @@ async fn start(
             model: target.model().cloned(),
             sampling: of_agent(sampling),
             tools: if may_call { ToolUse::Offered } else { ToolUse::Withheld },
-            asking: Asking::Unattended,
-            more: More { aside: json!({ FRONT_END: note }), ..More::default() }.unless_empty(),
+            asking: ApprovalMode::Unattended,
+            more: RareOptions { aside: json!({ FRONT_END: note }), ..RareOptions::default() }
+                .unless_empty(),
             ..TurnOptions::default()
         };
         let setup = Setup {
@@ -118,14 +121,14 @@ async fn start(
         };
         let mut say = said(app, conversation.asked, options).await?;
         say.setup = setup;
-        Ok(app.ports.sessions.submit(&session, Command::Say(Box::new(say))).await?)
+        Ok(app.ports.sessions.submit(&session, Command::AddMessage(Box::new(say))).await?)
     };
     let receipt = match begun.await {
         Ok(receipt) => receipt,
         Err(refused) => {
             // A session that was made for a request that is refused is of no use to anybody.
             if continued.is_none()
-                && let Err(error) = app.ports.removals.remove(&session).await
+                && let Err(error) = app.ports.session_deletion.remove(&session).await
             {
                 tracing::warn!(%session, %error, "an unused session was not removed");
             }
@@ -166,7 +169,7 @@ async fn create(app: &AppState, workspace: Option<PathBuf>) -> Result<SessionId,
         }
     };
     let labels = BTreeMap::from([(FRONT_END.to_owned(), "agent".to_owned())]);
-    let origin = Origin { workspace, labels, ..Origin::default() };
+    let origin = NewSession { workspace, labels, ..NewSession::default() };
     Ok(app.ports.sessions.create(origin).await?.session)
 }
 
@@ -199,10 +202,10 @@ async fn recall(
     session: &SessionId,
     conversation: &Conversation,
 ) -> Result<(), Reply> {
-    let mut messages: Vec<Recalled> = conversation
+    let mut messages: Vec<ImportedMessage> = conversation
         .instructions
         .iter()
-        .map(|text| Recalled::text(Role::System, text.clone()))
+        .map(|text| ImportedMessage::text(Role::System, text.clone()))
         .collect();
     for message in &conversation.earlier {
         let mut files = Vec::new();
@@ -222,7 +225,7 @@ async fn recall(
         messages.extend(before.map(|it| recalled(result(it), Vec::new())));
     }
     if !messages.is_empty() {
-        let recall = Command::Recall { messages, instead: false };
+        let recall = Command::ImportMessages { messages, instead: false };
         app.ports.sessions.submit(session, recall).await?;
     }
     Ok(())
@@ -241,15 +244,19 @@ async fn attach(app: &AppState, session: &SessionId, media: Media) -> Result<mes
     Ok(message::Part::Media { kind, name, mime })
 }
 
-async fn stored(app: &AppState, media: Media) -> Result<(MediaKind, Upload), Reply> {
+async fn stored(app: &AppState, media: Media) -> Result<(MediaKind, NewAttachment), Reply> {
     let Media { kind, name, mime, content } = media;
     let size = content.len() as u64;
     let blob = app.ports.blobs.put(content).await?;
-    Ok((kind, Upload { name, mime, blob, size }))
+    Ok((kind, NewAttachment { name, mime, blob, size }))
 }
 
 /// The message that is to be answered.
-async fn said(app: &AppState, asked: NewInput, mut options: TurnOptions) -> Result<Say, Reply> {
+async fn said(
+    app: &AppState,
+    asked: NewInput,
+    mut options: TurnOptions,
+) -> Result<NewMessage, Reply> {
     let parts = match asked {
         NewInput::User(parts) => parts,
         NewInput::Results(results) => {
@@ -258,9 +265,9 @@ async fn said(app: &AppState, asked: NewInput, mut options: TurnOptions) -> Resu
             };
             let more = options.more.take().map(|more| *more).unwrap_or_default();
             let result_of = Some(call_id(&call));
-            options.more = More { result_of, ..more }.unless_empty();
+            options.more = RareOptions { result_of, ..more }.unless_empty();
             let parts = vec![message::Part::Text(text)];
-            return Ok(Say::new(Role::Tool, parts, Run::Now, options));
+            return Ok(NewMessage::new(Role::Tool, parts, TurnStart::Now, options));
         }
     };
     let (mut texts, mut files) = (Vec::new(), Vec::new());
@@ -270,7 +277,7 @@ async fn said(app: &AppState, asked: NewInput, mut options: TurnOptions) -> Resu
             Part::Media(media) => files.push(stored(app, media).await?),
         }
     }
-    Ok(Say { files, ..Say::new(Role::User, texts, Run::Now, options) })
+    Ok(NewMessage { files, ..NewMessage::new(Role::User, texts, TurnStart::Now, options) })
 }
 
 /// Hands results to the turn that waits for them; `None` if none does any more.
@@ -317,7 +324,7 @@ async fn resume(
             outcome.aside = json!({ FRONT_END: note });
         }
         let by = ClientRef::named(FRONT_END);
-        let back = Command::Return { call: call.clone(), by, outcome };
+        let back = Command::ReturnResult { call: call.clone(), by, outcome };
         let receipt = match app.ports.sessions.submit(session, back).await {
             Ok(receipt) => receipt,
             Err(Error::Refused(Refusal::CallOver(_))) if n == 0 => return Ok(None),

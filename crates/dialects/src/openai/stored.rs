@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::event::{Event, Record};
-use quintet_kernel::port::{Error, Follow};
+use quintet_kernel::port::{Error, Follower};
 use quintet_kernel::{Cursor, Item};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ pub(super) struct Stored {
 
 /// A response as far as it was read.
 pub(super) struct Current {
-    pub(super) follow: Box<dyn Follow>,
+    pub(super) follow: Box<dyn Follower>,
     pub(super) reader: TurnReader,
     pub(super) encoder: Encoder,
 }
@@ -56,12 +56,12 @@ impl Stored {
             Reply::not_found(why).code("response_not_found").param("response_id")
         };
         let parsed = ResponseId::parse(id).ok_or_else(unknown)?;
-        let card = match app.ports.sessions.card(&parsed.session).await {
+        let summary = match app.ports.sessions.summary(&parsed.session).await {
             Err(Error::NotFound(_)) => return Err(unknown()),
-            card => card?,
+            summary => summary?,
         };
         let is = |seq: &str| seq == parsed.begins.to_string();
-        let is_deleted = card.labels.get(DELETED).is_some_and(|list| list.split(',').any(is));
+        let is_deleted = summary.labels.get(DELETED).is_some_and(|list| list.split(',').any(is));
         let stored = Self::read(app, &parsed).await.map_err(|reply| match reply.status {
             404 => unknown(),
             _ => reply,
@@ -111,7 +111,7 @@ impl Stored {
         TurnReader::new(session, turn, begins)
     }
 
-    pub(super) async fn follow(&self, app: &AppState) -> Result<Box<dyn Follow>, Reply> {
+    pub(super) async fn follow(&self, app: &AppState) -> Result<Box<dyn Follower>, Reply> {
         let from = Cursor::after(self.run.turn_begins - 1);
         Ok(app.ports.sessions.follow(&self.run.session, from).await?)
     }

@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use quintet_kernel::event::Record;
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::model::{
-    Answer, AskedCall, Channel, Chunk, Failure, FailureKind, Finish, Usage,
+    Channel, Chunk, Failure, FailureKind, FinishReason, ModelResponse, RawToolCall, Usage,
 };
 use quintet_kernel::{Item, ItemReader, SessionId, StepId, Time, TurnId, codec};
 use serde_json::{Map, Value};
@@ -160,7 +160,7 @@ impl Story {
         if let Some((channel, text)) = channel {
             let (turn, step) = (TurnId::parse("t1").unwrap(), StepId::parse("p1").unwrap());
             let (offset, text) = (self.written, Arc::from(text));
-            let piece = Piece { turn, step, offset, channel, text, at };
+            let piece = Delta { turn, step, offset, channel, text, at };
             self.written += piece.text.len() as u64;
             let item = self.reader.take_text(&piece);
             return item.iter().for_each(|item| self.show(item));
@@ -180,12 +180,16 @@ impl Story {
         let chunks = match (output, line) {
             (Some((channel, text)), _) => Ok(vec![Chunk::Output(channel, text.into())]),
             (None, "finished") => {
-                Ok(vec![Chunk::Finished(Answer::new(Finish::Stop, vec![], usage))])
+                Ok(vec![Chunk::Finished(ModelResponse::new(FinishReason::Stop, vec![], usage))])
             }
             (None, "calls") => {
                 let call =
-                    AskedCall { id: "c1".into(), tool: "weather".into(), arguments: "{}".into() };
-                Ok(vec![Chunk::Finished(Answer::new(Finish::ToolCalls, vec![call], usage))])
+                    RawToolCall { id: "c1".into(), tool: "weather".into(), arguments: "{}".into() };
+                Ok(vec![Chunk::Finished(ModelResponse::new(
+                    FinishReason::ToolCalls,
+                    vec![call],
+                    usage,
+                ))])
             }
             (None, _) => Err(Failure { kind: FailureKind::Cut, message: line.into() }),
         };

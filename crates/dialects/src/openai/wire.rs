@@ -3,7 +3,7 @@
 pub(super) mod fields;
 
 use quintet_kernel::Time;
-use quintet_kernel::model::{Finish, Usage};
+use quintet_kernel::model::{FinishReason, Usage};
 use serde_json::{Value, json};
 
 /// Seconds since 1970, as all objects of the protocol have them.
@@ -44,11 +44,11 @@ pub(super) fn response_usage(usage: Usage) -> Value {
 }
 
 /// The protocol's word for why an answer ended. There are only four.
-pub(super) fn finish_reason(finish: &Finish) -> &'static str {
+pub(super) fn finish_reason(finish: &FinishReason) -> &'static str {
     match finish {
-        Finish::Stop | Finish::Other(_) => "stop",
-        Finish::ToolCalls => "tool_calls",
-        Finish::Length => "length",
-        Finish::Refused => "content_filter",
+        FinishReason::Stop | FinishReason::Other(_) => "stop",
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::Length => "length",
+        FinishReason::Refused => "content_filter",
     }
 }

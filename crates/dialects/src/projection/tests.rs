@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use quintet_kernel::port::{BoxFuture, Hints as _, Receipt};
+use quintet_kernel::port::{BoxFuture, Receipt, SessionObserver as _};
 use quintet_kernel::stamp::Stamp;
 
 use super::*;
@@ -11,41 +11,45 @@ use crate::change_feed::ChangeFeed;
 
 /// Sessions of which the n-th changed at second n.
 struct Index {
-    cards: Vec<Card>,
+    summaries: Vec<SessionSummary>,
     listed: Mutex<Vec<usize>>,
 }
 
 impl Index {
     fn new(sessions: i64) -> Arc<Self> {
-        let cards = (1..=sessions).rev().map(card).collect();
-        Arc::new(Self { cards, listed: Mutex::default() })
+        let summaries = (1..=sessions).rev().map(summary).collect();
+        Arc::new(Self { summaries, listed: Mutex::default() })
     }
 }
 
-impl Branches for Index {
+impl SessionForks for Index {
     fn fork(&self, _: &SessionId, _: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
         unreachable!("nothing is forked here")
     }
 
-    fn recent(&self, _: Option<&Path>, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+    fn recent(
+        &self,
+        _: Option<&Path>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         self.listed.lock().unwrap().push(limit);
-        let cards = self.cards.iter().take(limit).cloned().collect();
-        Box::pin(async { Ok(cards) })
+        let summaries = self.summaries.iter().take(limit).cloned().collect();
+        Box::pin(async { Ok(summaries) })
     }
 
-    fn forks(&self, _: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+    fn forks(&self, _: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         unreachable!("nothing is forked here")
     }
 }
 
 /// A clock that always shows the thousandth minute.
-struct Clock;
+struct FixedClock;
 
 fn now() -> Time {
     Time::from_micros(1000 * 60 * 1_000_000)
 }
 
-impl Stamps for Clock {
+impl Clock for FixedClock {
     fn stamp(&self) -> Stamp {
         unreachable!("nothing is decided here")
     }
@@ -115,20 +119,20 @@ fn session(n: i64) -> SessionId {
     SessionId::parse(&format!("s{n}")).unwrap()
 }
 
-fn card(n: i64) -> Card {
-    let card = serde_json::json!({
+fn summary(n: i64) -> SessionSummary {
+    let summary = serde_json::json!({
         "id": session(n), "created": 0, "updated": seconds(n), "head": n, "status": "active",
         "workspace": "/", "system_prompt": null, "labels": {}, "last_turn": null, "error": null,
         "open": false,
     });
-    serde_json::from_value(card).unwrap()
+    serde_json::from_value(summary).unwrap()
 }
 
 fn sources(index: &Arc<Index>, feed: &ChangeFeed, copy: &Copy) -> Sources {
     Sources {
         changes: feed.subscribe(),
         sessions: index.clone(),
-        stamps: Arc::new(Clock),
+        clock: Arc::new(FixedClock),
         stop: copy.stop.clone(),
     }
 }
@@ -163,8 +167,8 @@ async fn the_position_is_kept_as_soon_as_a_start_has_caught_up() {
 #[tokio::test(start_paused = true)]
 async fn where_more_changed_more_is_asked_for() {
     let index = Index::new(300);
-    let cards = changed_since(&*index, seconds(101)).await.unwrap();
-    assert_eq!((cards.len(), cards[199].updated), (200, seconds(101)));
+    let summaries = changed_since(&*index, seconds(101)).await.unwrap();
+    assert_eq!((summaries.len(), summaries[199].updated), (200, seconds(101)));
     assert_eq!(changed_since(&*index, Time::default()).await.unwrap().len(), 300);
     assert_eq!(*index.listed.lock().unwrap(), [64, 256, 64, 256, 1024]);
 }

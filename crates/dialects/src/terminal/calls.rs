@@ -1,8 +1,8 @@
 //! Calls as a terminal shows them: the question before, how far it is, what came of it.
 
-use quintet_kernel::change::paths;
+use quintet_kernel::change::changed_paths;
 use quintet_kernel::message::text_of;
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome};
+use quintet_kernel::tool::{Assessment, Ending, Outcome, ToolKind};
 use quintet_kernel::{CallId, Time, TurnId};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::wire;
 /// What is known of a tool.
 #[derive(Debug)]
 pub(super) struct Described {
-    pub(super) kind: Kind,
+    pub(super) kind: ToolKind,
     pub(super) text: String,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn completed(
     outcome: &Outcome,
     took: u128,
 ) -> Value {
-    let files = paths(&outcome.changes);
+    let files = changed_paths(&outcome.changes);
     let status = match outcome.ending {
         Ending::Succeeded | Ending::Idle => "success",
         Ending::Failed | Ending::Skipped | Ending::Interrupted => "error",
@@ -120,21 +120,26 @@ impl ApprovalRequest<'_> {
     }
 }
 
-fn category(kind: Kind) -> &'static str {
+fn category(kind: ToolKind) -> &'static str {
     match kind {
-        Kind::Read | Kind::Write | Kind::Memory | Kind::Delegate => "file_system",
-        Kind::Exec => "shell",
-        Kind::Network => "network",
+        ToolKind::Read | ToolKind::Write | ToolKind::Memory | ToolKind::Delegate => "file_system",
+        ToolKind::Exec => "shell",
+        ToolKind::Network => "network",
     }
 }
 
-fn preview_type(kind: Option<Kind>, preview: &str) -> &'static str {
+fn preview_type(kind: Option<ToolKind>, preview: &str) -> &'static str {
     match kind {
         _ if is_diff(preview) => "diff",
-        Some(Kind::Exec) => "command",
-        Some(Kind::Read | Kind::Write | Kind::Memory | Kind::Network | Kind::Delegate) | None => {
-            "text"
-        }
+        Some(ToolKind::Exec) => "command",
+        Some(
+            ToolKind::Read
+            | ToolKind::Write
+            | ToolKind::Memory
+            | ToolKind::Network
+            | ToolKind::Delegate,
+        )
+        | None => "text",
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::select_all;
-use quintet_kernel::port::{Error as PortError, Follow};
+use quintet_kernel::port::{Error as PortError, Follower};
 use quintet_kernel::{Item, SessionId};
 use serde_json::json;
 use tokio::net::unix::OwnedReadHalf;
@@ -54,7 +54,7 @@ pub(super) struct Connection {
 /// A session that the client follows.
 struct FollowedSession {
     session: SessionId,
-    follow: Box<dyn Follow>,
+    follow: Box<dyn Follower>,
     link: encode::Link,
 }
 
@@ -201,7 +201,7 @@ impl Connection {
 
     /// The answer to one request; nothing to a notification.
     async fn answer(&mut self, received: Received) -> Option<String> {
-        let permitted = self.rate.take(self.app.ports.stamps.now());
+        let permitted = self.rate.take(self.app.ports.clock.now());
         let call = match received {
             Ok(call) => call,
             Err(fault) => return Some(jsonrpc::response(&fault.id, &Err(fault.error))),

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use quintet_kernel::command::Approve;
-use quintet_kernel::event::{Answer, Answerer, Asking, Remember, ToolUse, TurnOptions};
+use quintet_kernel::event::{
+    ApprovalDecision, ApprovalMode, DecidedBy, RememberScope, ToolUse, TurnOptions,
+};
 use quintet_kernel::model::{ModelRef, Sampling};
 use quintet_kernel::port;
 use quintet_kernel::{Refusal, SessionId, TurnId};
@@ -222,9 +224,9 @@ fn options(fields: &Fields<'_>) -> Result<TurnOptions, Error> {
         Some(true) | None => ToolUse::Offered,
     };
     let asking = match fields.flag("require_approval")? {
-        Some(true) => Asking::Strict,
-        Some(false) => Asking::Waived,
-        None => Asking::Policy,
+        Some(true) => ApprovalMode::Strict,
+        Some(false) => ApprovalMode::Waived,
+        None => ApprovalMode::Policy,
     };
     let model = match fields.text("model")? {
         None => None,
@@ -259,14 +261,14 @@ fn approve(fields: &Fields<'_>) -> Result<Step, Error> {
     let approved = approved.ok_or_else(|| fields.wrong("approved", "true or false"))?;
     let options = fields.object("options")?;
     let remember = match (options.flag("apply_to_similar")?, options.flag("remember_choice")?) {
-        (Some(true), _) => Remember::Similar,
-        (_, Some(true)) => Remember::Same,
-        _ => Remember::Once,
+        (Some(true), _) => RememberScope::Similar,
+        (_, Some(true)) => RememberScope::Same,
+        _ => RememberScope::Once,
     };
     let reason = fields.text("reason")?.map(Into::into);
     let call = wire::call_of(execution).ok_or_else(|| unknown_execution(execution))?;
-    let answer = if approved { Answer::Allow } else { Answer::Deny };
-    let (turn, by) = (None, Answerer::Client);
+    let answer = if approved { ApprovalDecision::Allow } else { ApprovalDecision::Deny };
+    let (turn, by) = (None, DecidedBy::Client);
     Ok(Step::Approve(Approve { question: call.into(), turn, answer, reason, by, remember }))
 }
 

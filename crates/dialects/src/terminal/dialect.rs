@@ -61,9 +61,9 @@ impl Protocol for Terminal {
     fn serve(&self, services: &Services, _is_on: bool) -> Serving {
         let ports = Ports {
             sessions: Arc::clone(&services.sessions),
-            removals: Arc::clone(&services.removals),
+            session_deletion: Arc::clone(&services.session_deletion),
             models: Arc::clone(&services.models),
-            stamps: Arc::clone(&services.stamps),
+            clock: Arc::clone(&services.clock),
         };
         let (settings, closing) = (self.settings.clone(), services.closing.clone());
         let service =

@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use quintet_kernel::event::{Answer, Answerer, Event, FailureCode, Record, SubagentNews};
+use quintet_kernel::event::{
+    ApprovalDecision, DecidedBy, Event, FailureCode, Record, SubagentUpdate,
+};
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::{Channel, FailureKind, Usage};
 use quintet_kernel::session::Turn;
@@ -322,13 +324,13 @@ impl Link {
             Event::ApprovalAnswered { call, answer, by, .. } => {
                 self.pending_approvals.remove(call);
                 let status = match answer {
-                    Answer::Allow => "approved",
-                    Answer::Deny => "denied",
+                    ApprovalDecision::Allow => "approved",
+                    ApprovalDecision::Deny => "denied",
                 };
                 let who = match by {
-                    Answerer::Client => "answered by a person",
-                    Answerer::Clock => "nobody answered in time",
-                    Answerer::Memory => "answered before, for all calls like this",
+                    DecidedBy::Client => "answered by a person",
+                    DecidedBy::Clock => "nobody answered in time",
+                    DecidedBy::Memory => "answered before, for all calls like this",
                 };
                 out.send("tool.progress", progress(turn, call, status, who));
             }
@@ -420,11 +422,13 @@ fn status(code: FailureCode) -> &'static str {
 }
 
 /// What a session that works for this one is at; its end shows as the end of a call.
-fn subagent_progress(news: &SubagentNews) -> Option<String> {
+fn subagent_progress(news: &SubagentUpdate) -> Option<String> {
     match news {
-        SubagentNews::Spawned { task, .. } => Some(format!("Having a subagent work: {task}")),
-        SubagentNews::Progressed { status, .. } => Some(format!("A subagent: {status}")),
-        SubagentNews::Asked { tool, .. } => Some(format!("A subagent asks whether it may: {tool}")),
-        SubagentNews::Settled { .. } | SubagentNews::Completed { .. } => None,
+        SubagentUpdate::Spawned { task, .. } => Some(format!("Having a subagent work: {task}")),
+        SubagentUpdate::Progressed { status, .. } => Some(format!("A subagent: {status}")),
+        SubagentUpdate::Asked { tool, .. } => {
+            Some(format!("A subagent asks whether it may: {tool}"))
+        }
+        SubagentUpdate::Settled { .. } | SubagentUpdate::Completed { .. } => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use quintet_kernel::follow::unseen;
+use quintet_kernel::follow::unseen_text;
 use quintet_kernel::model::Usage;
 use quintet_kernel::{CallId, StepId, Time, TurnId};
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ impl Query {
         if !self.streams || self.offset <= self.had {
             return None;
         }
-        let token = unseen(&text, offset, self.had).to_owned();
+        let token = unseen_text(&text, offset, self.had).to_owned();
         let seen = text.len() - token.len();
         let content = match &mut self.page {
             _ if fenced => String::new(),

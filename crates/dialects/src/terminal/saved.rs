@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use quintet_kernel::command::Recalled;
+use quintet_kernel::command::ImportedMessage;
 use quintet_kernel::message::Role;
 use quintet_kernel::{SessionId, State};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ const VERSION: u64 = 1;
 pub(super) struct SavedSession {
     pub(super) session: SessionId,
     pub(super) workspace: PathBuf,
-    pub(super) messages: Vec<Recalled>,
+    pub(super) messages: Vec<ImportedMessage>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -59,7 +59,7 @@ pub(super) fn write(state: &State, history: bool, blocks: bool) -> Vec<u8> {
         "version": VERSION,
         "session": {
             "id": state.id.as_str(),
-            "title": state.card().title,
+            "title": state.summary().title,
             "created": state.created.unwrap_or(state.updated).micros() / 1_000_000,
             "updated": state.updated.micros() / 1_000_000,
             "workspace": state.workspace,
@@ -87,14 +87,14 @@ pub(super) fn read(bytes: &[u8]) -> Result<SavedSession, String> {
     Ok(SavedSession { session, workspace: file.session.workspace, messages })
 }
 
-fn recalled(said: SavedMessage) -> Result<Recalled, String> {
+fn recalled(said: SavedMessage) -> Result<ImportedMessage, String> {
     let role = match said.role.as_str() {
         "user" => Role::User,
         "assistant" => Role::Assistant,
         "system" => Role::System,
         other => return Err(format!("unknown role {other:?}")),
     };
-    Ok(Recalled::text(role, said.content))
+    Ok(ImportedMessage::text(role, said.content))
 }
 
 #[cfg(test)]

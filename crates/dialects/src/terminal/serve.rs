@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::model::ModelRef;
-use quintet_kernel::port::{Models, Removals, Sessions, Stamps};
+use quintet_kernel::port::{Clock, Models, SessionDeletion, Sessions};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -30,11 +30,11 @@ pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
     /// Deletes sessions.
-    pub removals: Arc<dyn Removals>,
+    pub session_deletion: Arc<dyn SessionDeletion>,
     /// The models.
     pub models: Arc<dyn Models>,
     /// The clock.
-    pub stamps: Arc<dyn Stamps>,
+    pub clock: Arc<dyn Clock>,
 }
 
 impl std::fmt::Debug for Ports {

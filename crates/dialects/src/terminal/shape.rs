@@ -1,9 +1,9 @@
 //! Sessions as a terminal shows them: in a list, opened, and as a text.
 
 use quintet_kernel::message::{Message, Role};
-use quintet_kernel::model::{Listed, ModelRef};
+use quintet_kernel::model::{ModelInfo, ModelRef};
 use quintet_kernel::session::TurnStatus;
-use quintet_kernel::{Card, State, Time};
+use quintet_kernel::{SessionSummary, State, Time};
 use serde_json::{Value, json};
 
 use super::blocks::blocks;
@@ -13,16 +13,16 @@ use super::wire;
 const MESSAGES_BYTES_LIMIT: usize = 8 * 1024 * 1024;
 
 /// A session in a list.
-pub(super) fn card(card: &Card) -> Value {
+pub(super) fn summary(summary: &SessionSummary) -> Value {
     json!({
-        "session_id": card.id.as_str(),
-        "title": title(&card.title),
-        "created_at": with_offset(card.created),
-        "updated_at": with_offset(card.updated),
-        "message_count": card.messages,
-        "total_tokens": card.tokens,
-        "workspace": card.workspace.to_string_lossy(),
-        "running": card.open,
+        "session_id": summary.id.as_str(),
+        "title": title(&summary.title),
+        "created_at": with_offset(summary.created),
+        "updated_at": with_offset(summary.updated),
+        "message_count": summary.messages,
+        "total_tokens": summary.tokens,
+        "workspace": summary.workspace.to_string_lossy(),
+        "running": summary.open,
     })
 }
 
@@ -48,7 +48,7 @@ pub(super) fn loaded(state: &State) -> Value {
         "messages": messages,
         "session": {
             "id": state.id.as_str(),
-            "title": title(&state.card().title),
+            "title": title(&state.summary().title),
             "created": seconds(state.created.unwrap_or(state.updated)),
             "updated": seconds(state.updated),
             "blocks_count": of_blocks(state).len(),
@@ -105,7 +105,7 @@ pub(super) fn of_blocks(state: &State) -> Vec<Value> {
 
 /// A session as Markdown.
 pub(super) fn markdown(state: &State) -> String {
-    let mut text = format!("# {}\n\n", title(&state.card().title));
+    let mut text = format!("# {}\n\n", title(&state.summary().title));
     text.push_str(&format!("Session {}, in {}.\n", state.id, state.workspace.display()));
     for message in messages(state) {
         let who = match message.role {
@@ -119,7 +119,7 @@ pub(super) fn markdown(state: &State) -> String {
 }
 
 /// A model that can be asked.
-pub(super) fn model(listed: &Listed, default: &ModelRef) -> Value {
+pub(super) fn model(listed: &ModelInfo, default: &ModelRef) -> Value {
     let name = listed.model.to_string();
     let kind = if listed.model.model.to_lowercase().contains("code") { "code" } else { "chat" };
     json!({

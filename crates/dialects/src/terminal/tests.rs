@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::event::Record;
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::model::{Channel, ModelRef};
 use quintet_kernel::policy::{
-    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+    ApprovalPolicy, Limits, OnDeny, Recovery, ReviewMode, Rules, SubagentLimits, VerifyPolicy,
 };
-use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::tool::{Placement, ToolKind, ToolSpec};
 use quintet_kernel::{CallId, Item, ItemReader, SessionId, State, StepId, Time, TurnId, codec};
 use serde_json::json;
 
@@ -63,15 +63,15 @@ fn no_request_panics() {
 fn rules() -> Rules {
     let tool = |name: &str, kind| {
         let (name, description, schema) = (name.into(), "Does things. Well.".into(), json!({}));
-        Arc::new(Spec { name, description, schema, kind, placement: Placement::Daemon })
+        Arc::new(ToolSpec { name, description, schema, kind, placement: Placement::Daemon })
     };
     let (rules, kinds, tools) = (Vec::new(), Vec::new(), Vec::new());
     Rules {
-        approval: Approval { rules, kinds, tools, on_deny: OnDeny::Continue, expires: None },
-        review: Review::Off,
+        approval: ApprovalPolicy { rules, kinds, tools, on_deny: OnDeny::Continue, expires: None },
+        review: ReviewMode::Off,
         context_tokens: 0,
         save_memory: false,
-        verify: Verify { auto: false, tool: "verify".into(), attempts: 1 },
+        verify: VerifyPolicy { auto: false, tool: "verify".into(), attempts: 1 },
         limits: Limits {
             steps: 1,
             tokens: 1,
@@ -82,8 +82,8 @@ fn rules() -> Rules {
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),
-        subagents: Subagents::default(),
-        tools: vec![tool("write_file", Kind::Write), tool("shell", Kind::Exec)],
+        subagents: SubagentLimits::default(),
+        tools: vec![tool("write_file", ToolKind::Write), tool("shell", ToolKind::Exec)],
         default_model: ModelRef::parse("fake/fake").unwrap(),
     }
 }
@@ -161,7 +161,7 @@ impl Story {
             let text = text.replace("\\n", "\n");
             let (offset, channel) = (self.written, Channel::Text);
             self.written += text.len() as u64;
-            let piece = Piece { turn, step, offset, channel, text: text.into(), at };
+            let piece = Delta { turn, step, offset, channel, text: text.into(), at };
             let item = self.client_kind.take_text(&piece);
             return self.show(item.as_slice());
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
 use quintet_kernel::Item;
-use quintet_kernel::port::{BoxFuture, Error, Follow};
+use quintet_kernel::port::{BoxFuture, Error, Follower};
 
 /// Encodes the items of a follower as bytes of the stream.
 pub trait Encode: Send + 'static {
@@ -31,7 +31,12 @@ pub trait Encode: Send + 'static {
 ///
 /// The follower is only asked for more when the connection can take more, so a slow client holds a
 /// cursor and nothing else.
-pub fn body(follow: Box<dyn Follow>, encode: impl Encode, first: Vec<u8>, beat: Duration) -> Body {
+pub fn body(
+    follow: Box<dyn Follower>,
+    encode: impl Encode,
+    first: Vec<u8>,
+    beat: Duration,
+) -> Body {
     let listener = Some((follow, encode, first));
     Body::from_stream(stream::unfold(listener, move |listener| async move {
         let (mut follow, mut encode, mut out) = listener?;

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::id::{BlobId, SessionId};
-use quintet_kernel::port::{Artifact, Artifacts, Blobs, Stamps, StorageError, Upload, Uploads};
+use quintet_kernel::port::{
+    Artifact, Artifacts, Blobs, Clock, StorageError, UploadWriter, Uploads,
+};
 use sha2::{Digest as _, Sha256};
 
 use super::auth::{User, uuid};
@@ -55,7 +57,7 @@ pub(super) struct ArtifactStore {
     artifacts: Arc<dyn Artifacts>,
     pub(super) uploads: Arc<dyn Uploads>,
     blobs: Arc<dyn Blobs>,
-    stamps: Arc<dyn Stamps>,
+    clock: Arc<dyn Clock>,
 }
 
 impl ArtifactStore {
@@ -64,19 +66,19 @@ impl ArtifactStore {
             artifacts: Arc::clone(&ports.artifacts),
             uploads: Arc::clone(&ports.uploads),
             blobs: Arc::clone(&ports.blobs),
-            stamps: Arc::clone(&ports.stamps),
+            clock: Arc::clone(&ports.clock),
         }
     }
 
     /// Artifacts of a store in memory.
     #[cfg(test)]
     pub(super) fn for_test(
-        store: quintet_stores::memory::Store,
+        store: quintet_stores::memory::MemoryStore,
         uploads: Arc<dyn Uploads>,
-        stamps: Arc<dyn Stamps>,
+        clock: Arc<dyn Clock>,
     ) -> Self {
         let (artifacts, blobs) = (Arc::new(store.clone()), Arc::new(store));
-        Self { artifacts, uploads, blobs, stamps }
+        Self { artifacts, uploads, blobs, clock }
     }
 
     /// Keeps what was handed in, durably; nothing if it is no picture, whatever it was said to be.
@@ -84,7 +86,7 @@ impl ArtifactStore {
         &self,
         user: Option<&User>,
         taken: Taken,
-        content: Box<dyn Upload>,
+        content: Box<dyn UploadWriter>,
     ) -> Result<Option<Artifact>, StorageError> {
         let found = KINDS.iter().find(|kind| taken.head.starts_with(kind.begins));
         let Some(kind) = found else { return Ok(None) };
@@ -94,10 +96,10 @@ impl ArtifactStore {
             mime: kind.mime.into(),
             size: taken.size,
             sha256: taken.sha256,
-            created: self.stamps.now(),
+            created: self.clock.now(),
         };
         self.artifacts.add(artifact.clone()).await?;
-        if let Err(error) = content.keep(&artifact.id).await {
+        if let Err(error) = content.commit(&artifact.id).await {
             self.artifacts.discard(&artifact.id).await?;
             return Err(error);
         }
@@ -162,7 +164,7 @@ impl ArtifactStore {
     async fn tidy(&self, keep: Option<Duration>) -> Result<usize, StorageError> {
         let mut removed = 0;
         if let Some(keep) = keep {
-            for artifact in self.artifacts.unclaimed(self.stamps.now().before(keep)).await? {
+            for artifact in self.artifacts.unclaimed(self.clock.now().before(keep)).await? {
                 if self.artifacts.discard(&artifact.id).await? {
                     self.uploads.remove(&artifact.id).await?;
                     removed += 1;

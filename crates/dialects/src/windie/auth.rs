@@ -67,7 +67,7 @@ impl AppState {
     /// The user who sent a request, by its token.
     pub(super) async fn authenticate(&self, headers: &HeaderMap) -> Result<User, Refused> {
         let hash = hashed(bearer(headers).ok_or(Refused::Missing)?);
-        let found = self.ports.installs.with_token(&hash).await.map_err(Refused::Unavailable)?;
+        let found = self.ports.installs.find_by_token(&hash).await.map_err(Refused::Unavailable)?;
         let same = |install: &Install| install.token.as_bytes().ct_eq(hash.as_bytes()).into();
         let install = found.filter(same).ok_or(Refused::Invalid)?;
         self.seen(&install).await;

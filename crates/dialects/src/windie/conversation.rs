@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use quintet_kernel::card::Card;
 use quintet_kernel::command::Command;
-use quintet_kernel::event::Origin;
+use quintet_kernel::event::NewSession;
 use quintet_kernel::port::{Alias, Error, StorageError};
+use quintet_kernel::session_summary::SessionSummary;
 use quintet_kernel::{SessionId, Time};
 
 use super::auth::User;
@@ -90,8 +90,8 @@ impl AppState {
         identity: &ClientIdentity,
         session: SessionId,
     ) -> Result<Option<SessionId>, Error> {
-        match self.ports.sessions.card(&session).await {
-            Ok(card) => Ok(may_see(self, identity, &card.labels).then_some(session)),
+        match self.ports.sessions.summary(&session).await {
+            Ok(summary) => Ok(may_see(self, identity, &summary.labels).then_some(session)),
             Err(Error::NotFound(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -116,7 +116,7 @@ impl AppState {
         };
         let labels = [(OWNER.to_owned(), user.to_owned()), (NAME.to_owned(), conversation.into())];
         let labels = BTreeMap::from(labels);
-        let origin = Origin { workspace, labels, ..Origin::default() };
+        let origin = NewSession { workspace, labels, ..NewSession::default() };
         let session = self.ports.sessions.create(origin).await?.session;
         // What the name meant until now, if anything, is gone.
         let holder = self.ports.directory.set_alias(&alias, &session, named.as_ref()).await?;
@@ -144,18 +144,19 @@ impl AppState {
 
     /// The conversations of a client in which something happened lately, or is still happening.
     async fn lately(&self, client: &Client, now: Time) -> Vec<(String, SessionId)> {
-        let lately = |card: &Card| card.open || now.since(card.updated) < TELL_AGAIN;
+        let lately =
+            |summary: &SessionSummary| summary.open || now.since(summary.updated) < TELL_AGAIN;
         let mut found = Vec::new();
         for (name, session) in self.acknowledged.sessions(client) {
-            if self.ports.sessions.card(&session).await.is_ok_and(|card| lately(&card)) {
+            if self.ports.sessions.summary(&session).await.is_ok_and(|summary| lately(&summary)) {
                 found.push((name, session));
             }
         }
         let recent = self.ports.directory.recent(None, RECENT).await.unwrap_or_default();
-        for card in recent.into_iter().filter(lately) {
-            let known = found.iter().any(|(_, session)| *session == card.id);
-            if let Some(name) = name_of(&card.labels, &client.user).filter(|_| !known) {
-                found.push((name.clone(), card.id));
+        for summary in recent.into_iter().filter(lately) {
+            let known = found.iter().any(|(_, session)| *session == summary.id);
+            if let Some(name) = name_of(&summary.labels, &client.user).filter(|_| !known) {
+                found.push((name.clone(), summary.id));
             }
         }
         found

@@ -182,13 +182,13 @@ impl Windie {
 fn ports(services: &Services) -> Ports {
     Ports {
         sessions: Arc::clone(&services.sessions),
-        rehearsals: Arc::clone(&services.rehearsals),
+        dry_runs: Arc::clone(&services.dry_runs),
         prompts: Arc::clone(&services.prompts),
         directory: Arc::clone(&services.directory),
         blobs: Arc::clone(&services.blobs),
         models: Arc::clone(&services.models),
-        pulse: Arc::clone(&services.pulse),
-        stamps: Arc::clone(&services.stamps),
+        storage_health: Arc::clone(&services.storage_health),
+        clock: Arc::clone(&services.clock),
         installs: Arc::clone(&services.installs),
         preferences: Arc::clone(&services.preferences),
         artifacts: Arc::clone(&services.artifacts),

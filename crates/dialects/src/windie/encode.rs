@@ -15,7 +15,7 @@ use std::collections::HashSet;
 
 use quintet_kernel::event::{Event, Record, RequestedCall, Seq};
 use quintet_kernel::message::{Role, text_of};
-use quintet_kernel::model::{Channel, Count, Prompt, Usage};
+use quintet_kernel::model::{Channel, Prompt, TokenCount, Usage};
 use quintet_kernel::tool::{Outcome, Placement};
 use quintet_kernel::toolset::Toolset;
 use quintet_kernel::{CallId, Item, Time, TurnId};
@@ -542,7 +542,7 @@ fn turn_of(item: &Item) -> Option<&TurnId> {
 
 /// How many tokens a text is, by a rule of thumb.
 fn weight(text: &str) -> u64 {
-    Count::guess(text).tokens
+    TokenCount::guess(text).tokens
 }
 
 /// What is looked for where, as far as a search says so; nothing for other calls.

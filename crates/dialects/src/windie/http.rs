@@ -92,7 +92,7 @@ async fn introspect(
 }
 
 async fn health(app: &AppState) -> Result<Response, Reply> {
-    match app.ports.pulse.beat().await {
+    match app.ports.storage_health.check().await {
         Ok(()) => Ok(ok(&json!({ "status": "healthy", "version": env!("CARGO_PKG_VERSION") }))),
         Err(error) => Err(Reply::new(503, format!("storage cannot be written: {error}"))),
     }

@@ -15,8 +15,8 @@ use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, Embedder, Installs, Models, Ocr, Preferences, Prompts, Pulse, Rehearsals,
-    Runs, SessionIndex, Sessions, Speaker, Stamps, Transcriber, Uploads, Vision,
+    Artifacts, Blobs, Clock, DryRuns, Embedder, Installs, Models, Ocr, Preferences, PromptHistory,
+    Runs, SessionIndex, Sessions, SpeechSynthesizer, StorageHealth, Transcriber, Uploads, Vision,
 };
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
@@ -43,9 +43,9 @@ pub(super) struct Ports {
     /// The core.
     pub sessions: Arc<dyn Sessions>,
     /// What would become of commands.
-    pub rehearsals: Arc<dyn Rehearsals>,
+    pub dry_runs: Arc<dyn DryRuns>,
     /// Sessions as they were at an event.
-    pub prompts: Arc<dyn Prompts>,
+    pub prompts: Arc<dyn PromptHistory>,
     /// Where front ends' own names of conversations are kept.
     pub directory: Arc<dyn SessionIndex>,
     /// Where what models are shown is kept.
@@ -53,9 +53,9 @@ pub(super) struct Ports {
     /// Every model.
     pub models: Arc<dyn Models>,
     /// Whether storage can be written to.
-    pub pulse: Arc<dyn Pulse>,
+    pub storage_health: Arc<dyn StorageHealth>,
     /// The time.
-    pub stamps: Arc<dyn Stamps>,
+    pub clock: Arc<dyn Clock>,
     /// Registered installs.
     pub installs: Arc<dyn Installs>,
     /// The users' settings.
@@ -73,7 +73,7 @@ pub(super) struct Ports {
     /// Transcribes speech.
     pub transcriber: Arc<dyn Transcriber>,
     /// Reads answers aloud.
-    pub speaker: Arc<dyn Speaker>,
+    pub speaker: Arc<dyn SpeechSynthesizer>,
     /// The control plane of runs.
     pub runs: Arc<dyn Runs>,
 }
@@ -150,7 +150,7 @@ impl AppState {
     }
 
     pub(super) fn now(&self) -> Time {
-        self.ports.stamps.now()
+        self.ports.clock.now()
     }
 
     /// Whether speech can be synthesized and transcribed now.

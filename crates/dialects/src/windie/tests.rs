@@ -9,12 +9,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use quintet_kernel::event::{Event, Record};
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::{
-    Channel, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Search, Usage,
+    Channel, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Usage, WebSearch,
 };
-use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::tool::{Placement, ToolKind, ToolSpec};
 use quintet_kernel::toolset::Toolset;
 use quintet_kernel::{CallId, Item, ItemReader, StepId, Time, TurnId, codec};
 use serde_json::Value;
@@ -54,7 +54,7 @@ impl Story {
             messages: Vec::new(),
             tools: Vec::new(),
             may_call: true,
-            search: Search::Off,
+            search: WebSearch::Off,
             sampling: Sampling::default(),
             account: None,
         };
@@ -143,7 +143,7 @@ impl Story {
     fn piece(&mut self, channel: Channel, text: &str, at: Time) -> Vec<Item> {
         let (turn, step, offset) = (self.turn.clone(), self.step.clone(), self.written);
         self.written += text.len() as u64;
-        let piece = Piece { turn, step, offset, channel, text: text.into(), at };
+        let piece = Delta { turn, step, offset, channel, text: text.into(), at };
         self.reader.take_text(&piece).into_iter().collect()
     }
 
@@ -173,11 +173,11 @@ impl Story {
             }
             Event::ToolsChosen(tools) => {
                 let spec = |tool: &quintet_kernel::toolset::ClientTool| {
-                    Arc::new(Spec {
+                    Arc::new(ToolSpec {
                         name: tool.name.clone(),
                         description: tool.description.clone(),
                         schema: tool.schema.clone(),
-                        kind: Kind::Network,
+                        kind: ToolKind::Network,
                         placement: Placement::Client,
                     })
                 };

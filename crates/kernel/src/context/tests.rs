@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::id::Fresh;
+use crate::id::GeneratedId;
 
 fn sections(text: &str) -> Vec<Section> {
     let section = |pair: &str| {
@@ -19,17 +19,17 @@ fn check(surveys: &[&str], expected: Expect) {
     let mut context = Context::default();
     let mut said = String::new();
     for (n, survey) in surveys.iter().enumerate() {
-        let news = context.news(sections(survey));
+        let news = context.diff(sections(survey));
         if !news.is_empty() {
-            said += &format!("turn {n}: {}\n", update(&news));
+            said += &format!("turn {n}: {}\n", format_update(&news));
         }
-        context.learn(&TurnId::named(format!("t{n}")), &news);
+        context.apply(&TurnId::named(format!("t{n}")), &news);
     }
     let updates = context.updates.len();
     let before = context.current().to_vec();
-    context.settle();
+    context.fold_updates();
     assert_eq!(context.current(), before, "a compaction changes nothing that is known");
-    expected.assert_eq(&format!("{said}{updates} later\n{}\n", introduction(&context.base)));
+    expected.assert_eq(&format!("{said}{updates} later\n{}\n", format_base(&context.base)));
 }
 
 #[test]

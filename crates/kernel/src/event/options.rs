@@ -26,7 +26,7 @@ pub struct TurnOptions {
     pub tools: ToolUse,
     /// What needs a person's word.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub asking: Asking,
+    pub asking: ApprovalMode,
     /// How long a question stands before it counts as "no", in milliseconds; policy may be stricter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_within_ms: Option<u64>,
@@ -49,12 +49,12 @@ pub struct TurnOptions {
     pub budget: Option<Box<Budget>>,
     /// What few turns have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub more: Option<Box<More>>,
+    pub more: Option<Box<RareOptions>>,
 }
 
 /// What few turns have, apart so that the others are small.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct More {
+pub struct RareOptions {
     /// The account that pays for model calls; the daemon's own if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
@@ -83,7 +83,7 @@ pub struct Setup {
     pub workspace: Option<PathBuf>,
 }
 
-impl More {
+impl RareOptions {
     /// Nothing if there is nothing in it.
     pub fn unless_empty(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))
@@ -144,7 +144,7 @@ pub enum ToolUse {
 /// What needs a person's word, beside what policy says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Asking {
+pub enum ApprovalMode {
     /// What policy says.
     #[default]
     Policy,
@@ -182,7 +182,7 @@ impl TurnOptions {
     #[must_use]
     pub(crate) fn with_setup(mut self, setup: Option<Arc<Setup>>) -> Self {
         let more = self.more.take().map(|more| *more).unwrap_or_default();
-        self.more = More { setup, ..more }.unless_empty();
+        self.more = RareOptions { setup, ..more }.unless_empty();
         self
     }
 
@@ -191,7 +191,7 @@ impl TurnOptions {
     }
 
     /// How long a question stands, given how long policy lets it.
-    pub(crate) fn patience(&self, policy: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn approval_timeout(&self, policy: Option<Duration>) -> Option<Duration> {
         let own = self.answer_within_ms.map(Duration::from_millis);
         [own, policy].into_iter().flatten().min()
     }

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::Value;
 
-use crate::event::{Answer, TurnOptions};
+use crate::approval_id::ApprovalId;
+use crate::event::{ApprovalDecision, TurnOptions};
 use crate::model::{ModelRef, Usage};
-use crate::question::Question;
 use crate::time::Time;
 use crate::tool::Assessment;
 use crate::toolset::Toolset;
@@ -14,7 +14,7 @@ use crate::toolset::Toolset;
 /// What a session hears of one that works for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SubagentNews {
+pub enum SubagentUpdate {
     /// A subagent began.
     Spawned {
         /// What it is to do.
@@ -35,7 +35,7 @@ pub enum SubagentNews {
     /// A subagent, or one below it, waits for a person's answer, which may be given here as well.
     Asked {
         /// What it asks.
-        call: Question,
+        call: ApprovalId,
         /// The tool.
         tool: String,
         /// The arguments.
@@ -48,9 +48,9 @@ pub enum SubagentNews {
     /// A question of the subagent is not open any more.
     Settled {
         /// What was asked.
-        call: Question,
+        call: ApprovalId,
         /// The word, if one was given.
-        answer: Option<Answer>,
+        answer: Option<ApprovalDecision>,
     },
     /// A subagent completed, with this result.
     Completed {

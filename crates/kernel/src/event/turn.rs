@@ -5,7 +5,7 @@ use crate::id::TurnId;
 
 /// What is over with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over<'a> {
+pub enum Ended<'a> {
     /// A model call, well or badly.
     Step,
     /// A turn, well or badly.
@@ -16,14 +16,14 @@ pub enum Over<'a> {
 
 impl Event {
     /// What is over with it, if anything is.
-    pub fn over(&self) -> Option<Over<'_>> {
+    pub fn ended(&self) -> Option<Ended<'_>> {
         match self {
-            Event::ModelCompleted { .. } | Event::StepInterrupted { .. } => Some(Over::Step),
+            Event::ModelCompleted { .. } | Event::StepInterrupted { .. } => Some(Ended::Step),
             Event::TurnCompleted { turn, .. }
             | Event::TurnFailed { turn, .. }
-            | Event::TurnCancelled { turn, .. } => Some(Over::Turn(turn)),
+            | Event::TurnCancelled { turn, .. } => Some(Ended::Turn(turn)),
             Event::Reverted { turn, .. } | Event::RevertFailed { turn, .. } => {
-                Some(Over::Revert(turn))
+                Some(Ended::Revert(turn))
             }
             Event::SessionCreated(_)
             | Event::Forked { .. }

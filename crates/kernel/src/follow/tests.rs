@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Cursor, Item, ItemReader, Piece};
+use super::{Cursor, Delta, Item, ItemReader};
 use crate::event::{Event, Record};
-use crate::id::{Fresh, StepId, TurnId};
+use crate::id::{GeneratedId, StepId, TurnId};
 use crate::model::{Channel, ModelRef};
 use crate::time::Time;
 
@@ -144,7 +144,7 @@ proptest! {
 struct Session {
     step: usize,
     journal: Vec<Arc<Record>>,
-    flying: Vec<Piece>,
+    flying: Vec<Delta>,
     written: u64,
 }
 
@@ -230,9 +230,9 @@ fn turn() -> TurnId {
     TurnId::named("turn_1".into())
 }
 
-fn piece(of: usize, offset: u64, text: &str) -> Piece {
+fn piece(of: usize, offset: u64, text: &str) -> Delta {
     let (turn, step, channel, at) = (turn(), step(of), Channel::Text, Time::default());
-    Piece { turn, step, offset, channel, text: text.into(), at }
+    Delta { turn, step, offset, channel, text: text.into(), at }
 }
 
 fn appended(seq: u64, of: usize, (offset, pieces): (u64, &[&str])) -> Arc<Record> {

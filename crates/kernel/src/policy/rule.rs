@@ -2,13 +2,13 @@
 
 use crate::policy::Verdict;
 use crate::policy::pattern::Pattern;
-use crate::tool::{Kind, Spec, Subject};
+use crate::tool::{CallSubject, ToolKind, ToolSpec};
 
 /// What to do with some calls. What is not given fits every call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Of tools of this kind.
-    pub kind: Option<Kind>,
+    pub kind: Option<ToolKind>,
     /// Of this tool.
     pub tool: Option<String>,
     /// Calls that name such paths.
@@ -34,7 +34,7 @@ pub enum Action {
 
 /// Whether a rule is about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum RuleMatch {
     Yes,
     No,
     /// The call must be assessed first.
@@ -54,20 +54,20 @@ impl Rule {
     }
 
     /// Whether it is about this call.
-    pub(super) fn fits(&self, tool: &Spec, subject: Option<&Subject>) -> Fit {
+    pub(super) fn fits(&self, tool: &ToolSpec, subject: Option<&CallSubject>) -> RuleMatch {
         let named = self.kind.is_none_or(|kind| kind == tool.kind)
             && self.tool.as_ref().is_none_or(|name| *name == tool.name);
         let looks = self.path.is_some() || self.command.is_some();
         match (named, looks, subject) {
-            (false, _, _) => Fit::No,
-            (true, false, _) => Fit::Yes,
-            (true, true, None) => Fit::Unknown,
-            (true, true, Some(subject)) if self.is_about(subject) => Fit::Yes,
-            (true, true, Some(_)) => Fit::No,
+            (false, _, _) => RuleMatch::No,
+            (true, false, _) => RuleMatch::Yes,
+            (true, true, None) => RuleMatch::Unknown,
+            (true, true, Some(subject)) if self.is_about(subject) => RuleMatch::Yes,
+            (true, true, Some(_)) => RuleMatch::No,
         }
     }
 
-    fn is_about(&self, subject: &Subject) -> bool {
+    fn is_about(&self, subject: &CallSubject) -> bool {
         let covers = |pattern: &Option<Pattern>, texts: &[String]| match pattern {
             None => true,
             Some(pattern) => self.covers(pattern, texts),

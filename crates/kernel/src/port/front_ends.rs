@@ -28,7 +28,7 @@ pub trait Installs: Send + Sync {
     /// Adds one; durable when it resolves.
     fn register(&self, install: Install) -> BoxFuture<'_, Result<(), StorageError>>;
     /// The one with this hash of a token.
-    fn with_token(&self, token: &str) -> BoxFuture<'_, Result<Option<Install>, StorageError>>;
+    fn find_by_token(&self, token: &str) -> BoxFuture<'_, Result<Option<Install>, StorageError>>;
     /// Notes that one was seen; durable when it resolves.
     fn touch(&self, id: &str, at: Time) -> BoxFuture<'_, Result<(), StorageError>>;
     /// All of them, oldest first.
@@ -39,7 +39,7 @@ pub trait Installs: Send + Sync {
 
 /// The space in which stores note every session that is erased, with the erasing, under its name. Whoever
 /// keeps copies of sessions takes the note away once the copy is gone.
-pub const ERASED: &str = "erased";
+pub const ERASED_SPACE: &str = "erased";
 
 /// Front ends' own settings. What they mean is theirs.
 pub trait Preferences: Send + Sync {
@@ -53,7 +53,7 @@ pub trait Preferences: Send + Sync {
     fn names(&self, space: &str) -> BoxFuture<'_, Result<Vec<String>, StorageError>>;
     /// Keeps it instead of what was there, in the order of the calls; durable when it resolves. Null
     /// takes away what was there.
-    fn prefer(
+    fn set_preference(
         &self,
         space: &str,
         name: &str,
@@ -106,7 +106,7 @@ pub trait Artifacts: Send + Sync {
 /// Content that is too much to hold at once, by name.
 pub trait Uploads: Send + Sync {
     /// Begins one that has no name yet.
-    fn begin(&self) -> BoxFuture<'_, Result<Box<dyn Upload>, StorageError>>;
+    fn begin(&self) -> BoxFuture<'_, Result<Box<dyn UploadWriter>, StorageError>>;
     /// At most so many bytes of one, from some byte on.
     fn part(
         &self,
@@ -121,9 +121,9 @@ pub trait Uploads: Send + Sync {
 }
 
 /// Content that is being taken in. Dropped before it is kept, it leaves nothing behind.
-pub trait Upload: Send {
+pub trait UploadWriter: Send {
     /// Adds to it.
     fn write(&mut self, bytes: Vec<u8>) -> BoxFuture<'_, Result<(), StorageError>>;
     /// Gives it its name; whole and durable when it resolves.
-    fn keep(self: Box<Self>, name: &str) -> BoxFuture<'static, Result<(), StorageError>>;
+    fn commit(self: Box<Self>, name: &str) -> BoxFuture<'static, Result<(), StorageError>>;
 }

@@ -6,7 +6,7 @@ use crate::id::SessionId;
 use crate::session::State;
 
 /// Inbound: prompts of the past, assembled again from the journal.
-pub trait Prompts: Send + Sync {
+pub trait PromptHistory: Send + Sync {
     /// The session as it was right after an event. Where that is the beginning of a model call,
     /// [`crate::prompt::assemble`] makes of it the prompt that the model was sent. Fails if there is
     /// no such session; nothing is given if there is no such event.

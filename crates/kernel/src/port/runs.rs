@@ -4,7 +4,7 @@ use super::{BoxFuture, Page, StorageError};
 use crate::event::Seq;
 use crate::id::RunId;
 use crate::run::{
-    Control, NewRun, Progress, RunCommand, RunRecord, RunRefusal, RunState, RunStatus, Worker,
+    Control, NewRun, RunCommand, RunProgress, RunRecord, RunRefusal, RunState, RunStatus, Worker,
 };
 use crate::time::Time;
 
@@ -138,7 +138,7 @@ pub trait RunJournal: Send + Sync {
         &self,
         run: &RunId,
         record: RunRecord,
-        progress: Progress,
+        progress: RunProgress,
     ) -> BoxFuture<'_, Result<(), StorageError>>;
     /// Notes a heartbeat for every run that a worker has begun and, if `all`, for those too that it
     /// has not. Durable when it resolves.

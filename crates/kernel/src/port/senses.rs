@@ -112,7 +112,7 @@ pub struct VisualTarget {
 
 /// What was seen, and by which model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen<T> {
+pub struct VisionResult<T> {
     /// The answer.
     pub value: T,
     /// The model that gave it, or `ocr` where the text of the picture had to do.
@@ -129,7 +129,7 @@ pub trait Vision: Send + Sync {
         image: Vec<u8>,
         description: String,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Seen<Vec<VisualTarget>>, SenseError>>;
+    ) -> BoxFuture<'_, Result<VisionResult<Vec<VisualTarget>>, SenseError>>;
     /// Describes a picture in words.
-    fn describe(&self, image: Vec<u8>) -> BoxFuture<'_, Result<Seen<String>, SenseError>>;
+    fn describe(&self, image: Vec<u8>) -> BoxFuture<'_, Result<VisionResult<String>, SenseError>>;
 }

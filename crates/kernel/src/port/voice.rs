@@ -1,13 +1,13 @@
 //! Speech: audio as text and text as audio.
 //!
 //! A [`Recognizer`] transcribes one utterance, a [`Transcriber`] cuts a stream of audio into utterances
-//! and transcribes them, a [`Speaker`] reads a sentence aloud.
+//! and transcribes them, a [`SpeechSynthesizer`] reads a sentence aloud.
 
 use super::BoxFuture;
 use super::senses::SenseError;
 
 /// Samples per second of the audio that recognizers work on.
-pub const RECOGNITION_RATE: u32 = 16_000;
+pub const RECOGNITION_SAMPLE_RATE: u32 = 16_000;
 
 /// Audio with one channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub trait Recognizer: Send + Sync {
     /// True if a growing utterance may be recognized again and again, so that partial transcripts are
     /// cheap enough.
     fn is_repeatable(&self) -> bool;
-    /// The text of an utterance at [`RECOGNITION_RATE`]; empty if there is no speech in it. `language` is an
+    /// The text of an utterance at [`RECOGNITION_SAMPLE_RATE`]; empty if there is no speech in it. `language` is an
     /// ISO 639-1 code, if one was set. Dropping the future cancels work that has not begun.
     fn recognize(
         &self,
@@ -71,7 +71,7 @@ pub trait TranscriptionStream: Send + Sync {
 }
 
 /// Reads text aloud.
-pub trait Speaker: Send + Sync {
+pub trait SpeechSynthesizer: Send + Sync {
     /// `Ok` if `speak` can work now, without loading anything.
     fn ready(&self) -> Result<(), SenseError>;
     /// The audio of a sentence; empty if nothing in it can be pronounced. Dropping the future cancels

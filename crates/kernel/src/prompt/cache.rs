@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::message::Message;
 use crate::model::PromptMessage;
 
-use super::Entry;
+use super::HistoryEntry;
 
 /// Messages of a session's last prompt, by their place in the session.
 #[derive(Debug, Default)]
@@ -40,14 +40,14 @@ impl PromptCache {
 
     /// A message that was all that its entry brings to a prompt, if it still is. The entry itself is not
     /// looked at: in a long session most of a prompt is found here.
-    pub(super) fn alone(&self, entry: &Entry<'_>) -> Option<Arc<PromptMessage>> {
+    pub(super) fn alone(&self, entry: &HistoryEntry<'_>) -> Option<Arc<PromptMessage>> {
         let cached = self.slots.get(entry.at.checked_sub(self.first)?)?.as_ref()?;
         let same = cached.alone && Arc::ptr_eq(&cached.source, entry.message);
         same.then(|| Arc::clone(&cached.written))
     }
 
     /// Notes that the cached message of an entry is all that the entry brings to a prompt.
-    pub(super) fn note_alone(&mut self, entry: &Entry<'_>) {
+    pub(super) fn note_alone(&mut self, entry: &HistoryEntry<'_>) {
         let slot = entry.at.checked_sub(self.first).and_then(|n| self.slots.get_mut(n));
         if let Some(Some(cached)) = slot {
             cached.alone = true;
@@ -57,7 +57,7 @@ impl PromptCache {
     /// A message as it was written with this limit, or as `write` writes it now.
     pub(super) fn message(
         &mut self,
-        entry: &Entry<'_>,
+        entry: &HistoryEntry<'_>,
         limit: usize,
         write: impl FnOnce(&Message) -> PromptMessage,
     ) -> Arc<PromptMessage> {

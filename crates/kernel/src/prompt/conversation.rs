@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::change::{net, paths};
+use crate::change::{changed_paths, net_changes};
 use crate::context::{self, Section};
 use crate::id::CallId;
 use crate::message::{MediaKind, Message, Part, Role, text_of};
@@ -14,9 +14,9 @@ use crate::session::State;
 use crate::tool::Ending;
 
 use super::shorten::{Shorten, shortened};
-use super::{Entry, History, PromptCache, in_order};
+use super::{History, HistoryEntry, PromptCache, assistant_parts};
 
-const INTERRUPTED: &str = "this call has no result";
+const MISSING_RESULT: &str = "this call has no result";
 
 /// The messages of a prompt.
 pub(super) type Messages = Vec<Arc<PromptMessage>>;
@@ -31,10 +31,13 @@ pub(super) fn conversation(
     let recent = &history.recent;
     cache.begin_at(recent.iter().map(|entry| entry.at).min().unwrap_or(0));
     let messages = Vec::with_capacity(recent.len() + 2);
-    let mut writer = Writer { state, shorten, recent, results: OnceCell::new(), cache, messages };
+    let mut writer =
+        MessageWriter { state, shorten, recent, results: OnceCell::new(), cache, messages };
     let changes = workspace_changes(state, history);
     if let Some(request) = &history.request {
-        writer.add(changes.get(&request.turn).map(|sections| said(context::update(sections))));
+        writer.add(
+            changes.get(&request.turn).map(|sections| user_text(context::format_update(sections))),
+        );
         writer.write(request);
     }
     if let Some(summary) = history.summary {
@@ -43,19 +46,21 @@ pub(super) fn conversation(
         } else {
             "Summary of the conversation so far:"
         };
-        writer.add(Some(said(format!("{heading}\n{}", summary.text))));
+        writer.add(Some(user_text(format!("{heading}\n{}", summary.text))));
     }
     let asked = history.request.map(|entry| entry.turn);
     for (n, entry) in recent.iter().enumerate() {
         let turn = entry.turn;
         let begins = n == 0 || recent[n - 1].turn != turn;
         if begins && asked != Some(turn) {
-            writer.add(changes.get(&turn).map(|sections| said(context::update(sections))));
+            writer.add(
+                changes.get(&turn).map(|sections| user_text(context::format_update(sections))),
+            );
         }
         writer.write(entry);
         let ends = recent.get(n + 1).is_none_or(|next| next.turn != turn);
         if ends {
-            writer.add(undone(state, turn));
+            writer.add(revert_note(state, turn));
         }
     }
     writer.messages
@@ -74,35 +79,38 @@ fn workspace_changes(state: &State, history: &History<'_>) -> HashMap<usize, Vec
 }
 
 /// The note that a turn's changes were undone, if they were.
-fn undone(state: &State, turn: usize) -> Option<PromptMessage> {
+fn revert_note(state: &State, turn: usize) -> Option<PromptMessage> {
     let turn = Some(&state.turns[turn]).filter(|turn| turn.reverted)?;
-    let changes = net(&turn.changes);
+    let changes = net_changes(&turn.changes);
     let unlisted: u64 = turn.more_changes.iter().map(|(_, more)| more.count).sum();
     let more = if unlisted > 0 { format!(" and {unlisted} more") } else { String::new() };
-    Some(said(format!("I undid these changes to files: {}{more}.", paths(&changes).join(", "))))
+    Some(user_text(format!(
+        "I undid these changes to files: {}{more}.",
+        changed_paths(&changes).join(", ")
+    )))
 }
 
 /// A message in plain words.
-pub(super) fn said(text: String) -> PromptMessage {
+pub(super) fn user_text(text: String) -> PromptMessage {
     PromptMessage::User(vec![PromptPart::Text(text)])
 }
 
-struct Writer<'a> {
+struct MessageWriter<'a> {
     state: &'a State,
     shorten: Shorten,
-    recent: &'a [Entry<'a>],
+    recent: &'a [HistoryEntry<'a>],
     /// The results among `recent`, by their calls; looked for when there is a call.
-    results: OnceCell<HashMap<&'a CallId, Entry<'a>>>,
+    results: OnceCell<HashMap<&'a CallId, HistoryEntry<'a>>>,
     cache: &'a mut PromptCache,
     messages: Messages,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> MessageWriter<'a> {
     fn add(&mut self, message: Option<PromptMessage>) {
         self.messages.extend(message.map(Arc::new));
     }
 
-    fn write(&mut self, entry: &Entry<'_>) {
+    fn write(&mut self, entry: &HistoryEntry<'_>) {
         if let Some(written) = self.cache.alone(entry) {
             return self.messages.push(written);
         }
@@ -112,7 +120,7 @@ impl<'a> Writer<'a> {
             // A result stands right behind its call, see `assistant`.
             Role::Tool if message.call.is_some() => {}
             Role::Tool | Role::User | Role::System => {
-                let beside = beside(message);
+                let beside = context_message(message);
                 let alone = beside.is_none();
                 self.add(beside);
                 if names_files(message) {
@@ -129,7 +137,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn assistant(&mut self, entry: &Entry<'_>) {
+    fn assistant(&mut self, entry: &HistoryEntry<'_>) {
         let says = |part: &Part| match part {
             Part::Text(text) => !text.is_empty(),
             Part::Call { .. } => true,
@@ -140,7 +148,7 @@ impl<'a> Writer<'a> {
         }
         let write = |message: &Message| PromptMessage::Assistant {
             by: message.by.clone(),
-            parts: in_order(message),
+            parts: assistant_parts(message),
         };
         let answer = self.cache.message(entry, usize::MAX, write);
         self.messages.push(answer);
@@ -160,10 +168,10 @@ impl<'a> Writer<'a> {
 
     fn result(&mut self, (call, tool): (&CallId, &str), together: usize) -> Arc<PromptMessage> {
         let recent = self.recent;
-        let called = |entry: &Entry<'a>| Some((entry.message.call.as_ref()?, *entry));
+        let called = |entry: &HistoryEntry<'a>| Some((entry.message.call.as_ref()?, *entry));
         let results = self.results.get_or_init(|| recent.iter().filter_map(called).collect());
         let Some(entry) = results.get(call).copied() else {
-            let (call, tool, text) = (call.clone(), tool.into(), INTERRUPTED.into());
+            let (call, tool, text) = (call.clone(), tool.into(), MISSING_RESULT.into());
             let missing = PromptMessage::Result { call, tool, text, media: Vec::new(), ok: false };
             return Arc::new(missing);
         };
@@ -191,7 +199,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A client's message that names files, or what it says of a result that has no call here.
-    fn parts_with_files(&self, entry: &Entry<'_>) -> Vec<PromptPart> {
+    fn parts_with_files(&self, entry: &HistoryEntry<'_>) -> Vec<PromptPart> {
         let message = entry.message;
         let part = |part: &Part| match part {
             Part::Text(_) if message.wording.is_some() => None,
@@ -205,7 +213,7 @@ impl<'a> Writer<'a> {
 
     /// A file that a message names, its content still to be read; of an old one only the name. What
     /// the open turn is about is never old.
-    fn media(&self, entry: &Entry<'_>, part: &Part) -> Option<PromptPart> {
+    fn media(&self, entry: &HistoryEntry<'_>, part: &Part) -> Option<PromptPart> {
         let Part::Media { kind, name, mime } = part else { return None };
         let message = entry.message;
         let asked = self.state.open.as_ref().is_some_and(|open| open.id == message.turn);
@@ -234,13 +242,13 @@ fn text_parts(message: &Message) -> Vec<PromptPart> {
 }
 
 /// What the front end tells beside a message, in words of its own before it.
-fn beside(message: &Message) -> Option<PromptMessage> {
+fn context_message(message: &Message) -> Option<PromptMessage> {
     let told = message.parts.iter().filter_map(|part| match part {
         Part::Context(text) => Some(text.as_str()),
         Part::Text(_) | Part::Thought(_) | Part::Media { .. } | Part::Call { .. } => None,
     });
     let told = told.collect::<Vec<_>>().join("\n\n");
-    (!told.is_empty()).then(|| said(told))
+    (!told.is_empty()).then(|| user_text(told))
 }
 
 /// A file that a message names, its content still to be read.
@@ -256,7 +264,9 @@ fn media(
     };
     let model = state.open.as_ref().and_then(|open| open.step()).map(|step| &step.model);
     let model = model.unwrap_or(state.current_model());
-    if let Some(note) = pictures::instead(state, model, (kind, name, stated.unwrap_or(mime))) {
+    if let Some(note) =
+        pictures::placeholder_text(state, model, (kind, name, stated.unwrap_or(mime)))
+    {
         return Some(PromptPart::Text(note));
     }
     Some(PromptPart::Media {

@@ -3,19 +3,20 @@
 use crate::message::{Message, Part, Role};
 
 use super::shorten::shortened;
-use super::{Entry, History};
+use super::{History, HistoryEntry};
 
 /// The most lines, the newest, and the most bytes of one.
-const LINES: usize = 60;
-const LINE_BYTES: usize = 200;
+const DIGEST_LINES: usize = 60;
+const DIGEST_LINE_BYTES: usize = 200;
 /// The most bytes of the summary before this one.
-const EARLIER_BYTES: usize = 4_000;
+const EARLIER_SUMMARY_BYTES: usize = 4_000;
 
 /// A list of what was said and called, in short, up to a message of a history.
 pub(crate) fn digest(history: &History<'_>, upto: usize) -> String {
-    let earlier = history.summary.map(|summary| shortened(summary.text.clone(), EARLIER_BYTES));
+    let earlier =
+        history.summary.map(|summary| shortened(summary.text.clone(), EARLIER_SUMMARY_BYTES));
     let lines: Vec<String> = history.recent[..upto].iter().flat_map(lines).collect();
-    let left_out = lines.len().saturating_sub(LINES);
+    let left_out = lines.len().saturating_sub(DIGEST_LINES);
     let note = (left_out > 0).then(|| format!("[{left_out} lines left out]"));
     let heading = "No summary could be written. In short, this was said and done:".to_owned();
     let newest = lines.into_iter().skip(left_out);
@@ -23,7 +24,7 @@ pub(crate) fn digest(history: &History<'_>, upto: usize) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-fn lines(Entry { message, .. }: &Entry<'_>) -> Vec<String> {
+fn lines(HistoryEntry { message, .. }: &HistoryEntry<'_>) -> Vec<String> {
     let who = match message.role {
         Role::User => "user",
         Role::Assistant => "assistant",
@@ -45,5 +46,6 @@ fn calls(message: &Message) -> impl Iterator<Item = String> {
 }
 
 fn one_line(text: &str) -> String {
-    shortened(text.split_whitespace().collect::<Vec<_>>().join(" "), LINE_BYTES).replace('\n', " ")
+    shortened(text.split_whitespace().collect::<Vec<_>>().join(" "), DIGEST_LINE_BYTES)
+        .replace('\n', " ")
 }

@@ -6,23 +6,23 @@ use std::sync::Arc;
 
 use crate::id::MessageId;
 use crate::message::{Message, Role};
-use crate::session::{State, Summary};
+use crate::session::{HistorySummary, State};
 
 /// What models read of a session.
 #[derive(Debug, Default)]
 pub(crate) struct History<'a> {
     /// The client's message of the open turn, where the summary covers it: that one stays as it was
     /// said.
-    pub(crate) request: Option<Entry<'a>>,
+    pub(crate) request: Option<HistoryEntry<'a>>,
     /// What stands for everything before `recent`.
-    pub(crate) summary: Option<&'a Summary>,
+    pub(crate) summary: Option<&'a HistorySummary>,
     /// What is read as it was said, turn by turn.
-    pub(crate) recent: Vec<Entry<'a>>,
+    pub(crate) recent: Vec<HistoryEntry<'a>>,
 }
 
 /// A message and its place among all of its session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct HistoryEntry<'a> {
     pub(crate) at: usize,
     /// The place of its turn among all of the session.
     pub(crate) turn: usize,
@@ -37,8 +37,8 @@ impl History<'_> {
     }
 
     /// How many turns there is something of.
-    pub(crate) fn turns(entries: &[Entry<'_>]) -> u64 {
-        let begins = |pair: &&[Entry<'_>]| pair[0].turn != pair[1].turn;
+    pub(crate) fn turns(entries: &[HistoryEntry<'_>]) -> u64 {
+        let begins = |pair: &&[HistoryEntry<'_>]| pair[0].turn != pair[1].turn;
         let changes = entries.windows(2).filter(begins).count() as u64;
         changes + u64::from(!entries.is_empty())
     }
@@ -55,10 +55,10 @@ pub(crate) fn history(state: &State) -> History<'_> {
     let entry = |turn: usize, at: usize| {
         #[cfg(test)]
         crate::session::tests::scale::visited();
-        Entry { at, turn, message: &state.messages[at] }
+        HistoryEntry { at, turn, message: &state.messages[at] }
     };
     let summaries = state.compaction.summaries();
-    let found = summaries.map(|summary| (summary, place(state, summary, open, last)));
+    let found = summaries.map(|summary| (summary, summary_position(state, summary, open, last)));
     let found = found.filter_map(|(summary, place)| Some((summary, place?))).next();
     let (first, skipped) = match &found {
         Some((_, place)) => (place.turn, place.nth + 1),
@@ -80,7 +80,7 @@ pub(crate) fn history(state: &State) -> History<'_> {
 
 /// The messages from a place on that the next prompt has, the newest turn first. The cost is in
 /// proportion to what is new.
-pub(crate) fn history_since(state: &State, place: usize) -> impl Iterator<Item = Entry<'_>> {
+pub(crate) fn history_since(state: &State, place: usize) -> impl Iterator<Item = HistoryEntry<'_>> {
     let open = state.open.as_ref().and_then(|open| state.turns.position(&open.id));
     let turns = open.map_or(state.turns.len(), |open| open + 1);
     // A turn that waited was asked for before what came of the turns ahead of it.
@@ -89,19 +89,24 @@ pub(crate) fn history_since(state: &State, place: usize) -> impl Iterator<Item =
     };
     (0..turns).rev().take_while(has_new).flat_map(move |turn| {
         let new = state.turns[turn].read.iter().rev().take_while(move |at| **at >= place);
-        new.map(move |at| Entry { at: *at, turn, message: &state.messages[*at] })
+        new.map(move |at| HistoryEntry { at: *at, turn, message: &state.messages[*at] })
     })
 }
 
 /// A message's place among those that models read.
-struct Place {
+struct SummaryPosition {
     turn: usize,
     /// The number in the turn.
     nth: usize,
 }
 
 /// Where a summary ends, if it may be read: what the open turn is about is never left to one.
-fn place(state: &State, summary: &Summary, open: Option<usize>, last: usize) -> Option<Place> {
+fn summary_position(
+    state: &State,
+    summary: &HistorySummary,
+    open: Option<usize>,
+    last: usize,
+) -> Option<SummaryPosition> {
     let message = state.messages.get(summary.at)?;
     let turn = state.turns.position(&message.turn).filter(|turn| *turn <= last)?;
     let nth = state.turns[turn].read.binary_search(&summary.at).ok()?;
@@ -110,5 +115,5 @@ fn place(state: &State, summary: &Summary, open: Option<usize>, last: usize) -> 
     } else {
         summary.at >= state.forgotten
     };
-    reads.then_some(Place { turn, nth })
+    reads.then_some(SummaryPosition { turn, nth })
 }

@@ -1,11 +1,11 @@
 //! The question that has a change read again before it is made, and what its answer means.
 
-use crate::event::Answer;
+use crate::event::ApprovalDecision;
 use crate::id::CallId;
 use crate::model::Prompt;
 use crate::session::{CallPhase, State};
 
-use super::{PromptCache, Shorten, aside, conversation, history, said};
+use super::{PromptCache, Shorten, conversation, history, side_prompt, user_text};
 
 const ASK_FOR_REVIEW: &str = "Before the change below is made, read it again as a careful colleague \
 who did not write it. Does it do what was asked, and nothing that was not? Would it break something, \
@@ -13,21 +13,21 @@ lose something or leave a secret behind? Answer with one line: APPROVE or REJECT
 reason in a sentence.";
 
 /// The prompt that has a call's change reviewed; nothing if it is not to be.
-pub fn review(state: &State, call: &CallId) -> Option<Prompt> {
+pub fn review_prompt(state: &State, call: &CallId) -> Option<Prompt> {
     let call = state.open.as_ref()?.call(call)?;
     let CallPhase::InReview { assessment } = &call.phase else { return None };
     let mut cache = PromptCache::default();
     let mut messages = conversation(state, &history(state), Shorten::of(state), &mut cache);
     let tool = &call.request.tool;
-    messages.push(said(format!("{ASK_FOR_REVIEW}\n\n{tool}:\n{}", assessment.preview)).into());
-    Some(aside(state, messages))
+    messages.push(user_text(format!("{ASK_FOR_REVIEW}\n\n{tool}:\n{}", assessment.preview)).into());
+    Some(side_prompt(state, messages))
 }
 
 /// What a reviewer's words come to: an answer, where there is one, and the reason for it.
-pub fn reviewed(words: &str) -> (Option<Answer>, String) {
+pub fn parse_review(words: &str) -> (Option<ApprovalDecision>, String) {
     let verdict = |line: &str| {
         let line = line.trim().trim_start_matches(['*', '#', '>', '`', ' ']);
-        let known = [("APPROVE", Answer::Allow), ("REJECT", Answer::Deny)];
+        let known = [("APPROVE", ApprovalDecision::Allow), ("REJECT", ApprovalDecision::Deny)];
         let (word, answer) = known.into_iter().find(|(word, _)| line.starts_with(word))?;
         let rest = line[word.len()..].trim_start_matches(|c: char| c.is_alphabetic());
         let reason = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
@@ -45,16 +45,24 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(words: &str, answer: Option<Answer>, reason: &str) {
-        assert_eq!(reviewed(words), (answer, reason.into()), "{words:?}");
+    fn check(words: &str, answer: Option<ApprovalDecision>, reason: &str) {
+        assert_eq!(parse_review(words), (answer, reason.into()), "{words:?}");
     }
 
     #[test]
     fn a_verdict_is_found_among_other_words() {
-        check("APPROVE: it is what was asked", Some(Answer::Allow), "it is what was asked");
-        check("Let me see.\n**REJECT**: drops the test", Some(Answer::Deny), "drops the test");
-        check("REJECT", Some(Answer::Deny), "no reason given");
-        check("APPROVED - fine", Some(Answer::Allow), "fine");
+        check(
+            "APPROVE: it is what was asked",
+            Some(ApprovalDecision::Allow),
+            "it is what was asked",
+        );
+        check(
+            "Let me see.\n**REJECT**: drops the test",
+            Some(ApprovalDecision::Deny),
+            "drops the test",
+        );
+        check("REJECT", Some(ApprovalDecision::Deny), "no reason given");
+        check("APPROVED - fine", Some(ApprovalDecision::Allow), "fine");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Shortens old and very long results in a prompt, so that a long turn can go on.
 
-use crate::model::Count;
+use crate::model::TokenCount;
 use crate::session::State;
 
 /// Bytes that stay of an old result.
@@ -20,14 +20,14 @@ impl Shorten {
     /// How a session's prompts are shortened: the results of one answer never fill more than half of
     /// what its model reads at once.
     pub(crate) fn of(state: &State) -> Self {
-        let half = state.window().saturating_mul(Count::BYTES) / 2;
+        let half = state.window().saturating_mul(TokenCount::BYTES) / 2;
         let step_bytes = usize::try_from(half).unwrap_or(usize::MAX);
         Self { before: state.compaction.shortened, step_bytes }
     }
 
     /// Tokens that a model reads at once if the results of one answer fill so many bytes at most.
     pub(crate) fn window_of(step_bytes: usize) -> u64 {
-        step_bytes as u64 * 2 / Count::BYTES
+        step_bytes as u64 * 2 / TokenCount::BYTES
     }
 
     /// The same with every result taken for an old one.

@@ -4,8 +4,10 @@ mod context;
 
 use expect_test::{Expect, expect};
 
-use super::{assemble, review, summarize};
-use crate::model::{Prompt, PromptCall, PromptMessage, PromptPart, calls_said, text_said};
+use super::{assemble, review_prompt, summary_prompt};
+use crate::model::{
+    Prompt, PromptCall, PromptMessage, PromptPart, assistant_calls, assistant_text,
+};
 use crate::session::tests::{Session, tell};
 
 /// Shows what the model is asked after a script.
@@ -14,10 +16,10 @@ fn check(stories: Expect) {
     tell(stories, |script| {
         let mut session = Session::after(script);
         let calls = session.state.open.iter().flat_map(|open| open.calls());
-        let reviewed = calls.into_iter().find_map(|call| review(&session.state, call.id()));
+        let reviewed = calls.into_iter().find_map(|call| review_prompt(&session.state, call.id()));
         let prompt = match (reviewed, &session.state.compaction.pending) {
             (Some(prompt), _) => prompt,
-            (None, Some(_)) => summarize(&session.state),
+            (None, Some(_)) => summary_prompt(&session.state),
             (None, None) => assemble(&session.state),
         };
         show(&mut session, &prompt)
@@ -397,8 +399,8 @@ fn line(session: &mut Session, message: &PromptMessage) -> String {
             let call = |call: &PromptCall| {
                 format!(" {}={}{}", session.short(&call.call), call.tool, call.input)
             };
-            let calls: String = calls_said(parts).map(call).collect();
-            format!("assistant: {:?}{calls}", text_said(parts))
+            let calls: String = assistant_calls(parts).map(call).collect();
+            format!("assistant: {:?}{calls}", assistant_text(parts))
         }
         PromptMessage::Result { call, tool, text, media, ok } => {
             let ok = if *ok { "ok" } else { "not ok" };

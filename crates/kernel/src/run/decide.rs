@@ -10,7 +10,7 @@ use crate::run::command::{NewRun, Reporter, RunCommand, RunEnd, RunReport};
 use crate::run::event::RunEvent;
 use crate::run::refusal::RunRefusal;
 use crate::run::state::{
-    Binding, Brief, Control, ControlAction, Progress, RunState, RunStatus, Worker,
+    Control, ControlAction, RunDetails, RunProgress, RunState, RunStatus, Worker, WorkerBinding,
 };
 use crate::stamp::Stamp;
 
@@ -24,7 +24,7 @@ pub fn begin(id: &RunId, new: NewRun) -> RunEvent {
     let NewRun { workspace, agent, query, requested_by, files, mut metadata, conversation } = new;
     nesting::cut_values(&mut metadata);
     let conversation = conversation.unwrap_or_else(|| format!("run-{id}"));
-    RunEvent::Created(Brief {
+    RunEvent::Created(RunDetails {
         workspace,
         agent,
         query,
@@ -91,11 +91,11 @@ fn ends(command: &RunCommand) -> bool {
     }
 }
 
-fn unfinished(run: &Progress) -> Result<(), RunRefusal> {
+fn unfinished(run: &RunProgress) -> Result<(), RunRefusal> {
     if run.status.is_active() { Ok(()) } else { Err(RunRefusal::Finished(run.status)) }
 }
 
-fn assign(run: &Progress, worker: Worker) -> Result<RunEvent, RunRefusal> {
+fn assign(run: &RunProgress, worker: Worker) -> Result<RunEvent, RunRefusal> {
     unfinished(run)?;
     if !run.is_waiting() {
         return Err(RunRefusal::NotWaiting);
@@ -110,7 +110,7 @@ struct Dispatch {
 }
 
 fn dispatch(
-    run: &Progress,
+    run: &RunProgress,
     by: &Reporter,
     Dispatch { user, turn, conversation }: Dispatch,
 ) -> Result<Option<RunEvent>, RunRefusal> {
@@ -129,14 +129,14 @@ fn dispatch(
     Ok(Some(RunEvent::Dispatched { worker, user, turn, conversation, status }))
 }
 
-fn bound_to<'a>(run: &'a Progress, by: &Reporter) -> Result<&'a Binding, RunRefusal> {
+fn bound_to<'a>(run: &'a RunProgress, by: &Reporter) -> Result<&'a WorkerBinding, RunRefusal> {
     let binding = run.binding.as_ref().ok_or(RunRefusal::Mismatch)?;
     let same = binding.worker.id == by.worker
         && by.assignment.is_none_or(|assignment| assignment == binding.assignment);
     if same { Ok(binding) } else { Err(RunRefusal::Mismatch) }
 }
 
-fn controlled(run: &Progress, control: Control, bulk: bool) -> RunEvent {
+fn controlled(run: &RunProgress, control: Control, bulk: bool) -> RunEvent {
     let status = match control.action {
         ControlAction::Pause => RunStatus::Paused,
         ControlAction::Resume if run.binding.is_some() => RunStatus::Running,
@@ -148,7 +148,7 @@ fn controlled(run: &Progress, control: Control, bulk: bool) -> RunEvent {
     RunEvent::Controlled { control, status, mode, bulk }
 }
 
-fn heartbeat(run: &Progress, mut worker: Worker) -> Result<RunEvent, RunRefusal> {
+fn heartbeat(run: &RunProgress, mut worker: Worker) -> Result<RunEvent, RunRefusal> {
     unfinished(run)?;
     let assignment = match &run.binding {
         Some(binding) if binding.worker.id == worker.id => {
@@ -165,7 +165,7 @@ fn heartbeat(run: &Progress, mut worker: Worker) -> Result<RunEvent, RunRefusal>
     Ok(RunEvent::Heartbeat { worker, assignment, status })
 }
 
-fn reported(run: &Progress, report: RunReport) -> Result<Option<RunEvent>, RunRefusal> {
+fn reported(run: &RunProgress, report: RunReport) -> Result<Option<RunEvent>, RunRefusal> {
     let RunReport { kind, source, payload, end, applied, by, turn, key } = report;
     reported_by(run, by.as_ref(), turn.as_deref())?;
     if key.is_some() && key == run.last_report {
@@ -179,7 +179,7 @@ fn reported(run: &Progress, report: RunReport) -> Result<Option<RunEvent>, RunRe
 /// Refuses reports of a worker that lost the run. Protocols whose workers do not say who they are
 /// name the turn; without either, only a run that has lost no worker is reported on.
 fn reported_by(
-    run: &Progress,
+    run: &RunProgress,
     by: Option<&Reporter>,
     turn: Option<&str>,
 ) -> Result<(), RunRefusal> {
@@ -194,7 +194,11 @@ fn reported_by(
 }
 
 /// The commands that took effect: those that the worker names and, with the end, all of them.
-fn took_effect(run: &Progress, mut named: Vec<ControlId>, end: Option<RunEnd>) -> Vec<ControlId> {
+fn took_effect(
+    run: &RunProgress,
+    mut named: Vec<ControlId>,
+    end: Option<RunEnd>,
+) -> Vec<ControlId> {
     if end.is_some() {
         return run.controls.iter().map(|control| control.id.clone()).collect();
     }
@@ -202,7 +206,7 @@ fn took_effect(run: &Progress, mut named: Vec<ControlId>, end: Option<RunEnd>) -
     named
 }
 
-fn after_report(run: &Progress, end: Option<RunEnd>) -> Result<RunStatus, RunRefusal> {
+fn after_report(run: &RunProgress, end: Option<RunEnd>) -> Result<RunStatus, RunRefusal> {
     if let Some(finished) = run.finished {
         let late = run.head - finished;
         let room = late < LATE_EVENTS_LIMIT;
@@ -218,7 +222,7 @@ fn after_report(run: &Progress, end: Option<RunEnd>) -> Result<RunStatus, RunRef
     })
 }
 
-fn lost(run: &Progress, binding: &Binding, most_losses: u32) -> RunEvent {
+fn lost(run: &RunProgress, binding: &WorkerBinding, most_losses: u32) -> RunEvent {
     let losses = run.losses.saturating_add(1);
     let fails = losses >= most_losses;
     let status = match run.status {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::codec;
 use crate::event::Seq;
-use crate::run::state::{Brief, Control, ControlMode, RunStatus, Worker};
+use crate::run::state::{Control, ControlMode, RunDetails, RunStatus, Worker};
 use crate::time::Time;
 
 /// An event of a run in its place.
@@ -28,7 +28,7 @@ pub struct RunRecord {
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
     /// The run is in the queue of its workspace.
-    Created(Brief),
+    Created(RunDetails),
     /// A worker has the run.
     Assigned { worker: Worker, assignment: u64 },
     /// The worker has begun a turn for the run.
@@ -72,9 +72,9 @@ pub fn encode_event(event: &RunEvent) -> Vec<u8> {
 }
 
 /// Reads an event. Fails if the bytes are damaged or a newer version wrote them.
-pub fn decode_event(version: u16, bytes: &[u8]) -> Result<RunEvent, codec::Error> {
+pub fn decode_event(version: u16, bytes: &[u8]) -> Result<RunEvent, codec::DecodeError> {
     match version {
         0..=codec::VERSION => Ok(serde_json::from_slice(bytes)?),
-        newer => Err(codec::Error::Newer(newer)),
+        newer => Err(codec::DecodeError::Newer(newer)),
     }
 }

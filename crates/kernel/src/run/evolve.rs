@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::id::RunId;
 use crate::run::event::{RunEvent, RunRecord};
-use crate::run::state::{Binding, Control, ControlAction, Progress, RunState, RunStatus};
+use crate::run::state::{Control, ControlAction, RunProgress, RunState, RunStatus, WorkerBinding};
 
 /// The most commands that wait for their effect; beyond that the oldest are given up, because later
 /// ones overrule them.
@@ -28,7 +28,7 @@ impl RunState {
     /// A run after its first event; nothing if that event begins no run.
     pub fn begun(id: RunId, record: &RunRecord) -> Option<Self> {
         let RunEvent::Created(brief) = &record.event else { return None };
-        let progress = Progress {
+        let progress = RunProgress {
             status: RunStatus::AwaitingWorker,
             mode: Default::default(),
             conversation: brief.conversation.clone(),
@@ -57,7 +57,7 @@ pub fn evolve(state: &mut RunState, record: &RunRecord) {
         // A run begins once.
         RunEvent::Created(_) => {}
         RunEvent::Assigned { worker, assignment } => {
-            run.binding = Some(Binding { worker: worker.clone(), assignment: *assignment });
+            run.binding = Some(WorkerBinding { worker: worker.clone(), assignment: *assignment });
             run.assignments = *assignment;
             run.heartbeat = Some(record.at);
             run.controls = effective(take(&mut run.controls));
@@ -79,7 +79,7 @@ pub fn evolve(state: &mut RunState, record: &RunRecord) {
             set_status(run, *status);
         }
         RunEvent::Heartbeat { worker, assignment, status } => {
-            run.binding = Some(Binding { worker: worker.clone(), assignment: *assignment });
+            run.binding = Some(WorkerBinding { worker: worker.clone(), assignment: *assignment });
             run.assignments = *assignment;
             run.heartbeat = Some(record.at);
             set_status(run, *status);
@@ -100,7 +100,7 @@ pub fn evolve(state: &mut RunState, record: &RunRecord) {
 
 /// Takes on a status. Nothing is left to carry out in a run that ended by itself; a worker that
 /// must be stopped is still sent the command.
-fn set_status(run: &mut Progress, status: RunStatus) {
+fn set_status(run: &mut RunProgress, status: RunStatus) {
     run.status = status;
     if status.is_active() {
         return;

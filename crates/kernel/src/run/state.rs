@@ -164,7 +164,7 @@ pub struct RunFile {
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Brief {
+pub struct RunDetails {
     /// The queue that the run is in.
     pub workspace: String,
     /// The agent that is to work, as the client names it.
@@ -217,7 +217,7 @@ impl Worker {
 
 /// Which worker has a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Binding {
+pub struct WorkerBinding {
     /// The worker.
     pub worker: Worker,
     /// The fencing number: every assignment of a run has a higher one.
@@ -226,7 +226,7 @@ pub struct Binding {
 
 /// How far a run is. Every field follows from the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct RunProgress {
     /// Where the run stands.
     pub status: RunStatus,
     /// The party that may act.
@@ -238,7 +238,7 @@ pub struct Progress {
     pub turn: Option<String>,
     /// The worker that has the run; a finished run keeps its last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub binding: Option<Binding>,
+    pub binding: Option<WorkerBinding>,
     /// How often the run was assigned.
     #[serde(default)]
     pub assignments: u64,
@@ -268,7 +268,7 @@ pub struct Progress {
     pub finished: Option<Seq>,
 }
 
-impl Progress {
+impl RunProgress {
     /// True if the run waits in the queue of its workspace.
     pub fn is_waiting(&self) -> bool {
         self.status == RunStatus::AwaitingWorker && self.binding.is_none()
@@ -291,7 +291,7 @@ pub struct RunState {
     /// The id.
     pub id: RunId,
     /// What was asked for.
-    pub brief: Arc<Brief>,
+    pub brief: Arc<RunDetails>,
     /// How far the run is.
-    pub progress: Progress,
+    pub progress: RunProgress,
 }

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::id::{Fresh as _, RunId};
+use crate::id::{GeneratedId as _, RunId};
 use crate::time::Time;
 
 const GRACE: Duration = Duration::from_secs(60);

@@ -5,28 +5,30 @@
 
 use serde_json::json;
 
-use crate::event::{Answer, Answerer, Event, FailureCode, Remember, RequestedCall, StopCause};
+use crate::event::{
+    ApprovalDecision, DecidedBy, Event, FailureCode, RememberScope, RequestedCall, StopCause,
+};
 use crate::policy::OnDeny;
 use crate::session::compaction::{self, Reduction};
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
-use crate::session::{claims, delegate, judge, prompt};
+use crate::session::{add_message, call_decision, claims, client_tools};
 use crate::stamp::Stamp;
-use crate::tool::{Ending, Kind, Outcome, Placement};
+use crate::tool::{Ending, Outcome, Placement, ToolKind};
 
 /// Why a call is denied whose question expired.
-pub const UNANSWERED: &str = "nobody answered in time";
+pub const APPROVAL_TIMED_OUT: &str = "nobody answered in time";
 
 /// How many calls of one answer are run.
-const CALLS_LIMIT: usize = 128;
+const STEP_CALLS_LIMIT: usize = 128;
 
 /// What follows by itself.
 pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
     let Some(open) = &state.open else {
-        return queued(state);
+        return start_queued_turn(state);
     };
     if let Some(cause) = &open.stopping {
-        return stop(state, open, cause, stamp);
+        return stop_turn(state, open, cause, stamp);
     }
     if open.held {
         return Vec::new();
@@ -34,22 +36,22 @@ pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
     if let Some(deadline) = open.clock.deadline(open.limits(&state.rules).time)
         && stamp.at >= deadline
     {
-        return fail(open, FailureCode::TimeLimit, "the turn took too long");
+        return fail_turn(open, FailureCode::TimeLimit, "the turn took too long");
     }
     match &open.phase {
         Phase::Thinking(_) => Vec::new(),
-        Phase::Answered => answered(state, open, stamp),
-        Phase::Acting(calls) if calls.iter().all(Call::done) => another_step(state, open, stamp),
-        Phase::Acting(_) => calls(state, open, stamp),
+        Phase::Answered => finish_answer(state, open, stamp),
+        Phase::Acting(calls) if calls.iter().all(Call::done) => next_step(state, open, stamp),
+        Phase::Acting(_) => advance_calls(state, open, stamp),
     }
 }
 
 /// The next turn in the queue begins.
-fn queued(state: &State) -> Vec<Event> {
+fn start_queued_turn(state: &State) -> Vec<Event> {
     let Some(turn) = state.turns.next_queued().filter(|_| !state.busy()) else {
         return Vec::new();
     };
-    prompt::start(state, turn)
+    add_message::start_turn(state, turn)
 }
 
 /// The calls that are not over and may be looked at before those ahead of them are: reads may overtake
@@ -81,7 +83,7 @@ pub(super) fn eligible<'a>(
 fn lane(state: &State, call: &Call) -> (bool, bool) {
     #[cfg(test)]
     crate::session::tests::scale::visited();
-    let of = |kind: Kind, placement| (kind.repeatable(), placement == Placement::Client);
+    let of = |kind: ToolKind, placement| (kind.repeatable(), placement == Placement::Client);
     match &call.phase {
         CallPhase::Started(kind, placement) => of(*kind, *placement),
         CallPhase::Requested
@@ -97,25 +99,25 @@ fn lane(state: &State, call: &Call) -> (bool, bool) {
     }
 }
 
-fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
+fn next_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     let limits = open.limits(&state.rules);
     if state.compaction.pending.is_some() {
         return Vec::new();
     }
     if open.failed_checks >= state.rules.verify.attempts.max(1) {
-        return fail(open, FailureCode::Unverified, "verification failed");
+        return fail_turn(open, FailureCode::Unverified, "verification failed");
     }
     if open.repeats >= limits.repeats {
-        return fail(open, FailureCode::Loop, "duplicate tool call: no new info");
+        return fail_turn(open, FailureCode::Loop, "duplicate tool call: no new info");
     }
     if open.steps >= limits.steps {
-        return fail(open, FailureCode::StepLimit, "max turn iterations reached");
+        return fail_turn(open, FailureCode::StepLimit, "max turn iterations reached");
     }
     if open.usage.total() >= limits.tokens {
-        return fail(open, FailureCode::TokenLimit, "max turn tokens reached");
+        return fail_turn(open, FailureCode::TokenLimit, "max turn tokens reached");
     }
     // First, because a compaction takes what is told of the workspace to the beginning.
-    if surveys(state, open) {
+    if needs_context(state, open) {
         return Vec::new();
     }
     let shortened = match compaction::reduction(state) {
@@ -123,7 +125,7 @@ fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
             return vec![Event::CompactionRequested { upto, tokens, overflow: false }];
         }
         Some(Reduction::Digest { upto, tokens }) => {
-            return compaction::digested(state, upto, tokens);
+            return compaction::digest_events(state, upto, tokens);
         }
         Some(Reduction::Shorten { upto }) => Some(upto),
         None => None,
@@ -134,11 +136,11 @@ fn another_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
 }
 
 /// Whether the workspace has to be looked at before the model is asked.
-pub(super) fn surveys(state: &State, open: &OpenTurn) -> bool {
+pub(super) fn needs_context(state: &State, open: &OpenTurn) -> bool {
     state.rules.context_tokens > 0 && !open.surveyed
 }
 
-fn answered(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
+fn finish_answer(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     let verify = &state.rules.verify;
     if open.dirty && verify.auto && state.tool(&verify.tool).is_some() {
         let tool = verify.tool.clone();
@@ -148,10 +150,10 @@ fn answered(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     vec![Event::TurnCompleted { turn: open.id.clone(), usage: open.usage, verified: open.verified }]
 }
 
-fn calls(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
+fn advance_calls(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     let calls = open.calls();
-    let beyond = calls.iter().skip(CALLS_LIMIT).filter(|call| !call.done());
-    let refused: Vec<Event> = beyond.map(|call| too_many(open, call, stamp)).collect();
+    let beyond = calls.iter().skip(STEP_CALLS_LIMIT).filter(|call| !call.done());
+    let refused: Vec<Event> = beyond.map(|call| refuse_excess_call(open, call, stamp)).collect();
     if !refused.is_empty() {
         return refused;
     }
@@ -161,39 +163,39 @@ fn calls(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
         // Time passes for every call, also for one that has to wait for those ahead of it.
         eligible || matches!(call.phase, CallPhase::Asked { .. } | CallPhase::Started(..))
     });
-    ready.find_map(|(_, call)| one_call(state, open, call, stamp)).unwrap_or_default()
+    ready.find_map(|(_, call)| advance_call(state, open, call, stamp)).unwrap_or_default()
 }
 
-fn too_many(open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
+fn refuse_excess_call(open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
     let why =
-        format!("not run: only the first {CALLS_LIMIT} calls of a step are; ask for it again");
+        format!("not run: only the first {STEP_CALLS_LIMIT} calls of a step are; ask for it again");
     open.completed(call, Outcome::ended(Ending::Denied, why), stamp)
 }
 
-fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Option<Vec<Event>> {
+fn advance_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Option<Vec<Event>> {
     match &call.phase {
-        CallPhase::Requested => judge::requested(state, open, call, stamp),
+        CallPhase::Requested => call_decision::requested(state, open, call, stamp),
         CallPhase::Reviewed { assessment, answer, comment } => {
             let review = (assessment, *answer, comment.as_str());
-            Some(vec![judge::reviewed(state, open, call, review, stamp)])
+            Some(vec![call_decision::reviewed(state, open, call, review, stamp)])
         }
         CallPhase::Asked { expires: Some(expires), .. } if stamp.at >= *expires => {
             Some(vec![Event::ApprovalAnswered {
                 turn: open.id.clone(),
                 call: call.id().clone(),
                 tool: call.request.tool.clone(),
-                answer: Answer::Deny,
-                reason: Some(UNANSWERED.into()),
-                by: Answerer::Clock,
-                remember: Remember::Once,
+                answer: ApprovalDecision::Deny,
+                reason: Some(APPROVAL_TIMED_OUT.into()),
+                by: DecidedBy::Clock,
+                remember: RememberScope::Once,
             }])
         }
         CallPhase::Started(..) if call.overdue(stamp.at) => {
-            Some(vec![open.completed(call, delegate::timed_out(), stamp)])
+            Some(vec![open.completed(call, client_tools::timed_out(), stamp)])
         }
         CallPhase::Started(..) => claims::expired(open, call, stamp.at, stamp).map(|end| vec![end]),
         CallPhase::InReview { .. } | CallPhase::Asked { .. } | CallPhase::Done(_) => None,
-        CallPhase::Allowed => Some(vec![judge::start(state, open, call, stamp)]),
+        CallPhase::Allowed => Some(vec![call_decision::start_call(state, open, call, stamp)]),
         CallPhase::Denied { reason } => {
             let why = match reason {
                 Some(reason) if !reason.is_empty() => format!("approval denied: {reason}"),
@@ -201,7 +203,7 @@ fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Optio
             };
             let mut events = vec![open.completed(call, Outcome::ended(Ending::Denied, why), stamp)];
             if state.rules.approval.on_deny == OnDeny::Fail {
-                events.extend(fail(open, FailureCode::Denied, "approval denied"));
+                events.extend(fail_turn(open, FailureCode::Denied, "approval denied"));
             }
             Some(events)
         }
@@ -210,7 +212,7 @@ fn one_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Optio
 
 /// Ends what can be ended here; what runs in the daemon reports back first. Nothing runs for a turn
 /// that is held, so nothing would.
-fn stop(state: &State, open: &OpenTurn, cause: &StopCause, stamp: &Stamp) -> Vec<Event> {
+fn stop_turn(state: &State, open: &OpenTurn, cause: &StopCause, stamp: &Stamp) -> Vec<Event> {
     if state.compaction.pending.is_some() {
         return vec![Event::CompactionFailed { reason: "the turn is over".into() }];
     }
@@ -238,7 +240,7 @@ fn stop(state: &State, open: &OpenTurn, cause: &StopCause, stamp: &Stamp) -> Vec
     }]
 }
 
-fn fail(open: &OpenTurn, code: FailureCode, message: &str) -> Vec<Event> {
+fn fail_turn(open: &OpenTurn, code: FailureCode, message: &str) -> Vec<Event> {
     let cause = StopCause::Failed { code, message: message.into() };
     vec![Event::StopRequested { turn: open.id.clone(), cause }]
 }

@@ -1,23 +1,27 @@
 //! Files that are handed to a session, and the names they get.
 
-use crate::command::{Say, Upload};
+use crate::command::{NewAttachment, NewMessage};
 use crate::event::Event;
-use crate::id::{Fresh as _, SessionId};
+use crate::id::{GeneratedId as _, SessionId};
 use crate::message::{Attachment, Part};
 use crate::session::Refusal;
 use crate::session::state::State;
 use crate::stamp::Stamp;
 
 /// Takes a file; its name is made safe and unique.
-pub(super) fn attach(state: &State, upload: Upload, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
+pub(super) fn attach(
+    state: &State,
+    upload: NewAttachment,
+    stamp: &Stamp,
+) -> Result<Vec<Event>, Refusal> {
     let taken = |name: &str| state.attachment(name).is_some();
-    Ok(vec![Event::AttachmentAdded(named(upload, taken, stamp)?)])
+    Ok(vec![Event::AttachmentAdded(named_attachment(upload, taken, stamp)?)])
 }
 
 /// Takes the files of a message: the message shows them by the names they get.
 pub(super) fn attach_to(
     state: &State,
-    say: &mut Say,
+    say: &mut NewMessage,
     stamp: &Stamp,
 ) -> Result<Vec<Attachment>, Refusal> {
     let mut kept: Vec<Attachment> = Vec::new();
@@ -25,7 +29,7 @@ pub(super) fn attach_to(
         let taken = |name: &str| {
             kept.iter().any(|file| file.name == name) || state.attachment(name).is_some()
         };
-        let file = named(upload, taken, stamp)?;
+        let file = named_attachment(upload, taken, stamp)?;
         let (name, mime) = (file.name.clone(), Some(file.mime.clone()));
         say.parts.push(Part::Media { kind, name, mime });
         kept.push(file);
@@ -33,14 +37,14 @@ pub(super) fn attach_to(
     Ok(kept)
 }
 
-fn named(
-    upload: Upload,
+fn named_attachment(
+    upload: NewAttachment,
     taken: impl Fn(&str) -> bool,
     stamp: &Stamp,
 ) -> Result<Attachment, Refusal> {
     let name = file_name(&upload.name).ok_or(Refusal::BadName)?;
     let name = if taken(&name) { fresh_name(&name, stamp) } else { name };
-    let Upload { mime, blob, size, .. } = upload;
+    let NewAttachment { mime, blob, size, .. } = upload;
     Ok(Attachment { name, mime, blob, size })
 }
 

@@ -21,26 +21,26 @@ pub(super) fn claim(
 ) -> Result<Vec<Event>, Refusal> {
     let mut events = Vec::new();
     for id in calls {
-        let (open, call) = awaited(state, &id, by, stamp.at)?;
+        let (open, call) = call_awaiting_client(state, &id, by, stamp.at)?;
         match &call.claim {
             Some(claim) if claim.by == *by && claim.lost_until.is_none() => {}
             Some(_) if !came_back => return Err(Refusal::Claimed(id)),
-            Some(_) | None => events.push(claimed(open, id, by)),
+            Some(_) | None => events.push(claim_event(open, id, by)),
         }
     }
     Ok(events)
 }
 
 /// Takes the result of a call that a client ran. A call that nobody claimed is claimed with it.
-pub(super) fn returned(
+pub(super) fn return_result(
     state: &State,
     id: CallId,
     by: &ClientRef,
     outcome: Outcome,
     stamp: &Stamp,
 ) -> Result<Vec<Event>, Refusal> {
-    let (open, call) = awaited(state, &id, by, stamp.at)?;
-    let claim = call.claim.is_none().then(|| claimed(open, id, by));
+    let (open, call) = call_awaiting_client(state, &id, by, stamp.at)?;
+    let claim = call.claim.is_none().then(|| claim_event(open, id, by));
     Ok(claim.into_iter().chain([open.completed(call, outcome, stamp)]).collect())
 }
 
@@ -48,12 +48,12 @@ pub(super) fn returned(
 pub(super) fn disconnected(state: &State, client: &ClientRef, stamp: &Stamp) -> Vec<Event> {
     let Some(open) = &state.open else { return Vec::new() };
     let holds = |claim: &Claim| claim.by == *client && claim.lost_until.is_none();
-    losing(state, open, holds, stamp)
+    lost_claims(state, open, holds, stamp)
 }
 
 /// Starts the grace time of all clients that run something: a restart cut all connections.
 pub(super) fn restarted(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
-    losing(state, open, |_| true, stamp)
+    lost_claims(state, open, |_| true, stamp)
 }
 
 /// Ends the claim of a client that is gone for good: the call is offered again if it may be repeated.
@@ -72,7 +72,7 @@ pub(super) fn expired(open: &OpenTurn, call: &Call, at: Time, stamp: &Stamp) -> 
 }
 
 /// The call, if it waits for this client: one of the front end that brought the tool.
-fn awaited<'a>(
+fn call_awaiting_client<'a>(
     state: &'a State,
     id: &CallId,
     by: &ClientRef,
@@ -92,7 +92,7 @@ fn awaited<'a>(
         (CallPhase::Started(_, Placement::Client), _) if call.overdue(at) => {
             Err(Refusal::CallOver(id.clone()))
         }
-        (CallPhase::Started(_, Placement::Client), _) if !is_of(call, by) => {
+        (CallPhase::Started(_, Placement::Client), _) if !belongs_to_front_end(call, by) => {
             Err(Refusal::NotDelegated(id.clone()))
         }
         (CallPhase::Started(_, Placement::Client), Some(claim)) if !claim.is_held_by(by) => {
@@ -104,15 +104,15 @@ fn awaited<'a>(
 }
 
 /// True if the client belongs to the front end that brought the call's tool.
-fn is_of(call: &Call, client: &ClientRef) -> bool {
+fn belongs_to_front_end(call: &Call, client: &ClientRef) -> bool {
     call.front_end.as_ref().is_none_or(|front_end| front_end == client.front_end())
 }
 
-fn claimed(open: &OpenTurn, call: CallId, by: &ClientRef) -> Event {
+fn claim_event(open: &OpenTurn, call: CallId, by: &ClientRef) -> Event {
     Event::CallClaimed { turn: open.id.clone(), call, by: by.clone() }
 }
 
-fn losing(
+fn lost_claims(
     state: &State,
     open: &OpenTurn,
     lost: impl Fn(&Claim) -> bool,

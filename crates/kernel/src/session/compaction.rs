@@ -4,23 +4,24 @@
 //! turns, or for steps of the open turn, so that no call is parted from its result. Every summary ends
 //! later than the one before, so that this comes to an end.
 
-use crate::event::{Event, Turns};
+use crate::event::{Event, TurnCounts};
 use crate::id::MessageId;
 use crate::message::Role;
-use crate::model::{Count, Usage};
+use crate::model::{TokenCount, Usage};
 use crate::prompt::{
-    Entry, History, Shorten, assemble, digest, guess, guess_entries, history, history_since,
+    History, HistoryEntry, Shorten, assemble, digest, estimate_entry_tokens, estimate_tokens,
+    history, history_since,
 };
 use crate::session::state::State;
 
 /// How many turns stay word for word, where there are at least twice as many.
-const KEPT_TURNS: u64 = 3;
+const VERBATIM_TURNS: u64 = 3;
 /// How many steps of the open turn stay word for word, where that is enough.
-const KEPT_STEPS: usize = 3;
+const VERBATIM_STEPS: usize = 3;
 /// Another summary is made when this part of the window was filled since the last one.
-const GROWTH: u64 = 8;
+const GROWTH_SHARE: u64 = 8;
 /// Results of a step that take fewer bytes than this are not what makes a prompt too long.
-const LEAST_RESULTS: usize = 2_000;
+const MIN_RESULT_BYTES: usize = 2_000;
 
 /// What is done so that a model can read the conversation.
 pub(super) enum Reduction {
@@ -35,14 +36,14 @@ pub(super) enum Reduction {
 /// What has to be done before the next step, if anything has.
 pub(super) fn reduction(state: &State) -> Option<Reduction> {
     let compaction = &state.compaction;
-    let (tokens, window) = (estimate(state), state.window());
+    let (tokens, window) = (estimate_prompt_tokens(state), state.window());
     let limit = share(window, state.rules.limits.compact_at_percent);
     let grown = match compaction.floor {
         0 => true,
-        floor => tokens >= floor.saturating_add(window / GROWTH),
+        floor => tokens >= floor.saturating_add(window / GROWTH_SHARE),
     };
     // What does not fit whatever is done about it is not summarized again at every step.
-    let worth = || compaction.floor >= limit && summarizable(state) >= window / GROWTH;
+    let worth = || compaction.floor >= limit && summarizable_tokens(state) >= window / GROWTH_SHARE;
     let again = || grown || compaction.failed || worth();
     let must = compaction.overflow || (tokens >= window && again());
     if !must && (tokens < limit || !grown) {
@@ -57,7 +58,7 @@ pub(super) fn reduction(state: &State) -> Option<Reduction> {
     {
         return Some(Reduction::Shorten { upto: upto.clone() });
     }
-    let Some(upto) = range(state, &history, tokens, target) else {
+    let Some(upto) = smallest_range(state, &history, tokens, target) else {
         return shorten.map(|(upto, _)| Reduction::Shorten { upto });
     };
     Some(if must && compaction.failed {
@@ -69,12 +70,15 @@ pub(super) fn reduction(state: &State) -> Option<Reduction> {
 
 /// About how many tokens the next prompt is: what the provider counted last and what came since, or a
 /// guess at all of it.
-pub(super) fn estimate(state: &State) -> u64 {
+pub(super) fn estimate_prompt_tokens(state: &State) -> u64 {
     match state.compaction.counted {
-        None => guess(&assemble(state)),
+        None => estimate_tokens(&assemble(state)),
         Some(counted) => {
-            let since: Vec<Entry<'_>> = history_since(state, counted).collect();
-            state.compaction.tokens.saturating_add(sum(&guess_entries(&since, Shorten::of(state))))
+            let since: Vec<HistoryEntry<'_>> = history_since(state, counted).collect();
+            state
+                .compaction
+                .tokens
+                .saturating_add(sum(&estimate_entry_tokens(&since, Shorten::of(state))))
         }
     }
 }
@@ -82,55 +86,61 @@ pub(super) fn estimate(state: &State) -> u64 {
 /// The last message before the open turn, without the last few turns, if there is no summary up to it
 /// yet. A conversation of few turns is summarized whole: they must be long ones, and what is kept of
 /// them would soon be too much again.
-pub(super) fn aged(state: &State) -> Option<MessageId> {
+pub(super) fn past_but_last_turns(state: &State) -> Option<MessageId> {
     let history = history(state);
-    let past = past(state, &history);
-    last(&history, aged_in(&history.recent[..past]))
+    let past = messages_before_open_turn(state, &history);
+    last_message(&history, older_than_last_turns(&history.recent[..past]))
 }
 
 /// The longest part of the conversation for which a summary may stand now.
-pub(super) fn largest(state: &State) -> Option<MessageId> {
+pub(super) fn largest_range(state: &State) -> Option<MessageId> {
     let history = history(state);
-    last(&history, ranges(state, &history).into_iter().max()?)
+    last_message(&history, possible_ranges(state, &history).into_iter().max()?)
 }
 
 /// The shortest part of the conversation for which a summary may stand, if that brings the tokens down
 /// to `target`; else the longest.
-fn range(state: &State, history: &History<'_>, tokens: u64, target: u64) -> Option<MessageId> {
-    let sizes = guess_entries(&history.recent, Shorten::of(state));
+fn smallest_range(
+    state: &State,
+    history: &History<'_>,
+    tokens: u64,
+    target: u64,
+) -> Option<MessageId> {
+    let sizes = estimate_entry_tokens(&history.recent, Shorten::of(state));
     let all = sum(&sizes).max(1);
     let left = |end: usize| u128::from(tokens) * u128::from(sum(&sizes[end..])) / u128::from(all);
-    let ranges = ranges(state, history);
+    let ranges = possible_ranges(state, history);
     let enough = ranges.iter().find(|end| left(**end) <= u128::from(target));
-    last(history, *enough.or(ranges.last())?)
+    last_message(history, *enough.or(ranges.last())?)
 }
 
 /// About how many tokens the longest part of the conversation takes for which a summary may stand.
-fn summarizable(state: &State) -> u64 {
+fn summarizable_tokens(state: &State) -> u64 {
     let history = history(state);
-    let end = ranges(state, &history).into_iter().max().unwrap_or(0);
-    sum(&guess_entries(&history.recent[..end], Shorten::of(state)))
+    let end = possible_ranges(state, &history).into_iter().max().unwrap_or(0);
+    sum(&estimate_entry_tokens(&history.recent[..end], Shorten::of(state)))
 }
 
 /// Where a summary may end, as the number of messages that it covers: nearer and nearer to the end.
-fn ranges(state: &State, history: &History<'_>) -> Vec<usize> {
+fn possible_ranges(state: &State, history: &History<'_>) -> Vec<usize> {
     let recent = &history.recent;
-    let past = past(state, history);
+    let past = messages_before_open_turn(state, history);
     let is_answer = |n: &usize| recent[*n].message.role == Role::Assistant;
     let steps: Vec<usize> = (past..recent.len()).filter(is_answer).collect();
     // A step begins with its answer. Before the first one there is nothing of the turn to summarize.
     let but = |kept: usize| steps.len().checked_sub(kept).filter(|n| *n > 0).map(|n| steps[n]);
-    let ends = [Some(aged_in(&recent[..past])), Some(past), but(KEPT_STEPS), but(1)];
+    let ends =
+        [Some(older_than_last_turns(&recent[..past])), Some(past), but(VERBATIM_STEPS), but(1)];
     let mut ends: Vec<usize> = ends.into_iter().flatten().filter(|end| *end > 0).collect();
     ends.dedup();
     ends
 }
 
 /// How many messages of the past are older than the last few turns.
-fn aged_in(past: &[Entry<'_>]) -> usize {
+fn older_than_last_turns(past: &[HistoryEntry<'_>]) -> usize {
     let mut end = past.len();
-    if History::turns(past) >= 2 * KEPT_TURNS {
-        for _ in 0..KEPT_TURNS {
+    if History::turns(past) >= 2 * VERBATIM_TURNS {
+        for _ in 0..VERBATIM_TURNS {
             let turn = &past[end - 1].message.turn;
             end -= past[..end].iter().rev().take_while(|entry| entry.message.turn == *turn).count();
         }
@@ -139,13 +149,13 @@ fn aged_in(past: &[Entry<'_>]) -> usize {
 }
 
 /// How many messages are of turns before the open one.
-fn past(state: &State, history: &History<'_>) -> usize {
+fn messages_before_open_turn(state: &State, history: &History<'_>) -> usize {
     let open = state.open.as_ref().map(|open| &open.id);
-    let of_open = |entry: &&Entry<'_>| Some(&entry.message.turn) == open;
+    let of_open = |entry: &&HistoryEntry<'_>| Some(&entry.message.turn) == open;
     history.recent.len() - history.recent.iter().rev().take_while(of_open).count()
 }
 
-fn last(history: &History<'_>, end: usize) -> Option<MessageId> {
+fn last_message(history: &History<'_>, end: usize) -> Option<MessageId> {
     Some(history.recent[..end].last()?.message.id.clone())
 }
 
@@ -154,17 +164,17 @@ fn last(history: &History<'_>, end: usize) -> Option<MessageId> {
 fn shortenable(state: &State, history: &History<'_>) -> Option<(MessageId, u64)> {
     let answers = history.recent.iter().enumerate().rev();
     let mut answers = answers.filter(|(_, entry)| entry.message.role == Role::Assistant);
-    let (end, _) = answers.nth(KEPT_STEPS - 1)?;
+    let (end, _) = answers.nth(VERBATIM_STEPS - 1)?;
     let old = history.recent[..end].iter().max_by_key(|entry| entry.at)?;
     let now = Shorten::of(state);
     let then = Shorten { before: old.at + 1, ..now };
-    let tokens = |shorten| sum(&guess_entries(&history.recent[..end], shorten));
+    let tokens = |shorten| sum(&estimate_entry_tokens(&history.recent[..end], shorten));
     let saved = tokens(now).saturating_sub(tokens(then));
     (then.before > now.before && saved > 0).then(|| (old.message.id.clone(), saved))
 }
 
 /// A summary, and what it names as worth keeping, stands for the history up to a message.
-pub(super) fn compacted(
+pub(super) fn compacted_event(
     state: &State,
     upto: MessageId,
     (summary, facts): (String, Vec<String>),
@@ -172,29 +182,30 @@ pub(super) fn compacted(
 ) -> Event {
     let history = history(state);
     let (gone, kept) = history.recent.split_at(history.upto(&upto).unwrap_or(0));
-    let turns = Turns { before: History::turns(&history.recent), after: History::turns(kept) };
+    let turns = TurnCounts { before: History::turns(&history.recent), after: History::turns(kept) };
     let messages = state.position(&upto).map_or(0, |n| n + 1) as u64;
     // Where no provider counted, what was guessed when the summary was asked for.
     let tokens_before = match state.compaction.tokens {
         0 => state.compaction.floor,
         counted => counted,
     };
-    let gone = sum(&guess_entries(gone, Shorten::of(state)));
-    let tokens_after = (tokens_before > 0).then(|| left(tokens_before, &history, gone, &summary));
+    let gone = sum(&estimate_entry_tokens(gone, Shorten::of(state)));
+    let tokens_after =
+        (tokens_before > 0).then(|| tokens_left(tokens_before, &history, gone, &summary));
     Event::Compacted { upto, summary, messages, tokens_before, tokens_after, usage, turns, facts }
 }
 
 /// A list of what was said and done stands for the history up to a message.
-pub(super) fn digested(state: &State, upto: MessageId, tokens: u64) -> Vec<Event> {
+pub(super) fn digest_events(state: &State, upto: MessageId, tokens: u64) -> Vec<Event> {
     let history = history(state);
     let text = digest(&history, history.upto(&upto).unwrap_or(0));
-    let compacted = compacted(state, upto.clone(), (text, Vec::new()), Usage::default());
+    let compacted = compacted_event(state, upto.clone(), (text, Vec::new()), Usage::default());
     vec![Event::CompactionRequested { upto, tokens, overflow: false }, compacted]
 }
 
 /// About how many tokens a model reads once a summary stands for `gone` tokens of the history.
-fn left(tokens: u64, history: &History<'_>, gone: u64, summary: &str) -> u64 {
-    let guess = |text: &str| Count::guess(text).tokens;
+fn tokens_left(tokens: u64, history: &History<'_>, gone: u64, summary: &str) -> u64 {
+    let guess = |text: &str| TokenCount::guess(text).tokens;
     let earlier = history.summary.map_or(0, |earlier| guess(&earlier.text));
     // A provider may have counted anything.
     tokens.saturating_sub(gone).saturating_sub(earlier).saturating_add(guess(summary))
@@ -207,11 +218,11 @@ pub(super) fn smaller_window(state: &State) -> Option<u64> {
     let results = history.recent.iter().rev();
     let results: Vec<_> =
         results.take_while(|entry| entry.message.role == Role::Tool).copied().collect();
-    let shown = |entry: &Entry<'_>| {
+    let shown = |entry: &HistoryEntry<'_>| {
         entry.message.text().len().min(shorten.result_bytes(entry.at, results.len()))
     };
     let shown: usize = results.iter().map(shown).sum();
-    (shown >= LEAST_RESULTS).then(|| Shorten::window_of(shown / 2))
+    (shown >= MIN_RESULT_BYTES).then(|| Shorten::window_of(shown / 2))
 }
 
 fn sum(tokens: &[u64]) -> u64 {

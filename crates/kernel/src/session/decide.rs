@@ -4,30 +4,30 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::change::{LISTED_LIMIT, net, paths};
+use crate::approval_id::{ApprovalId, looks_like_turn_id};
+use crate::change::{LISTED_CHANGES_LIMIT, changed_paths, net_changes};
 use crate::command::{Approve, Command};
 use crate::context::Section;
-use crate::event::{Answer, Event, FailureCode, Origin, RequestedCall, StopCause};
+use crate::event::{ApprovalDecision, Event, FailureCode, NewSession, RequestedCall, StopCause};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::{Attachment, MediaKind, Message, Part, Role};
-use crate::model::{self, AskedCall, Channel, Failure, FailureKind, ModelRef, Usage};
+use crate::model::{self, Channel, Failure, FailureKind, ModelRef, RawToolCall, Usage};
 use crate::nesting::{self, LEVELS_LIMIT, depth};
 use crate::pictures;
-use crate::prompt::summarized;
-use crate::question::{Question, is_like_a_turn};
+use crate::prompt::parse_summary;
 use crate::session::attach::attach;
-use crate::session::delegate;
-use crate::session::recall::recall;
+use crate::session::client_tools;
+use crate::session::import_messages::import_messages;
 use crate::session::recover::recover;
 use crate::session::state::State;
 use crate::session::supersede::supersede;
 use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, TurnStatus};
-use crate::session::{Refusal, advance, claims, compaction, judge, prompt, subagents};
+use crate::session::{Refusal, add_message, advance, call_decision, claims, compaction, subagents};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
 
 /// How much of the last answer says how a session ended, in characters.
-const LONGEST_SUMMARY: usize = 500;
+const CLOSING_SUMMARY_CHARS: usize = 500;
 
 /// Decides what a command leads to.
 pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
@@ -39,88 +39,96 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
     }
     Ok(match command {
         Command::Create(_) => unreachable!("handled above"),
-        Command::Label { key, value } => on_label(state, key, value),
-        Command::SwitchModel(model) => on_switch(state, model)?,
-        Command::Instruct { system_prompt } => on_instruct(state, system_prompt),
-        Command::Move { workspace } => on_move(state, workspace)?,
-        Command::Offer(toolset) => delegate::offer(state, toolset)?,
+        Command::SetLabel { key, value } => on_set_label(state, key, value),
+        Command::SwitchModel(model) => on_switch_model(state, model)?,
+        Command::SetSystemPrompt { system_prompt } => on_set_system_prompt(state, system_prompt),
+        Command::SetWorkspace { workspace } => on_set_workspace(state, workspace)?,
+        Command::SetTools(toolset) => client_tools::set_tools(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
-        Command::Say(mut say) => {
+        Command::AddMessage(mut say) => {
             say.options.more.iter_mut().for_each(|more| nesting::cut(&mut more.aside));
-            prompt::on_say(state, *say, stamp)?
+            add_message::on_add_message(state, *say, stamp)?
         }
-        Command::Start { turn } => on_start(state, turn)?,
+        Command::StartTurn { turn } => on_start_turn(state, turn)?,
         Command::Approve(approve) => on_approve(state, approve, stamp)?,
-        Command::Claim { calls, by, came_back } => {
+        Command::ClaimCalls { calls, by, came_back } => {
             claims::claim(state, calls, (&by, came_back), stamp)?
         }
-        Command::Return { call, by, mut outcome } => {
+        Command::ReturnResult { call, by, mut outcome } => {
             nesting::cut(&mut outcome.aside);
-            claims::returned(state, call, &by, outcome, stamp)?
+            claims::return_result(state, call, &by, outcome, stamp)?
         }
         Command::Disconnect { client } => claims::disconnected(state, &client, stamp),
         Command::Cancel { reason } => on_cancel(state, reason),
-        Command::Withdraw { turn, reason } => on_withdraw(state, turn, reason)?,
-        Command::Recall { messages, instead } => recall(state, messages, instead, stamp)?,
+        Command::CancelTurn { turn, reason } => on_cancel_turn(state, turn, reason)?,
+        Command::ImportMessages { messages, instead } => {
+            import_messages(state, messages, instead, stamp)?
+        }
         Command::Supersede { from } => {
-            idle(state)?;
+            require_idle(state)?;
             supersede(state, &from)?
         }
         Command::Revert { turn } => on_revert(state, turn)?,
         Command::Reapply { turn } => on_reapply(state, turn)?,
-        Command::PutBack { turn, result } => on_put_back(state, turn, result),
+        Command::RevertFinished { turn, result } => on_revert_finished(state, turn, result),
         Command::Compact => on_compact(state)?,
-        Command::Abridge { summary } => on_abridge(state, summary)?,
+        Command::CompactWith { summary } => on_compact_with(state, summary)?,
         Command::Close { reason } => on_close(state, reason)?,
-        Command::Output { step, offset, channel, text, pieces } => {
-            on_output(state, step, offset, (channel, text, pieces))
+        Command::ModelOutput { step, offset, channel, text, pieces } => {
+            on_model_output(state, step, offset, (channel, text, pieces))
         }
-        Command::Retrying { step, attempt, wait_ms, reason } => match open_step(state, &step) {
-            Some((open, _)) => {
-                let turn = open.id.clone();
-                vec![Event::ModelRetrying { turn, step, attempt, wait_ms, reason }]
+        Command::ModelRetrying { step, attempt, wait_ms, reason } => {
+            match open_step(state, &step) {
+                Some((open, _)) => {
+                    let turn = open.id.clone();
+                    vec![Event::ModelRetrying { turn, step, attempt, wait_ms, reason }]
+                }
+                None => Vec::new(),
             }
-            None => Vec::new(),
-        },
-        Command::Answered { step, answer } => on_answered(state, step, answer, stamp),
+        }
+        Command::ModelCompleted { step, answer } => on_model_completed(state, step, answer, stamp),
         Command::ModelFailed { step, failure } => on_model_failed(state, step, failure, stamp),
-        Command::Surveyed { turn, sections } => on_surveyed(state, turn, sections),
+        Command::ContextGathered { turn, sections } => on_context_gathered(state, turn, sections),
         Command::Assessed { call, assessment } => on_assessed(state, call, *assessment, stamp),
         Command::Reviewed { call, answer, comment, usage } => {
             on_reviewed(state, call, (answer, comment), usage)
         }
-        Command::Spawn { call, session, task } => {
-            subagents::spawn(state, &call, (session, task), stamp)
+        Command::SpawnSubagent { call, session, task } => {
+            subagents::spawn_subagent(state, &call, (session, task), stamp)
         }
-        Command::Subagent { call, session, news } => subagents::heard(state, call, session, news),
-        Command::Finished { call, outcome } => on_finished(state, call, outcome, stamp),
-        Command::Summarized { upto, summary, usage } => on_summarized(state, upto, summary, usage),
-        Command::NotSummarized { reason } => match state.compaction.pending {
+        Command::Subagent { call, session, news } => {
+            subagents::on_subagent_update(state, call, session, news)
+        }
+        Command::CallFinished { call, outcome } => on_call_finished(state, call, outcome, stamp),
+        Command::SummaryWritten { upto, summary, usage } => {
+            on_summary_written(state, upto, summary, usage)
+        }
+        Command::SummaryFailed { reason } => match state.compaction.pending {
             Some(_) => vec![Event::CompactionFailed { reason }],
             None => Vec::new(),
         },
-        Command::Saved { upto, result } => on_saved(state, upto, result),
-        Command::Recover { cut_off } => recover(state, cut_off, stamp),
+        Command::MemorySaved { upto, result } => on_memory_saved(state, upto, result),
+        Command::Recover { interrupted } => recover(state, interrupted, stamp),
         Command::Wake => Vec::new(),
     })
 }
 
-fn on_create(state: &State, origin: Origin) -> Result<Vec<Event>, Refusal> {
+fn on_create(state: &State, origin: NewSession) -> Result<Vec<Event>, Refusal> {
     if state.created.is_some() {
         return Err(Refusal::Exists(state.id.clone()));
     }
     if let Some(model) = &origin.model {
-        known(state, model)?;
+        require_known_model(state, model)?;
     }
-    let (toolset, origin) = (origin.toolset.clone(), Origin { toolset: None, ..origin });
+    let (toolset, origin) = (origin.toolset.clone(), NewSession { toolset: None, ..origin });
     let tools = match toolset {
-        Some(toolset) => delegate::offer(state, *toolset)?,
+        Some(toolset) => client_tools::set_tools(state, *toolset)?,
         None => Vec::new(),
     };
     Ok([Event::SessionCreated(origin)].into_iter().chain(tools).collect())
 }
 
-fn on_label(state: &State, key: String, value: Option<String>) -> Vec<Event> {
+fn on_set_label(state: &State, key: String, value: Option<String>) -> Vec<Event> {
     if state.labels.get(&key) == value.as_ref() {
         Vec::new()
     } else {
@@ -128,8 +136,8 @@ fn on_label(state: &State, key: String, value: Option<String>) -> Vec<Event> {
     }
 }
 
-fn on_switch(state: &State, model: ModelRef) -> Result<Vec<Event>, Refusal> {
-    known(state, &model)?;
+fn on_switch_model(state: &State, model: ModelRef) -> Result<Vec<Event>, Refusal> {
+    require_known_model(state, &model)?;
     if state.model.as_ref() == Some(&model) {
         Ok(Vec::new())
     } else {
@@ -137,7 +145,7 @@ fn on_switch(state: &State, model: ModelRef) -> Result<Vec<Event>, Refusal> {
     }
 }
 
-fn on_instruct(state: &State, system_prompt: Option<String>) -> Vec<Event> {
+fn on_set_system_prompt(state: &State, system_prompt: Option<String>) -> Vec<Event> {
     if state.system_prompt == system_prompt {
         Vec::new()
     } else {
@@ -145,15 +153,15 @@ fn on_instruct(state: &State, system_prompt: Option<String>) -> Vec<Event> {
     }
 }
 
-fn on_move(state: &State, workspace: PathBuf) -> Result<Vec<Event>, Refusal> {
+fn on_set_workspace(state: &State, workspace: PathBuf) -> Result<Vec<Event>, Refusal> {
     if state.workspace == workspace {
         return Ok(Vec::new());
     }
-    idle(state)?;
+    require_idle(state)?;
     Ok(vec![Event::Moved { workspace }])
 }
 
-fn on_start(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
+fn on_start_turn(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
     let Some(turn) = state.turn(&id) else {
         return Err(Refusal::UnknownTurn(id));
     };
@@ -163,13 +171,13 @@ fn on_start(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
     {
         return Ok(vec![Event::TurnReleased { turn: id }]);
     }
-    idle(state)?;
-    known(state, turn.options.model.as_ref().unwrap_or(state.current_model()))?;
+    require_idle(state)?;
+    require_known_model(state, turn.options.model.as_ref().unwrap_or(state.current_model()))?;
     match turn.status {
         // What was replaced is not worked on again.
         _ if turn.superseded => Err(Refusal::UnknownTurn(id)),
         TurnStatus::Pending | TurnStatus::Failed | TurnStatus::Cancelled => {
-            Ok(prompt::start(state, turn))
+            Ok(add_message::start_turn(state, turn))
         }
         TurnStatus::Succeeded => Err(Refusal::Succeeded(id)),
         TurnStatus::Running | TurnStatus::WaitingApproval => Err(Refusal::Busy(state.id.clone())),
@@ -179,15 +187,15 @@ fn on_start(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
 fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
     let Approve { question, answer, reason, by, remember, turn } = approve;
     let call = match question {
-        Question::Call(call) => call,
-        Question::Turn(turn) => {
+        ApprovalId::Call(call) => call,
+        ApprovalId::Turn(turn) => {
             let held = state.open.as_ref().is_some_and(|open| open.held && open.id == turn);
             if !held {
                 return Err(Refusal::NothingPending(state.id.clone()));
             }
             return Ok(match answer {
-                Answer::Allow => vec![Event::TurnReleased { turn }],
-                Answer::Deny => on_cancel(state, reason),
+                ApprovalDecision::Allow => vec![Event::TurnReleased { turn }],
+                ApprovalDecision::Deny => on_cancel(state, reason),
             });
         }
     };
@@ -231,7 +239,11 @@ fn on_cancel(state: &State, reason: Option<String>) -> Vec<Event> {
 }
 
 /// Calling off what is over is no mistake either.
-fn on_withdraw(state: &State, id: TurnId, reason: Option<String>) -> Result<Vec<Event>, Refusal> {
+fn on_cancel_turn(
+    state: &State,
+    id: TurnId,
+    reason: Option<String>,
+) -> Result<Vec<Event>, Refusal> {
     let Some(turn) = state.turn(&id) else { return Err(Refusal::UnknownTurn(id)) };
     Ok(match turn.status {
         TurnStatus::Pending => {
@@ -243,41 +255,41 @@ fn on_withdraw(state: &State, id: TurnId, reason: Option<String>) -> Result<Vec<
 }
 
 fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {
-    idle(state)?;
-    let upto = compaction::aged(state).ok_or(Refusal::NothingToCompact)?;
+    require_idle(state)?;
+    let upto = compaction::past_but_last_turns(state).ok_or(Refusal::NothingToCompact)?;
     let (tokens, overflow) = (state.compaction.tokens, false);
     Ok(vec![Event::CompactionRequested { upto, tokens, overflow }])
 }
 
 /// A person's words stand for the history as they are: nothing in them is looked for and kept.
-fn on_abridge(state: &State, summary: String) -> Result<Vec<Event>, Refusal> {
+fn on_compact_with(state: &State, summary: String) -> Result<Vec<Event>, Refusal> {
     if summary.trim().is_empty() {
         return Err(Refusal::EmptyMessage);
     }
     let mut events = on_compact(state)?;
-    let upto = compaction::aged(state).ok_or(Refusal::NothingToCompact)?;
+    let upto = compaction::past_but_last_turns(state).ok_or(Refusal::NothingToCompact)?;
     let told = (summary, Vec::new());
-    events.push(compaction::compacted(state, upto, told, Usage::default()));
+    events.push(compaction::compacted_event(state, upto, told, Usage::default()));
     Ok(events)
 }
 
 fn on_close(state: &State, reason: Option<String>) -> Result<Vec<Event>, Refusal> {
-    idle(state)?;
+    require_idle(state)?;
     if state.status == crate::Status::Completed {
         return Ok(Vec::new());
     }
-    Ok(vec![Event::SessionClosed { reason, summary: in_short(state) }])
+    Ok(vec![Event::SessionClosed { reason, summary: closing_summary(state) }])
 }
 
 /// The beginning of the last thing that the model said.
-fn in_short(state: &State) -> Option<String> {
+fn closing_summary(state: &State) -> Option<String> {
     let spoken = |message: &&Arc<Message>| message.role == Role::Assistant && !message.interrupted;
     let last = state.messages.iter().rev().find(spoken)?.text();
-    let short: String = last.trim().chars().take(LONGEST_SUMMARY).collect();
+    let short: String = last.trim().chars().take(CLOSING_SUMMARY_CHARS).collect();
     (!short.is_empty()).then_some(short)
 }
 
-fn on_output(
+fn on_model_output(
     state: &State,
     step: StepId,
     offset: u64,
@@ -290,11 +302,16 @@ fn on_output(
     vec![Event::TextAppended { turn, step, offset, channel, text, pieces }]
 }
 
-fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp) -> Vec<Event> {
+fn on_model_completed(
+    state: &State,
+    step: StepId,
+    answer: model::ModelResponse,
+    stamp: &Stamp,
+) -> Vec<Event> {
     let Some((open, OpenStep { written, .. })) = open_step(state, &step) else {
         return Vec::new();
     };
-    let model::Answer { finish, calls, usage, mut sealed, by } = answer;
+    let model::ModelResponse { finish, calls, usage, mut sealed, by } = answer;
     sealed.retain(|sealed| depth(&sealed.content) <= LEVELS_LIMIT);
     let mut taken = HashSet::new();
     let named = calls.into_iter().map(|asked| name_call(state, asked, &mut taken, stamp));
@@ -308,12 +325,12 @@ fn on_answered(state: &State, step: StepId, answer: model::Answer, stamp: &Stamp
 /// sessions above it, too, where the ids of several models would meet: its calls get fresh ones.
 fn name_call(
     state: &State,
-    asked: AskedCall,
+    asked: RawToolCall,
     taken: &mut HashSet<CallId>,
     stamp: &Stamp,
 ) -> RequestedCall {
     let known = |id: &CallId| state.calls.contains(id) || taken.contains(id);
-    let free = |id: &CallId| state.depth == 0 && !known(id) && !is_like_a_turn(id);
+    let free = |id: &CallId| state.depth == 0 && !known(id) && !looks_like_turn_id(id);
     let id = CallId::parse(&asked.id).filter(free).unwrap_or_else(|| stamp.id());
     taken.insert(id.clone());
     let written = match asked.arguments.trim() {
@@ -341,8 +358,8 @@ fn on_model_failed(state: &State, step: StepId, failure: Failure, stamp: &Stamp)
     let Some((open, step)) = open_step(state, &step) else { return Vec::new() };
     let interrupted = |window| open.interrupted(step, failure.message.clone(), window, stamp);
     let overflow = failure.kind == FailureKind::ContextOverflow;
-    if let Some(upto) = compaction::largest(state).filter(|_| overflow) {
-        let tokens = compaction::estimate(state);
+    if let Some(upto) = compaction::largest_range(state).filter(|_| overflow) {
+        let tokens = compaction::estimate_prompt_tokens(state);
         return vec![interrupted(None), Event::CompactionRequested { upto, tokens, overflow }];
     }
     // What is left are the results of one step: the next one shows less of them.
@@ -354,12 +371,12 @@ fn on_model_failed(state: &State, step: StepId, failure: Failure, stamp: &Stamp)
     vec![interrupted, Event::StopRequested { turn: open.id.clone(), cause }]
 }
 
-fn on_surveyed(state: &State, turn: TurnId, found: Vec<Section>) -> Vec<Event> {
+fn on_context_gathered(state: &State, turn: TurnId, found: Vec<Section>) -> Vec<Event> {
     let open = state.open.as_ref().filter(|open| open.id == turn);
-    if !open.is_some_and(|open| advance::surveys(state, open)) {
+    if !open.is_some_and(|open| advance::needs_context(state, open)) {
         return Vec::new();
     }
-    let sections = state.context.news(found);
+    let sections = state.context.diff(found);
     let bytes = sections.iter().map(|section| section.text.len()).sum::<usize>();
     vec![Event::ContextGathered { turn, sections, tokens: bytes.div_ceil(4) as u64 }]
 }
@@ -367,7 +384,7 @@ fn on_surveyed(state: &State, turn: TurnId, found: Vec<Section>) -> Vec<Event> {
 fn on_reviewed(
     state: &State,
     id: CallId,
-    (answer, comment): (Option<Answer>, String),
+    (answer, comment): (Option<ApprovalDecision>, String),
     usage: Usage,
 ) -> Vec<Event> {
     let in_review = |call: &Call| matches!(call.phase, CallPhase::InReview { .. });
@@ -381,13 +398,13 @@ fn on_reviewed(
 fn on_assessed(state: &State, id: CallId, assessment: Assessment, stamp: &Stamp) -> Vec<Event> {
     let requested = |call: &Call| call.phase == CallPhase::Requested;
     match open_call(state, &id).filter(|(_, call)| requested(call)) {
-        Some((open, call)) => judge::assessed(state, open, call, assessment, stamp),
+        Some((open, call)) => call_decision::assessed(state, open, call, assessment, stamp),
         None => Vec::new(),
     }
 }
 
 fn on_revert(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
-    idle(state)?;
+    require_idle(state)?;
     match state.turn(&id) {
         None => Err(Refusal::UnknownTurn(id)),
         Some(turn) if turn.reverted => Err(Refusal::AlreadyReverted(id)),
@@ -397,7 +414,7 @@ fn on_revert(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
 }
 
 fn on_reapply(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
-    idle(state)?;
+    require_idle(state)?;
     match state.turn(&id) {
         None => Err(Refusal::UnknownTurn(id)),
         Some(turn) if !turn.reverted => Err(Refusal::NotReverted(id)),
@@ -405,15 +422,19 @@ fn on_reapply(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
     }
 }
 
-fn on_put_back(state: &State, id: TurnId, result: Result<(), String>) -> Vec<Event> {
+fn on_revert_finished(state: &State, id: TurnId, result: Result<(), String>) -> Vec<Event> {
     let Some(turn) = state.turn(&id).filter(|_| state.reverting.as_ref() == Some(&id)) else {
         return Vec::new();
     };
     let reverted = || {
-        let changes = net(&turn.changes);
-        let files = paths(&changes).into_iter().take(LISTED_LIMIT).map(str::to_owned).collect();
+        let changes = net_changes(&turn.changes);
+        let files = changed_paths(&changes)
+            .into_iter()
+            .take(LISTED_CHANGES_LIMIT)
+            .map(str::to_owned)
+            .collect();
         let unlisted: u64 = turn.more_changes.iter().map(|(_, more)| more.count).sum();
-        let more = changes.len().saturating_sub(LISTED_LIMIT) as u64 + unlisted;
+        let more = changes.len().saturating_sub(LISTED_CHANGES_LIMIT) as u64 + unlisted;
         Event::Reverted { turn: id.clone(), files, more, reapplied: turn.reverted }
     };
     vec![match result {
@@ -422,15 +443,15 @@ fn on_put_back(state: &State, id: TurnId, result: Result<(), String>) -> Vec<Eve
     }]
 }
 
-fn on_summarized(state: &State, upto: MessageId, words: String, usage: Usage) -> Vec<Event> {
+fn on_summary_written(state: &State, upto: MessageId, words: String, usage: Usage) -> Vec<Event> {
     if state.compaction.pending.as_ref() != Some(&upto) {
         return Vec::new();
     }
-    let told = if state.rules.save_memory { summarized(&words) } else { (words, Vec::new()) };
-    vec![compaction::compacted(state, upto, told, usage)]
+    let told = if state.rules.save_memory { parse_summary(&words) } else { (words, Vec::new()) };
+    vec![compaction::compacted_event(state, upto, told, usage)]
 }
 
-fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> Vec<Event> {
+fn on_memory_saved(state: &State, upto: MessageId, result: Result<String, String>) -> Vec<Event> {
     if state.saving.iter().all(|saving| saving.upto != upto) {
         return Vec::new();
     }
@@ -440,7 +461,7 @@ fn on_saved(state: &State, upto: MessageId, result: Result<String, String>) -> V
     }]
 }
 
-fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Vec<Event> {
+fn on_call_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Vec<Event> {
     let runs = |call: &Call| matches!(call.phase, CallPhase::Started(..));
     match open_call(state, &id).filter(|(_, call)| runs(call)) {
         Some((open, call)) => vec![open.completed(call, outcome, stamp)],
@@ -448,18 +469,18 @@ fn on_finished(state: &State, id: CallId, outcome: Outcome, stamp: &Stamp) -> Ve
     }
 }
 
-pub(super) fn idle(state: &State) -> Result<(), Refusal> {
+pub(super) fn require_idle(state: &State) -> Result<(), Refusal> {
     if state.busy() { Err(Refusal::Busy(state.id.clone())) } else { Ok(()) }
 }
 
-pub(super) fn known(state: &State, model: &ModelRef) -> Result<(), Refusal> {
+pub(super) fn require_known_model(state: &State, model: &ModelRef) -> Result<(), Refusal> {
     match state.profile(model) {
         Some(_) => Ok(()),
         None => Err(Refusal::UnknownModel(model.clone())),
     }
 }
 
-pub(super) fn takes(
+pub(super) fn require_supported_part(
     state: &State,
     files: &[Attachment],
     model: &ModelRef,
@@ -473,9 +494,9 @@ pub(super) fn takes(
         return Err(Refusal::UnknownAttachment(name.clone()));
     };
     let mime = mime.as_deref().unwrap_or(&file.mime);
-    let read = *kind == MediaKind::Image && pictures::can_look(state, model);
+    let read = *kind == MediaKind::Image && pictures::can_read_pictures(state, model);
     match state.profile(model) {
-        Some(profile) if !read && !pictures::takes(profile, *kind, mime) => {
+        Some(profile) if !read && !pictures::accepts(profile, *kind, mime) => {
             Err(Refusal::UnsupportedInput { model: model.clone(), kind: *kind })
         }
         Some(_) | None => Ok(()),

@@ -7,26 +7,26 @@ mod fork;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::card::Status;
-use crate::event::{Event, Origin, Record, RequestedCall, SubagentNews, TurnOptions};
+use crate::event::{Event, NewSession, Record, RequestedCall, SubagentUpdate, TurnOptions};
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::message::{Message, Part, Role};
 use crate::model::{Channel, ModelRef, Sealed, Usage};
 use crate::session::turn::{OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
-use crate::session::{Data, State, subagents};
-use crate::subagent::DEPTH;
+use crate::session::{SessionData, State, subagents};
+use crate::session_summary::Status;
+use crate::subagent::DEPTH_LABEL;
 use crate::time::Time;
 use crate::tool::Ending;
 use crate::toolset::{ClientTool, Toolset};
 
-use calls::{new_call, part_of_call};
+use calls::{call_part, new_call};
 
 /// Takes one event into the state. The rules have no say in what happened.
 pub fn evolve(state: &mut State, record: &Record) {
-    remember(&mut state.data, record);
+    apply(&mut state.data, record);
 }
 
-fn remember(state: &mut Data, record: &Record) {
+fn apply(state: &mut SessionData, record: &Record) {
     let at = record.at;
     state.head = record.seq;
     state.updated = at;
@@ -34,42 +34,42 @@ fn remember(state: &mut Data, record: &Record) {
         Event::SessionCreated(origin) => created(state, origin, at),
         Event::Forked { parent, at: seq } => fork::forked(state, parent, *seq, at),
         Event::Labelled { key, value } => labelled(state, key, value.as_ref()),
-        Event::ModelSwitched { model } => switched(state, model),
-        Event::Instructed { system_prompt } => instructed(state, system_prompt.as_ref()),
+        Event::ModelSwitched { model } => model_switched(state, model),
+        Event::Instructed { system_prompt } => system_prompt_changed(state, system_prompt.as_ref()),
         Event::Moved { workspace } => state.workspace.clone_from(workspace),
         Event::Forgotten { upto } => compaction::forgotten(state, upto),
         Event::Superseded { from } => superseded(state, from),
-        Event::ToolsChosen(toolset) => offered(state, toolset),
+        Event::ToolsChosen(toolset) => tools_chosen(state, toolset),
         Event::AttachmentAdded(file) => state.add_attachment(file.clone()),
         Event::MessageAdded { message, turn, role, parts, options, .. } => {
-            said(state, Said { message, turn, role: *role, parts, options }, at);
+            message_added(state, AddedMessage { message, turn, role: *role, parts, options }, at);
         }
         Event::TurnStarted { turn, attempt, options } => {
             turn_started(state, turn, *attempt, options, at);
         }
         Event::ContextGathered { turn, sections, .. } => {
-            state.context.learn(turn, sections);
-            on_open(state, |open| open.surveyed = true);
+            state.context.apply(turn, sections);
+            change_open_turn(state, |open| open.surveyed = true);
         }
         Event::StepStarted { step, model, context_window, shortened, .. } => {
             step_started(state, step, model, *context_window);
             compaction::shortened(state, shortened.as_ref());
         }
         Event::TextAppended { step, channel, text, .. } => {
-            on_step(state, step, |open| open.write(*channel, text))
+            change_open_step(state, step, |open| open.write(*channel, text))
         }
         Event::ModelRetrying { .. } => {}
         Event::ModelCompleted { step, message, calls, usage, sealed, by, .. } => {
-            answered(state, step, message.as_ref(), calls, at);
+            model_completed(state, step, message.as_ref(), calls, at);
             if message.is_some() {
-                signed(state, by.as_ref(), sealed);
+                set_author(state, by.as_ref(), sealed);
             }
-            spent(state, *usage);
-            compaction::counted(state, *usage);
+            count_model_usage(state, *usage);
+            compaction::tokens_counted(state, *usage);
         }
         Event::StepInterrupted { step, message, context_window, .. } => {
-            interrupted(state, step, message.as_ref(), at);
-            compaction::narrowed(state, *context_window);
+            step_interrupted(state, step, message.as_ref(), at);
+            compaction::limit_window(state, *context_window);
         }
         Event::VerificationRequested { .. }
         | Event::ReviewRequested { .. }
@@ -81,20 +81,20 @@ fn remember(state: &mut Data, record: &Record) {
         | Event::ClaimHolderLost { .. }
         | Event::ClaimReleased { .. } => calls::evolve(state, &record.event, at),
         Event::CallCompleted { call, .. } => {
-            subagents::call_over(state, call);
+            subagents::call_ended(state, call);
             calls::evolve(state, &record.event, at);
         }
         Event::Subagent { turn, call, session, news } => {
             subagent(state, (turn, call, session), news, at);
         }
         Event::StopRequested { cause, .. } => {
-            on_open(state, |open| open.stopping = Some(cause.clone()))
+            change_open_turn(state, |open| open.stopping = Some(cause.clone()))
         }
         Event::TurnResumed { after_ms, .. } => {
-            resumed(state, Duration::from_millis(*after_ms));
+            turn_resumed(state, Duration::from_millis(*after_ms));
         }
-        Event::TurnHeld { .. } => held(state, true, at),
-        Event::TurnReleased { .. } => held(state, false, at),
+        Event::TurnHeld { .. } => set_held(state, true, at),
+        Event::TurnReleased { .. } => set_held(state, false, at),
         Event::TurnCompleted { turn, verified, .. } => {
             turn_over(state, turn, TurnStatus::Succeeded, None, at);
             state.turns.change(turn, |turn| turn.verified = *verified);
@@ -115,9 +115,9 @@ fn remember(state: &mut Data, record: &Record) {
             compaction::requested(state, upto, *tokens, *overflow);
         }
         Event::Compacted { upto, summary, usage, facts, tokens_after, .. } => {
-            paid(state, *usage);
+            add_usage(state, *usage);
             compaction::compacted(state, upto, summary, *tokens_after);
-            compaction::named(state, upto, facts, at);
+            compaction::save_facts(state, upto, facts, at);
         }
         Event::CompactionFailed { .. } => compaction::failed(state),
         Event::MemorySaved { upto, .. } | Event::MemoryNotSaved { upto, .. } => {
@@ -127,34 +127,34 @@ fn remember(state: &mut Data, record: &Record) {
     }
 }
 
-fn created(state: &mut Data, origin: &Origin, at: Time) {
+fn created(state: &mut SessionData, origin: &NewSession, at: Time) {
     state.created = Some(at);
     state.workspace.clone_from(&origin.workspace);
     state.system_prompt.clone_from(&origin.system_prompt);
     state.model.clone_from(&origin.model);
     state.labels.clone_from(&origin.labels);
-    let depth = origin.labels.get(DEPTH).and_then(|depth| depth.parse().ok());
+    let depth = origin.labels.get(DEPTH_LABEL).and_then(|depth| depth.parse().ok());
     state.depth = depth.unwrap_or(0);
 }
 
-fn labelled(state: &mut Data, key: &str, value: Option<&String>) {
+fn labelled(state: &mut SessionData, key: &str, value: Option<&String>) {
     match value {
         Some(value) => state.labels.insert(key.into(), value.clone()),
         None => state.labels.remove(key),
     };
 }
 
-fn switched(state: &mut Data, model: &ModelRef) {
+fn model_switched(state: &mut SessionData, model: &ModelRef) {
     state.model = Some(model.clone());
     compaction::model_switched(state);
 }
 
-fn instructed(state: &mut Data, system_prompt: Option<&String>) {
+fn system_prompt_changed(state: &mut SessionData, system_prompt: Option<&String>) {
     state.system_prompt = system_prompt.cloned();
     compaction::prompt_changed(state);
 }
 
-fn offered(state: &mut Data, toolset: &Toolset) {
+fn tools_chosen(state: &mut SessionData, toolset: &Toolset) {
     state.toolset = toolset.clone();
     state.delegated = toolset.client.iter().map(ClientTool::spec).collect();
     compaction::prompt_changed(state);
@@ -162,18 +162,19 @@ fn offered(state: &mut Data, toolset: &Toolset) {
 
 /// What was replaced is neither read nor shown, and what was told of the workspace beside it stands at
 /// the beginning from now on.
-fn superseded(state: &mut Data, from: &TurnId) {
+fn superseded(state: &mut SessionData, from: &TurnId) {
     let Some(first) = state.turns.position(from) else { return };
     state.turns.supersede(first);
-    state.spoken = state.current_messages().filter(|message| message.role.speaks()).count() as u64;
+    state.spoken =
+        state.current_messages().filter(|message| message.role.is_conversation()).count() as u64;
     if state.turns.iter().all(|turn| turn.superseded) {
         state.title = None;
     }
     compaction::prompt_changed(state);
-    state.context.settle();
+    state.context.fold_updates();
 }
 
-struct Said<'a> {
+struct AddedMessage<'a> {
     message: &'a MessageId,
     turn: &'a TurnId,
     role: Role,
@@ -181,7 +182,7 @@ struct Said<'a> {
     options: &'a TurnOptions,
 }
 
-fn said(state: &mut Data, said: Said<'_>, at: Time) {
+fn message_added(state: &mut SessionData, said: AddedMessage<'_>, at: Time) {
     state.turns.push(Turn {
         id: said.turn.clone(),
         message: said.message.clone(),
@@ -226,7 +227,13 @@ fn said(state: &mut Data, said: Said<'_>, at: Time) {
     state.calls.extend(called);
 }
 
-fn turn_started(state: &mut Data, id: &TurnId, attempt: u32, options: &TurnOptions, at: Time) {
+fn turn_started(
+    state: &mut SessionData,
+    id: &TurnId,
+    attempt: u32,
+    options: &TurnOptions,
+    at: Time,
+) {
     let workspace = state.workspace.clone();
     state.turns.change(id, |turn| {
         turn.workspace = workspace;
@@ -246,14 +253,14 @@ fn turn_started(state: &mut Data, id: &TurnId, attempt: u32, options: &TurnOptio
 }
 
 /// Whether the open turn waits for a client's word after a crash.
-fn held(state: &mut Data, held: bool, at: Time) {
-    on_open(state, |open| open.held = held);
-    waiting(state, at);
+fn set_held(state: &mut SessionData, held: bool, at: Time) {
+    change_open_turn(state, |open| open.held = held);
+    update_waiting(state, at);
 }
 
 /// Time in which nobody was there to answer counts for nobody.
-fn resumed(state: &mut Data, span: Duration) {
-    on_open(state, |open| {
+fn turn_resumed(state: &mut SessionData, span: Duration) {
+    change_open_turn(state, |open| {
         open.clock.skip(span);
         if let Phase::Acting(calls) = &mut open.phase {
             for call in calls {
@@ -263,28 +270,38 @@ fn resumed(state: &mut Data, span: Duration) {
     });
 }
 
-fn subagent(state: &mut Data, of: (&TurnId, &CallId, &SessionId), news: &SubagentNews, at: Time) {
-    if let Some(usage) = subagents::note(state, of, news) {
+fn subagent(
+    state: &mut SessionData,
+    of: (&TurnId, &CallId, &SessionId),
+    news: &SubagentUpdate,
+    at: Time,
+) {
+    if let Some(usage) = subagents::apply_subagent_update(state, of, news) {
         state.usage = state.usage.plus(usage);
         if let Some(open) = state.open.as_mut().filter(|open| open.id == *of.0) {
             open.usage = open.usage.plus(usage);
         }
     }
-    waiting(state, at);
+    update_waiting(state, at);
 }
 
-fn step_started(state: &mut Data, id: &StepId, model: &ModelRef, context_window: Option<u64>) {
+fn step_started(
+    state: &mut SessionData,
+    id: &StepId,
+    model: &ModelRef,
+    context_window: Option<u64>,
+) {
     let (id, model, output) = (id.clone(), model.clone(), Vec::new());
     let step = OpenStep { id, model, context_window, output, written: 0 };
-    on_open(state, |open| {
+    change_open_turn(state, |open| {
         open.surveyed = true;
         open.steps += 1;
         open.phase = Phase::Thinking(step);
     });
 }
 
-fn answered(
-    state: &mut Data,
+fn model_completed(
+    state: &mut SessionData,
     step: &StepId,
     message: Option<&MessageId>,
     calls: &[RequestedCall],
@@ -294,21 +311,22 @@ fn answered(
         return;
     };
     let mut parts = parts_of(output);
-    parts.extend(calls.iter().map(part_of_call));
+    parts.extend(calls.iter().map(call_part));
     state.calls.extend(calls.iter().map(|call| call.id.clone()));
     let phase = match calls {
         [] => Phase::Answered,
         calls => Phase::Acting(calls.iter().map(|call| new_call(call, false)).collect()),
     };
-    on_open(state, |open| open.phase = phase);
-    if let Some(message) = message.and_then(|id| written(state, id, Role::Assistant, parts, at)) {
+    change_open_turn(state, |open| open.phase = phase);
+    if let Some(message) = message.and_then(|id| new_message(state, id, Role::Assistant, parts, at))
+    {
         state.add_message(Message { by: Some(model), ..message });
     }
 }
 
 /// What else is known of the answer that was just taken.
-fn signed(state: &mut Data, by: Option<&ModelRef>, sealed: &[Sealed]) {
-    on_last(state, |last| {
+fn set_author(state: &mut SessionData, by: Option<&ModelRef>, sealed: &[Sealed]) {
+    change_last_message(state, |last| {
         if let Some(by) = by {
             last.by = Some(by.clone());
         }
@@ -316,18 +334,25 @@ fn signed(state: &mut Data, by: Option<&ModelRef>, sealed: &[Sealed]) {
     });
 }
 
-fn interrupted(state: &mut Data, step: &StepId, message: Option<&MessageId>, at: Time) {
+fn step_interrupted(state: &mut SessionData, step: &StepId, message: Option<&MessageId>, at: Time) {
     let Some((model, output)) = take_output(state, step) else {
         return;
     };
     let parts = parts_of(output);
-    on_open(state, |open| open.phase = Phase::Acting(Vec::new()));
-    if let Some(message) = message.and_then(|id| written(state, id, Role::Assistant, parts, at)) {
+    change_open_turn(state, |open| open.phase = Phase::Acting(Vec::new()));
+    if let Some(message) = message.and_then(|id| new_message(state, id, Role::Assistant, parts, at))
+    {
         state.add_message(Message { by: Some(model), interrupted: true, ..message });
     }
 }
 
-fn turn_over(state: &mut Data, id: &TurnId, status: TurnStatus, error: Option<&String>, at: Time) {
+fn turn_over(
+    state: &mut SessionData,
+    id: &TurnId,
+    status: TurnStatus,
+    error: Option<&String>,
+    at: Time,
+) {
     state.turns.change(id, |turn| {
         turn.status = status;
         turn.completed = Some(at);
@@ -351,7 +376,7 @@ fn turn_over(state: &mut Data, id: &TurnId, status: TurnStatus, error: Option<&S
 }
 
 /// Whether somebody is being waited for shows in three places; they change together.
-fn waiting(state: &mut Data, at: Time) {
+fn update_waiting(state: &mut SessionData, at: Time) {
     let Some(open) = &mut state.open else { return };
     let waits = open.waits_for_approval();
     if waits || open.held || open.waits_for_client() || !state.asked.is_empty() {
@@ -369,19 +394,19 @@ fn waiting(state: &mut Data, at: Time) {
 }
 
 /// A model call of the conversation: what it read is how long the conversation is.
-fn spent(state: &mut Data, usage: Usage) {
+fn count_model_usage(state: &mut SessionData, usage: Usage) {
     state.compaction.tokens = usage.total();
-    paid(state, usage);
+    add_usage(state, usage);
 }
 
-fn paid(state: &mut Data, usage: Usage) {
+fn add_usage(state: &mut SessionData, usage: Usage) {
     state.usage = state.usage.plus(usage);
-    on_open(state, |open| open.usage = open.usage.plus(usage));
+    change_open_turn(state, |open| open.usage = open.usage.plus(usage));
 }
 
 /// A message of the open turn, not taken yet.
-fn written(
-    state: &Data,
+fn new_message(
+    state: &SessionData,
     id: &MessageId,
     role: Role,
     parts: Vec<Part>,
@@ -406,20 +431,20 @@ fn written(
 }
 
 /// Changes the message that was just taken.
-fn on_last(state: &mut Data, change: impl FnOnce(&mut Message)) {
+fn change_last_message(state: &mut SessionData, change: impl FnOnce(&mut Message)) {
     if let Some(last) = state.messages.last_mut() {
         change(Arc::make_mut(last));
     }
 }
 
-fn on_open(state: &mut Data, change: impl FnOnce(&mut OpenTurn)) {
+fn change_open_turn(state: &mut SessionData, change: impl FnOnce(&mut OpenTurn)) {
     if let Some(open) = &mut state.open {
         change(open);
     }
 }
 
-fn on_step(state: &mut Data, step: &StepId, change: impl FnOnce(&mut OpenStep)) {
-    on_open(state, |open| {
+fn change_open_step(state: &mut SessionData, step: &StepId, change: impl FnOnce(&mut OpenStep)) {
+    change_open_turn(state, |open| {
         if let Phase::Thinking(open) = &mut open.phase
             && open.id == *step
         {
@@ -428,9 +453,9 @@ fn on_step(state: &mut Data, step: &StepId, change: impl FnOnce(&mut OpenStep)) 
     });
 }
 
-fn take_output(state: &mut Data, step: &StepId) -> Option<(ModelRef, Vec<Segment>)> {
+fn take_output(state: &mut SessionData, step: &StepId) -> Option<(ModelRef, Vec<Segment>)> {
     let mut taken = None;
-    on_step(state, step, |open| {
+    change_open_step(state, step, |open| {
         taken = Some((open.model.clone(), std::mem::take(&mut open.output)));
     });
     taken

@@ -10,7 +10,7 @@ use crate::model::{ModelRef, Profile};
 use crate::session::state::State;
 
 /// What is told of the workspace takes at most this part of the context window.
-const CONTEXT_SHARE: u64 = 8;
+const CONTEXT_WINDOW_SHARE: u64 = 8;
 
 impl State {
     /// The models that a decision on this command may have to know.
@@ -18,40 +18,42 @@ impl State {
         let named = match command {
             Command::Create(origin) => origin.model.as_ref(),
             Command::SwitchModel(model) => Some(model),
-            Command::Say(say) => say.options.model.as_ref(),
-            Command::Start { turn } => self.turn(turn).and_then(|turn| turn.options.model.as_ref()),
-            Command::Label { .. }
-            | Command::Instruct { .. }
-            | Command::Move { .. }
-            | Command::Offer(_)
+            Command::AddMessage(say) => say.options.model.as_ref(),
+            Command::StartTurn { turn } => {
+                self.turn(turn).and_then(|turn| turn.options.model.as_ref())
+            }
+            Command::SetLabel { .. }
+            | Command::SetSystemPrompt { .. }
+            | Command::SetWorkspace { .. }
+            | Command::SetTools(_)
             | Command::Attach(_)
             | Command::Approve(_)
-            | Command::Claim { .. }
-            | Command::Return { .. }
+            | Command::ClaimCalls { .. }
+            | Command::ReturnResult { .. }
             | Command::Disconnect { .. }
             | Command::Cancel { .. }
-            | Command::Withdraw { .. }
-            | Command::Recall { .. }
+            | Command::CancelTurn { .. }
+            | Command::ImportMessages { .. }
             | Command::Supersede { .. }
             | Command::Revert { .. }
             | Command::Reapply { .. }
             | Command::Compact
-            | Command::Abridge { .. }
+            | Command::CompactWith { .. }
             | Command::Close { .. }
-            | Command::Output { .. }
-            | Command::Retrying { .. }
-            | Command::Answered { .. }
+            | Command::ModelOutput { .. }
+            | Command::ModelRetrying { .. }
+            | Command::ModelCompleted { .. }
             | Command::ModelFailed { .. }
-            | Command::Surveyed { .. }
+            | Command::ContextGathered { .. }
             | Command::Assessed { .. }
             | Command::Reviewed { .. }
-            | Command::Spawn { .. }
+            | Command::SpawnSubagent { .. }
             | Command::Subagent { .. }
-            | Command::Finished { .. }
-            | Command::PutBack { .. }
-            | Command::Summarized { .. }
-            | Command::NotSummarized { .. }
-            | Command::Saved { .. }
+            | Command::CallFinished { .. }
+            | Command::RevertFinished { .. }
+            | Command::SummaryWritten { .. }
+            | Command::SummaryFailed { .. }
+            | Command::MemorySaved { .. }
             | Command::Recover { .. }
             | Command::Wake => None,
         };
@@ -67,7 +69,7 @@ impl State {
 
     /// Takes what is known of the models that the next decision may have to know, in place of what was
     /// known before. A model that is not among them cannot be asked.
-    pub fn know(&mut self, profiles: HashMap<ModelRef, Profile>) {
+    pub fn set_profiles(&mut self, profiles: HashMap<ModelRef, Profile>) {
         self.profiles = profiles;
     }
 
@@ -89,6 +91,6 @@ impl State {
     /// How many tokens the model is told of the workspace. One with a short memory is told less: it
     /// needs the room for the conversation.
     pub fn context_budget(&self) -> u64 {
-        self.rules.context_tokens.min(self.window() / CONTEXT_SHARE)
+        self.rules.context_tokens.min(self.window() / CONTEXT_WINDOW_SHARE)
     }
 }

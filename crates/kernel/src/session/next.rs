@@ -7,8 +7,8 @@
 
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::policy::Verdict;
-use crate::session::advance::{eligible, surveys};
-use crate::session::judge;
+use crate::session::advance::{eligible, needs_context};
+use crate::session::call_decision;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::time::Time;
@@ -20,19 +20,19 @@ pub enum Effect {
     /// Ask the model.
     CallModel(StepId),
     /// Look at the workspace, so that the turn's model can be told.
-    Survey(TurnId),
+    GatherContext(TurnId),
     /// Look at a call, so that it can be judged.
-    Assess(CallId),
+    AssessCall(CallId),
     /// Have the model read a change again.
-    Review(CallId),
+    ReviewCall(CallId),
     /// Run a call.
-    Run(CallId),
+    RunCall(CallId),
     /// Undo what a turn did to files.
-    Revert(TurnId),
+    RevertTurn(TurnId),
     /// Have history summarized.
     Summarize(MessageId),
     /// Write the facts of a summary to memory.
-    Save(MessageId),
+    SaveMemory(MessageId),
     /// Stop a session that worked for a call that is over.
     CancelSubagent(SessionId),
     /// Come back at that time with [`crate::Command::Wake`].
@@ -45,12 +45,15 @@ impl Effect {
     pub fn repeatable(&self) -> bool {
         match self {
             Self::CallModel(_)
-            | Self::Survey(_)
-            | Self::Assess(_)
-            | Self::Review(_)
+            | Self::GatherContext(_)
+            | Self::AssessCall(_)
+            | Self::ReviewCall(_)
             | Self::Summarize(_)
             | Self::WakeAt(_) => true,
-            Self::Run(_) | Self::Revert(_) | Self::Save(_) | Self::CancelSubagent(_) => false,
+            Self::RunCall(_)
+            | Self::RevertTurn(_)
+            | Self::SaveMemory(_)
+            | Self::CancelSubagent(_) => false,
         }
     }
 }
@@ -61,8 +64,8 @@ pub fn next(state: &State) -> Vec<Effect> {
     let held = state.open.as_ref().is_some_and(|open| open.held);
     let summary = state.compaction.pending.clone().filter(|_| !held);
     effects.extend(summary.map(Effect::Summarize));
-    effects.extend(state.reverting.clone().map(Effect::Revert));
-    effects.extend(state.saving.iter().map(|saving| Effect::Save(saving.upto.clone())));
+    effects.extend(state.reverting.clone().map(Effect::RevertTurn));
+    effects.extend(state.saving.iter().map(|saving| Effect::SaveMemory(saving.upto.clone())));
     let orphans = state.subagents.orphans();
     effects.extend(orphans.map(|known| Effect::CancelSubagent(known.session.clone())));
     let open = state.open.as_ref().filter(|open| open.stopping.is_none() && !open.held);
@@ -70,30 +73,30 @@ pub fn next(state: &State) -> Vec<Effect> {
         match &open.phase {
             Phase::Thinking(step) => effects.push(Effect::CallModel(step.id.clone())),
             Phase::Acting(calls) if calls.iter().all(Call::done) => {
-                let surveys = surveys(state, open) && state.compaction.pending.is_none();
-                effects.extend(surveys.then(|| Effect::Survey(open.id.clone())));
+                let surveys = needs_context(state, open) && state.compaction.pending.is_none();
+                effects.extend(surveys.then(|| Effect::GatherContext(open.id.clone())));
             }
-            Phase::Acting(_) => effects.extend(of_calls(state, open)),
+            Phase::Acting(_) => effects.extend(call_effects(state, open)),
             Phase::Answered => {}
         }
-        effects.extend(alarm(state, open).map(Effect::WakeAt));
+        effects.extend(next_deadline(state, open).map(Effect::WakeAt));
     }
     effects
 }
 
-fn of_calls<'a>(state: &'a State, open: &'a OpenTurn) -> impl Iterator<Item = Effect> + 'a {
+fn call_effects<'a>(state: &'a State, open: &'a OpenTurn) -> impl Iterator<Item = Effect> + 'a {
     let mut eligible = eligible(state, open.calls()).map(|(n, _)| n).peekable();
     open.calls().iter().enumerate().filter_map(move |(n, call)| {
         let eligible = eligible.next_if_eq(&n).is_some();
         match &call.phase {
-            CallPhase::Started(_, Placement::Daemon) => Some(Effect::Run(call.id().clone())),
+            CallPhase::Started(_, Placement::Daemon) => Some(Effect::RunCall(call.id().clone())),
             CallPhase::Requested if eligible => {
                 let tool = state.tool(&call.request.tool)?;
-                let verdict = judge::verdict(state, (open, call), tool, None);
-                let look = matches!(verdict, Verdict::Ask | Verdict::Look);
-                look.then(|| Effect::Assess(call.id().clone()))
+                let verdict = call_decision::verdict(state, (open, call), tool, None);
+                let look = matches!(verdict, Verdict::Ask | Verdict::Assess);
+                look.then(|| Effect::AssessCall(call.id().clone()))
             }
-            CallPhase::InReview { .. } => Some(Effect::Review(call.id().clone())),
+            CallPhase::InReview { .. } => Some(Effect::ReviewCall(call.id().clone())),
             CallPhase::Requested
             | CallPhase::Reviewed { .. }
             | CallPhase::Asked { .. }
@@ -106,7 +109,7 @@ fn of_calls<'a>(state: &'a State, open: &'a OpenTurn) -> impl Iterator<Item = Ef
 }
 
 /// The first moment at which time alone changes something.
-fn alarm(state: &State, open: &OpenTurn) -> Option<Time> {
+fn next_deadline(state: &State, open: &OpenTurn) -> Option<Time> {
     let expiry = |call: &Call| match call.phase {
         CallPhase::Asked { expires, .. } => expires,
         CallPhase::Started(_, Placement::Client) => {

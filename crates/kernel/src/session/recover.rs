@@ -1,7 +1,7 @@
 //! After a crash: what becomes of a turn whose world is gone.
 
-use crate::change::{Gap, paths};
-use crate::command::CutOff;
+use crate::change::{UnrecordedChange, changed_paths};
+use crate::command::InterruptedCall;
 use crate::event::{Event, FailureCode, StopCause};
 use crate::id::TurnId;
 use crate::policy::Recovery;
@@ -12,7 +12,11 @@ use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement};
 
 /// Whatever ran is gone. What cannot be repeated safely is not repeated: the model is told.
-pub(super) fn recover(state: &State, cut_off: Vec<CutOff>, stamp: &Stamp) -> Vec<Event> {
+pub(super) fn recover(
+    state: &State,
+    interrupted: Vec<InterruptedCall>,
+    stamp: &Stamp,
+) -> Vec<Event> {
     let Some(open) = &state.open else {
         return Vec::new();
     };
@@ -33,10 +37,10 @@ pub(super) fn recover(state: &State, cut_off: Vec<CutOff>, stamp: &Stamp) -> Vec
         | CallPhase::Done(_) => false,
     };
     let known = |call: &Call| {
-        let found = cut_off.iter().find(|found| found.call == *call.id());
+        let found = interrupted.iter().find(|found| found.call == *call.id());
         found.cloned()
     };
-    let end = |call| open.completed(call, interrupted(call, known(call)), stamp);
+    let end = |call| open.completed(call, interrupted_outcome(call, known(call)), stamp);
     let mut events: Vec<Event> = open.calls().iter().filter(lost).map(end).collect();
     if let Phase::Thinking(step) = &open.phase
         && step.written > 0
@@ -48,12 +52,12 @@ pub(super) fn recover(state: &State, cut_off: Vec<CutOff>, stamp: &Stamp) -> Vec
     let reason = "the daemon stopped while this turn was running";
     let timed = open.calls().iter().any(|call| call.with_client() && call.expires.is_some());
     if timed && !asked && !open.held {
-        events.push(resumed(state, turn, stamp));
+        events.push(turn_resumed(state, turn, stamp));
         return events;
     }
     match state.rules.recovery {
         Recovery::Continue if !waits && !open.held => {
-            events.push(resumed(state, turn, stamp));
+            events.push(turn_resumed(state, turn, stamp));
         }
         Recovery::Ask if !waits && !open.held => {
             events.push(Event::TurnHeld { turn, reason: reason.into() });
@@ -68,27 +72,28 @@ pub(super) fn recover(state: &State, cut_off: Vec<CutOff>, stamp: &Stamp) -> Vec
     events
 }
 
-fn resumed(state: &State, turn: TurnId, stamp: &Stamp) -> Event {
+fn turn_resumed(state: &State, turn: TurnId, stamp: &Stamp) -> Event {
     let after = stamp.at.since(state.updated).as_millis();
     Event::TurnResumed { turn, after_ms: u64::try_from(after).unwrap_or(u64::MAX) }
 }
 
 /// What came of a call that was cut off, and of files by it, where that is known.
-fn interrupted(call: &Call, found: Option<CutOff>) -> Outcome {
+fn interrupted_outcome(call: &Call, found: Option<InterruptedCall>) -> Outcome {
     let mut why =
         "the daemon stopped while this call was running; how far it got is not known".to_owned();
-    if let Some(CutOff { changes, .. }) = &found {
-        let paths = paths(changes);
+    if let Some(InterruptedCall { changes, .. }) = &found {
+        let paths = changed_paths(changes);
         let paths = if paths.is_empty() { "nothing".to_owned() } else { paths.join(", ") };
         why += &format!("; of the files it named, changed: {paths}");
     }
     let may_change = matches!(call.phase, CallPhase::Started(kind, _) if kind.changes_workspace());
     let unknown = found.is_none() && may_change;
     let reason = || format!("the daemon stopped while {} ran", call.request.tool);
-    let gap = unknown.then(|| Gap { path: String::new(), paths: None, reason: reason() });
+    let gap =
+        unknown.then(|| UnrecordedChange { path: String::new(), paths: None, reason: reason() });
     let mut outcome = Outcome::ended(Ending::Interrupted, why);
     outcome.unrecorded = gap.into_iter().collect();
-    if let Some(CutOff { changes, more_changes, unrecorded, .. }) = found {
+    if let Some(InterruptedCall { changes, more_changes, unrecorded, .. }) = found {
         (outcome.changes, outcome.more_changes) = (changes, more_changes);
         outcome.unrecorded.extend(unrecorded);
     }

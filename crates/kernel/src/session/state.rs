@@ -8,33 +8,33 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::card::{Card, Fork, Status};
+use crate::approval_id::ApprovalId;
 use crate::context::Context;
 use crate::dynamic_tools::DynamicTools;
-use crate::event::{Answer, Record, Seq};
+use crate::event::{ApprovalDecision, Record, Seq};
 use crate::id::{CallId, MessageId, SessionId, TurnId};
-use crate::memory::{Entry, Target};
+use crate::memory::{MemoryEntry, MemoryFile};
 use crate::message::{Attachment, Message, Part, Role};
 use crate::model::{ModelRef, Profile, Usage};
 use crate::policy::{Rules, Verdict};
-use crate::question::Question;
 use crate::session::evolve::evolve;
 use crate::session::subagents::SubagentList;
 use crate::session::turn::{OpenTurn, Turn};
 use crate::session::turns::TurnList;
+use crate::session_summary::{Fork, SessionSummary, Status};
 use crate::time::Time;
-use crate::tool::{Assessment, Risk, Spec, Subject};
+use crate::tool::{Assessment, CallSubject, Risk, ToolSpec};
 use crate::toolset::{ClientTool, Toolset};
 
 /// How many characters a title has at most.
-const TITLE: usize = 50;
+const TITLE_CHARS: usize = 50;
 
 /// A session: everything its journal says, and the rules that new decisions follow.
 ///
 /// Two are equal if their journals say the same.
 #[derive(Clone, Debug)]
 pub struct State {
-    pub(crate) data: Data,
+    pub(crate) data: SessionData,
     pub(crate) rules: Arc<Rules>,
     /// What the models can do that the next decision may have to know.
     pub(super) profiles: HashMap<ModelRef, Profile>,
@@ -44,7 +44,7 @@ pub struct State {
 
 /// Everything that a session's journal says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Data {
+pub struct SessionData {
     /// The session.
     pub id: SessionId,
     /// The last event in it.
@@ -82,24 +82,24 @@ pub struct Data {
     /// What models read instead of old history.
     pub compaction: Compaction,
     /// What summaries named as worth keeping and is not in memory yet.
-    pub saving: Vec<Saving>,
+    pub saving: Vec<PendingMemory>,
     /// Sessions that work, or worked, for calls of this one.
     pub subagents: SubagentList,
     /// Questions of those sessions, and of theirs, that wait for a person's word.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<SubagentApproval>,
     /// What models are told of the workspace.
     pub context: Context,
     /// The turn whose changes are being undone.
     pub reverting: Option<TurnId>,
     /// Answers that count for more than one call.
-    pub remembered: Vec<Remembered>,
+    pub remembered: Vec<RememberedDecision>,
     /// Why the last turn failed.
     pub error: Option<String>,
     /// How many of the messages are of people and models.
     pub(super) spoken: u64,
     pub(super) calls: HashSet<CallId>,
     /// The tools that clients run, as models are offered them.
-    pub(super) delegated: Vec<Arc<Spec>>,
+    pub(super) delegated: Vec<Arc<ToolSpec>>,
     /// The beginning of the first line that a person said, once one said something.
     pub(super) title: Option<String>,
     /// Where standing instructions are among the messages.
@@ -120,9 +120,9 @@ pub struct Compaction {
     /// A summary is being written for everything up to this message.
     pub pending: Option<MessageId>,
     /// The newest summary.
-    pub summary: Option<Summary>,
+    pub summary: Option<HistorySummary>,
     /// The newest one that ends in a turn before that: what is read if that turn is tried again.
-    pub(super) earlier: Option<Summary>,
+    pub(super) earlier: Option<HistorySummary>,
     /// How many messages there were when `tokens` were counted; unknown once the prompt is another.
     pub(super) counted: Option<usize>,
     /// Results of messages before this one are shortened in prompts.
@@ -141,14 +141,14 @@ pub struct Compaction {
 
 impl Compaction {
     /// The summaries that may stand for old history, the best first.
-    pub(crate) fn summaries(&self) -> impl Iterator<Item = &Summary> {
+    pub(crate) fn summaries(&self) -> impl Iterator<Item = &HistorySummary> {
         self.summary.iter().chain(&self.earlier)
     }
 }
 
 /// What a summary named as worth keeping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Saving {
+pub struct PendingMemory {
     /// The last message of the summary.
     pub upto: MessageId,
     /// When it was written.
@@ -157,29 +157,29 @@ pub struct Saving {
     pub facts: Vec<String>,
 }
 
-impl Saving {
+impl PendingMemory {
     /// As it is written to memory, to the notes of the day on which it was said. A crash may have it
     /// asked for again.
-    pub fn entry(&self) -> Entry {
+    pub fn entry(&self) -> MemoryEntry {
         let lines: Vec<_> = self.facts.iter().map(|fact| format!("- {fact}")).collect();
-        Entry { once: Some(self.at), ..Entry::new(Target::Daily, lines.join("\n")) }
+        MemoryEntry { once: Some(self.at), ..MemoryEntry::new(MemoryFile::Daily, lines.join("\n")) }
     }
 }
 
 /// An answer that counts for more than one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Remembered {
+pub struct RememberedDecision {
     /// The tool.
     pub tool: String,
     /// Which of its calls.
-    pub calls: Calls,
+    pub calls: CallMatcher,
     /// The answer.
-    pub answer: Answer,
+    pub answer: ApprovalDecision,
 }
 
 /// Which calls of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Calls {
+pub enum CallMatcher {
     /// Calls with these arguments.
     Same(Value),
     /// Calls that have this in common.
@@ -188,13 +188,13 @@ pub enum Calls {
 
 /// A question of another session that waits for a person's word.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct SubagentApproval {
     /// The call of this session for which the other one works, perhaps at several removes.
     pub via: CallId,
     /// The session that asks.
     pub session: SessionId,
     /// What it asks.
-    pub question: Question,
+    pub question: ApprovalId,
     /// The tool.
     pub tool: String,
     /// The arguments.
@@ -207,7 +207,7 @@ pub struct Asked {
 
 /// What stands for old history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct HistorySummary {
     /// The last message it stands for.
     pub upto: MessageId,
     /// The text.
@@ -216,7 +216,7 @@ pub struct Summary {
     pub(crate) at: usize,
 }
 
-impl Data {
+impl SessionData {
     fn new(id: SessionId) -> Self {
         Self {
             id,
@@ -261,8 +261,8 @@ impl Data {
     }
 
     /// The turn whose message has that name.
-    pub fn keyed(&self, key: &str) -> Option<&Turn> {
-        self.turns.keyed(key)
+    pub fn turn_by_key(&self, key: &str) -> Option<&Turn> {
+        self.turns.turn_by_key(key)
     }
 
     /// The attachment of that name.
@@ -290,7 +290,7 @@ impl Data {
     }
 
     /// The session that asks a question, if it is not this one but one that works for it.
-    pub fn asker(&self, question: &Question) -> Option<&SessionId> {
+    pub fn approval_session(&self, question: &ApprovalId) -> Option<&SessionId> {
         let own = self.open.as_ref().is_some_and(|open| open.asks(question));
         let asked = self.asked.iter().find(|asked| asked.question == *question && !own);
         asked.map(|asked| &asked.session)
@@ -304,7 +304,7 @@ impl Data {
     /// Takes a message of a turn; the first of a person gives the session its title.
     pub(super) fn add_message(&mut self, message: Message) {
         let at = self.messages.len();
-        self.spoken += u64::from(message.role.speaks());
+        self.spoken += u64::from(message.role.is_conversation());
         if self.title.is_none() && message.role == Role::User {
             self.title = Some(first_line(&message));
         }
@@ -335,8 +335,8 @@ impl Data {
     }
 
     /// The session at a glance.
-    pub fn card(&self) -> Card {
-        Card {
+    pub fn summary(&self) -> SessionSummary {
+        SessionSummary {
             id: self.id.clone(),
             created: self.created.unwrap_or(self.updated),
             forked: self.forked.clone(),
@@ -363,17 +363,22 @@ impl Data {
 impl State {
     /// A session before its first event.
     pub fn new(id: SessionId, rules: Arc<Rules>) -> Self {
-        Self { data: Data::new(id), rules, profiles: HashMap::new(), dynamic: Arc::default() }
+        Self {
+            data: SessionData::new(id),
+            rules,
+            profiles: HashMap::new(),
+            dynamic: Arc::default(),
+        }
     }
 
     /// A session as a snapshot has it.
-    pub(crate) fn restored(data: Data, id: SessionId, rules: Arc<Rules>) -> Self {
-        let data = Data { id, ..data };
+    pub(crate) fn restored(data: SessionData, id: SessionId, rules: Arc<Rules>) -> Self {
+        let data = SessionData { id, ..data };
         Self { data, rules, profiles: HashMap::new(), dynamic: Arc::default() }
     }
 
     /// Everything that its journal says.
-    pub(crate) fn data(&self) -> &Data {
+    pub(crate) fn data(&self) -> &SessionData {
         &self.data
     }
 
@@ -396,7 +401,7 @@ impl State {
     }
 
     /// The tool of that name, if it is offered.
-    pub fn tool(&self, name: &str) -> Option<&Arc<Spec>> {
+    pub fn tool(&self, name: &str) -> Option<&Arc<ToolSpec>> {
         let delegated = self.delegated.iter().find(|tool| tool.name == name);
         let known = || self.rules.tool(name).or_else(|| self.dynamic.tool(name));
         let daemons = || known().filter(|_| self.toolset.includes(name));
@@ -420,16 +425,16 @@ impl State {
     }
 
     /// All tools that models are offered. A client's goes before one of the daemon with its name.
-    pub fn tools(&self) -> Vec<Arc<Spec>> {
+    pub fn tools(&self) -> Vec<Arc<ToolSpec>> {
         let shadowed = |name: &str| self.delegated.iter().any(|tool| tool.name == name);
         let offered =
-            |tool: &&Arc<Spec>| self.toolset.includes(&tool.name) && !shadowed(&tool.name);
+            |tool: &&Arc<ToolSpec>| self.toolset.includes(&tool.name) && !shadowed(&tool.name);
         let daemons = self.rules.tools.iter().chain(&self.dynamic.listed).filter(offered);
         daemons.chain(&self.delegated).cloned().collect()
     }
 
     /// What policy says of a call, of which `subject` is known once it was looked at.
-    pub(crate) fn verdict(&self, tool: &Spec, subject: Option<&Subject>) -> Verdict {
+    pub(crate) fn verdict(&self, tool: &ToolSpec, subject: Option<&CallSubject>) -> Verdict {
         match self.toolset.client_tool(&tool.name) {
             Some(ClientTool { name, risk: Risk::Critical, .. }) => {
                 Verdict::Refuse(format!("{name} is forbidden"))
@@ -440,9 +445,9 @@ impl State {
 }
 
 impl Deref for State {
-    type Target = Data;
+    type Target = SessionData;
 
-    fn deref(&self) -> &Data {
+    fn deref(&self) -> &SessionData {
         &self.data
     }
 }
@@ -456,7 +461,7 @@ impl PartialEq for State {
 /// The first line of a message, shortened.
 fn first_line(message: &Message) -> String {
     let line = message.parts.iter().find_map(line_of).unwrap_or_default();
-    line.chars().take(TITLE).collect()
+    line.chars().take(TITLE_CHARS).collect()
 }
 
 fn line_of(part: &Part) -> Option<&str> {

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Budget, Delegation, Event, More, SubagentNews, TurnOptions};
+use crate::approval_id::ApprovalId;
+use crate::event::{Budget, Delegation, Event, RareOptions, SubagentUpdate, TurnOptions};
 use crate::id::{CallId, SessionId, TurnId};
 use crate::model::{ModelRef, Usage};
-use crate::question::Question;
-use crate::session::state::{Asked, Data, State};
+use crate::session::state::{SessionData, State, SubagentApproval};
 use crate::session::turn::{Call, CallPhase, OpenTurn};
 use crate::stamp::Stamp;
-use crate::subagent::{TOOL, Task};
+use crate::subagent::{SPAWN_TOOL, Task};
 use crate::tool::Outcome;
 use crate::toolset::Toolset;
 
@@ -105,13 +105,13 @@ impl SubagentList {
 
 /// Has a session work for a call. Where none may, the call is over, and the model is told why; nothing
 /// happens if one works for it already.
-pub(super) fn spawn(
+pub(super) fn spawn_subagent(
     state: &State,
     call: &CallId,
     (session, task): (SessionId, Task),
     stamp: &Stamp,
 ) -> Vec<Event> {
-    let Some((open, call)) = running(state, call).filter(|(open, _)| open.stopping.is_none())
+    let Some((open, call)) = running_call(state, call).filter(|(open, _)| open.stopping.is_none())
     else {
         return Vec::new();
     };
@@ -122,7 +122,7 @@ pub(super) fn spawn(
         Ok(delegation) => {
             let model = task.model.unwrap_or_else(|| state.current_model().clone());
             let (model, delegation) = (Some(model), Some(Box::new(delegation)));
-            let news = SubagentNews::Spawned { task: task.text, model, delegation };
+            let news = SubagentUpdate::Spawned { task: task.text, model, delegation };
             let (turn, call) = (open.id.clone(), call.id().clone());
             vec![Event::Subagent { turn, call, session, news }]
         }
@@ -137,7 +137,7 @@ fn delegate(state: &State, open: &OpenTurn, task: &Task) -> Result<Delegation, S
     if depth > limits.depth {
         return Err("subagents of subagents go no deeper here; do it yourself".into());
     }
-    let may = |name: &&str| *name != TOOL || depth < limits.depth;
+    let may = |name: &&str| *name != SPAWN_TOOL || depth < limits.depth;
     let has: Vec<String> = state.daemon_tool_names().filter(may).map(String::from).collect();
     let daemon = match &task.tools {
         None => has,
@@ -149,13 +149,13 @@ fn delegate(state: &State, open: &OpenTurn, task: &Task) -> Result<Delegation, S
     if state.subagents.working() >= limits.at_once {
         return Err(format!("{} subagents work already; wait for one of them", limits.at_once));
     }
-    let left = Budget { tokens: Some(fair_share(state, open)), ..Budget::default() };
+    let left = Budget { tokens: Some(token_share(state, open)), ..Budget::default() };
     let account = open.options.account().cloned();
     let options = TurnOptions {
         asking: open.options.asking,
         answer_within_ms: open.options.answer_within_ms,
         budget: Some(Box::new(task.budget.within(limits.budget).within(left))),
-        more: More { account, ..More::default() }.unless_empty(),
+        more: RareOptions { account, ..RareOptions::default() }.unless_empty(),
         ..TurnOptions::default()
     };
     let toolset = Toolset { daemon: Some(daemon), ..Toolset::default() };
@@ -164,14 +164,14 @@ fn delegate(state: &State, open: &OpenTurn, task: &Task) -> Result<Delegation, S
 
 /// What another subagent may take of the tokens that are left of a turn: what those at work were given
 /// is theirs, and the rest is shared with the calls of this step that have none yet.
-fn fair_share(state: &State, open: &OpenTurn) -> u64 {
+fn token_share(state: &State, open: &OpenTurn) -> u64 {
     let at_work = |known: &&Subagent| !known.completed && known.turn == open.id;
     let given = |known: &Subagent| known.delegation.as_ref()?.options.budget.as_ref()?.tokens;
     let given = state.subagents.unfinished().filter(at_work).filter_map(given);
     let taken = given.fold(open.usage.total(), u64::saturating_add);
     let left = open.limits(&state.rules).tokens.saturating_sub(taken);
     let waits = |call: &&Call| {
-        let delegates = call.request.tool == TOOL && !call.done();
+        let delegates = call.request.tool == SPAWN_TOOL && !call.done();
         delegates && state.subagents.of(call.id()).is_none()
     };
     left / (open.calls().iter().filter(waits).count() as u64).max(1)
@@ -179,23 +179,23 @@ fn fair_share(state: &State, open: &OpenTurn) -> u64 {
 
 /// Takes news of a session, if its call still runs and it is news. What came of it is news once, also
 /// if the call is over: it may have been stopped.
-pub(super) fn heard(
+pub(super) fn on_subagent_update(
     state: &State,
     call: CallId,
     session: SessionId,
-    news: SubagentNews,
+    news: SubagentUpdate,
 ) -> Vec<Event> {
-    let knows = |asked: &Question| {
+    let knows = |asked: &ApprovalId| {
         state.asked.iter().any(|known| known.session == session && known.question == *asked)
     };
-    let turn = || running(state, &call).map(|(open, _)| open.id.clone());
+    let turn = || running_call(state, &call).map(|(open, _)| open.id.clone());
     let turn = match &news {
         // One begins by a decision of its own.
-        SubagentNews::Spawned { .. } => None,
-        SubagentNews::Progressed { .. } => turn(),
-        SubagentNews::Asked { call, .. } => turn().filter(|_| !knows(call)),
-        SubagentNews::Settled { call, .. } => turn().filter(|_| knows(call)),
-        SubagentNews::Completed { .. } => {
+        SubagentUpdate::Spawned { .. } => None,
+        SubagentUpdate::Progressed { .. } => turn(),
+        SubagentUpdate::Asked { call, .. } => turn().filter(|_| !knows(call)),
+        SubagentUpdate::Settled { call, .. } => turn().filter(|_| knows(call)),
+        SubagentUpdate::Completed { .. } => {
             let mut unfinished = state.subagents.unfinished().filter(|known| !known.completed);
             unfinished.find(|known| known.call == call).map(|known| known.turn.clone())
         }
@@ -203,21 +203,21 @@ pub(super) fn heard(
     turn.map(|turn| Event::Subagent { turn, call, session, news }).into_iter().collect()
 }
 
-fn running<'a>(state: &'a State, call: &CallId) -> Option<(&'a OpenTurn, &'a Call)> {
+fn running_call<'a>(state: &'a State, call: &CallId) -> Option<(&'a OpenTurn, &'a Call)> {
     let open = state.open.as_ref()?;
     let call = open.call(call).filter(|call| matches!(call.phase, CallPhase::Started(..)))?;
     Some((open, call))
 }
 
 /// Remembers news; gives what the session cost, which is its parent's to pay, once.
-pub(super) fn note(
-    state: &mut Data,
+pub(super) fn apply_subagent_update(
+    state: &mut SessionData,
     (turn, via, session): (&TurnId, &CallId, &SessionId),
-    news: &SubagentNews,
+    news: &SubagentUpdate,
 ) -> Option<Usage> {
     let (call, session) = (via.clone(), session.clone());
     match news {
-        SubagentNews::Spawned { task, model, delegation } => {
+        SubagentUpdate::Spawned { task, model, delegation } => {
             let (turn, task, model) = (turn.clone(), task.clone(), model.clone());
             let (delegation, over, completed) = (delegation.clone(), false, false);
             state.subagents.push(Subagent {
@@ -231,17 +231,25 @@ pub(super) fn note(
                 completed,
             });
         }
-        SubagentNews::Progressed { .. } => {}
-        SubagentNews::Asked { call: question, tool, input, assessment, expires } => {
+        SubagentUpdate::Progressed { .. } => {}
+        SubagentUpdate::Asked { call: question, tool, input, assessment, expires } => {
             let (question, tool, input) = (question.clone(), tool.clone(), input.clone());
             let (assessment, expires) = (assessment.clone(), *expires);
             let via = call;
-            state.asked.push(Asked { via, session, question, tool, input, assessment, expires });
+            state.asked.push(SubagentApproval {
+                via,
+                session,
+                question,
+                tool,
+                input,
+                assessment,
+                expires,
+            });
         }
-        SubagentNews::Settled { call: question, .. } => {
+        SubagentUpdate::Settled { call: question, .. } => {
             state.asked.retain(|known| known.session != session || known.question != *question);
         }
-        SubagentNews::Completed { usage, .. } => {
+        SubagentUpdate::Completed { usage, .. } => {
             state.asked.retain(|known| known.via != call);
             let first = state.subagents.unfinished().any(|it| it.call == call && !it.completed);
             state.subagents.change(&call, |known| (known.over, known.completed) = (true, true));
@@ -252,7 +260,7 @@ pub(super) fn note(
 }
 
 /// Remembers that a call is over: whoever worked for it gives its place to another.
-pub(super) fn call_over(state: &mut Data, call: &CallId) {
+pub(super) fn call_ended(state: &mut SessionData, call: &CallId) {
     state.asked.retain(|asked| asked.via != *call);
     state.subagents.change(call, |known| known.over = true);
 }

@@ -6,15 +6,16 @@
 //! each story.
 
 mod approval;
+mod call_decision;
 mod calls;
+mod client_tools;
 mod compaction;
 mod context;
-mod delegate;
-mod dynamic;
-mod judging;
+mod dynamic_tools;
+mod import_messages;
 mod limits;
+mod messages;
 mod options;
-mod recall;
 mod recovery;
 mod render;
 mod rules;
@@ -22,7 +23,6 @@ pub(crate) mod scale;
 mod script;
 mod stopping;
 mod subagents;
-mod talk;
 mod undo;
 mod verify;
 

@@ -7,17 +7,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::change::{FileChange, Gap, MoreChanges, net};
+use crate::approval_id::ApprovalId;
+use crate::change::{FileChange, UnlistedChanges, UnrecordedChange, net_changes};
 use crate::client::Claim;
-use crate::event::{Answer, Event, RequestedCall, Seq, StopCause, TurnOptions};
+use crate::event::{ApprovalDecision, Event, RequestedCall, Seq, StopCause, TurnOptions};
 use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::text_of;
 use crate::model::{Channel, ModelRef, Usage};
 use crate::policy::{Limits, Rules};
-use crate::question::Question;
 use crate::stamp::Stamp;
 use crate::time::Time;
-use crate::tool::{Assessment, Ending, Kind, Outcome, Placement};
+use crate::tool::{Assessment, Ending, Outcome, Placement, ToolKind};
 
 /// A turn at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,10 +52,10 @@ pub struct Turn {
     pub changes: Vec<FileChange>,
     /// Changes that are not listed in `changes`, each with how many of those come before them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub more_changes: Vec<(usize, MoreChanges)>,
+    pub more_changes: Vec<(usize, UnlistedChanges)>,
     /// What it may have made of files that is not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unrecorded: Vec<Gap>,
+    pub unrecorded: Vec<UnrecordedChange>,
     /// Whether that was undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reverted: bool,
@@ -71,7 +71,7 @@ pub struct Turn {
 impl Turn {
     /// True if nothing that the turn did to files is recorded.
     pub(crate) fn has_no_changes(&self) -> bool {
-        self.more_changes.is_empty() && net(&self.changes).is_empty()
+        self.more_changes.is_empty() && net_changes(&self.changes).is_empty()
     }
 }
 
@@ -121,8 +121,8 @@ pub struct OpenTurn {
     pub verified: Option<bool>,
     /// Calls skipped because they repeat, since a call last brought anything new.
     pub repeats: u32,
-    pub(super) clock: Clock,
-    pub(super) ran: Ran,
+    pub(super) clock: TurnTimer,
+    pub(super) ran: CallHistory,
 }
 
 /// What an open turn is doing.
@@ -203,7 +203,7 @@ pub enum CallPhase {
         /// What it was shown.
         assessment: Assessment,
         /// What it said; nothing if it could not be asked.
-        answer: Option<Answer>,
+        answer: Option<ApprovalDecision>,
         /// And why.
         comment: String,
     },
@@ -222,7 +222,7 @@ pub enum CallPhase {
         reason: Option<String>,
     },
     /// The call runs.
-    Started(Kind, Placement),
+    Started(ToolKind, Placement),
     /// The call is over.
     Done(Ending),
 }
@@ -270,8 +270,8 @@ impl OpenTurn {
             failed_checks: 0,
             verified: None,
             repeats: 0,
-            clock: Clock { started: at, waited: Duration::ZERO, waiting_since: None },
-            ran: Ran::default(),
+            clock: TurnTimer { started: at, waited: Duration::ZERO, waiting_since: None },
+            ran: CallHistory::default(),
         }
     }
 
@@ -338,16 +338,16 @@ impl OpenTurn {
     }
 
     /// A turn that is held is a question, too: whether to go on.
-    pub fn question(&self) -> Option<Question> {
-        self.held.then(|| Question::Turn(self.id.clone()))
+    pub fn question(&self) -> Option<ApprovalId> {
+        self.held.then(|| ApprovalId::Turn(self.id.clone()))
     }
 
     /// Whether this is a question of the turn itself.
-    pub(super) fn asks(&self, question: &Question) -> bool {
+    pub(super) fn asks(&self, question: &ApprovalId) -> bool {
         let is_asked = |call: &Call| matches!(call.phase, CallPhase::Asked { .. });
         match question {
-            Question::Call(call) => self.call(call).is_some_and(is_asked),
-            Question::Turn(_) => self.question().as_ref() == Some(question),
+            ApprovalId::Call(call) => self.call(call).is_some_and(is_asked),
+            ApprovalId::Turn(_) => self.question().as_ref() == Some(question),
         }
     }
 
@@ -359,13 +359,13 @@ impl OpenTurn {
 
 /// How long a turn has worked. Waiting for people does not count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Clock {
+pub(super) struct TurnTimer {
     started: Time,
     waited: Duration,
     waiting_since: Option<Time>,
 }
 
-impl Clock {
+impl TurnTimer {
     pub(super) fn pause(&mut self, at: Time) {
         self.waiting_since.get_or_insert(at);
     }
@@ -398,16 +398,16 @@ const IDENTICAL_CALLS_LIMIT: u32 = 4;
 
 /// Which calls ran in this turn, to notice a model that goes in circles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Ran {
+pub(super) struct CallHistory {
     /// How often the workspace, memory or a client's world may have changed.
     changes: u32,
     /// The calls of the daemon, by their fingerprints.
-    seen: HashMap<u64, Repeated>,
+    seen: HashMap<u64, CallRepeats>,
 }
 
 /// How often one call ran.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct Repeated {
+struct CallRepeats {
     /// How often in a row, while nothing changed.
     times: u32,
     /// The number of changes when it was last over.
@@ -416,46 +416,46 @@ struct Repeated {
     result: u64,
 }
 
-impl Ran {
+impl CallHistory {
     /// Notes that a call is over; says whether it brought anything new. What a client runs changes a
     /// world that is not seen from here.
     pub(super) fn note(
         &mut self,
-        (kind, placement): (Kind, Placement),
+        (kind, placement): (ToolKind, Placement),
         request: &RequestedCall,
         outcome: &Outcome,
     ) -> bool {
         let before = self.changes;
-        if placement == Placement::Client || kind.changes_what_is_seen() {
+        if placement == Placement::Client || kind.changes_visible_state() {
             self.changes += 1;
         }
         // What a crash cut off may be worth another try.
         if placement == Placement::Client || outcome.ending == Ending::Interrupted {
             return placement == Placement::Client;
         }
-        let result = fingerprint_of(outcome);
-        let seen = self.seen.entry(fingerprint(&request.tool, &request.input));
-        let seen = seen.or_insert(Repeated { times: 0, changes: before, result });
+        let result = result_fingerprint(outcome);
+        let seen = self.seen.entry(call_fingerprint(&request.tool, &request.input));
+        let seen = seen.or_insert(CallRepeats { times: 0, changes: before, result });
         let same = seen.changes == before && seen.result == result;
         let times = if same { seen.times + 1 } else { 1 };
-        *seen = Repeated { times, changes: self.changes, result };
+        *seen = CallRepeats { times, changes: self.changes, result };
         times == 1
     }
 
     /// True if the very same call ran too often while nothing changed.
     pub(super) fn repeats(&self, tool: &str, input: &Value) -> bool {
         self.seen
-            .get(&fingerprint(tool, input))
+            .get(&call_fingerprint(tool, input))
             .is_some_and(|seen| seen.changes == self.changes && seen.times >= IDENTICAL_CALLS_LIMIT)
     }
 }
 
 /// Object keys are sorted in our JSON values, so equal arguments print equally.
-fn fingerprint(tool: &str, input: &Value) -> u64 {
+fn call_fingerprint(tool: &str, input: &Value) -> u64 {
     fnv1a([tool, &input.to_string()])
 }
 
-fn fingerprint_of(outcome: &Outcome) -> u64 {
+fn result_fingerprint(outcome: &Outcome) -> u64 {
     let text = text_of(&outcome.parts);
     let files = outcome.artifacts.iter().map(|file| file.blob.as_str());
     fnv1a([&*text].into_iter().chain(files))

@@ -60,7 +60,7 @@ impl TurnList {
     }
 
     /// The turn whose message the client named so.
-    pub(super) fn keyed(&self, key: &str) -> Option<&Turn> {
+    pub(super) fn turn_by_key(&self, key: &str) -> Option<&Turn> {
         self.by_key.get(key).map(|n| &*self.turns[*n])
     }
 

@@ -7,23 +7,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quintet_kernel::ClientRef;
-use quintet_kernel::change::{FileChange, Gap, MoreChanges, Shape, Version};
+use quintet_kernel::approval_id::ApprovalId;
+use quintet_kernel::change::{
+    FileChange, FileKind, FileVersion, UnlistedChanges, UnrecordedChange,
+};
 use quintet_kernel::codec;
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
-    Answer, Answerer, Asking, Delegation, Errand, Event, FailureCode, More, Origin, Remember,
-    RequestedCall, Setup, StopCause, SubagentNews, ToolUse, TurnOptions, Turns,
+    ApprovalDecision, ApprovalMode, ClientCallInfo, DecidedBy, Delegation, Event, FailureCode,
+    NewSession, RareOptions, RememberScope, RequestedCall, Setup, StopCause, SubagentUpdate,
+    ToolUse, TurnCounts, TurnOptions,
 };
-use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
-use quintet_kernel::message::{Artifact, Attachment, MediaKind, Part, Role};
+use quintet_kernel::id::{BlobId, CallId, GeneratedId, MessageId, SessionId, StepId, TurnId};
+use quintet_kernel::message::{Attachment, CallArtifact, MediaKind, Part, Role};
 use quintet_kernel::model::{
-    Account, Channel, Constraints, Effort, FailureKind, Finish, ModelRef, OutputFormat, Place,
-    Sampling, Sealed, ToolChoice, Usage,
+    Account, Channel, Constraints, Effort, FailureKind, FinishReason, ModelRef, OutputFormat,
+    Sampling, SealPosition, Sealed, ToolChoice, Usage,
 };
-use quintet_kernel::question::Question;
 use quintet_kernel::time::Time;
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Subject};
-use quintet_kernel::toolset::{ClientTool, Span, Toolset};
+use quintet_kernel::tool::{Assessment, CallSubject, Ending, Outcome, Placement, Risk, ToolKind};
+use quintet_kernel::toolset::{CallTimeout, ClientTool, Toolset};
 use serde_json::{Value, json};
 
 /// All values of an enum without data; a new variant does not compile until it is named here.
@@ -147,14 +150,14 @@ pub(crate) fn samples() -> Vec<Event> {
 fn of_sessions() -> Vec<Event> {
     let (name, mime, blob, size) = ("a.png".into(), "image/png".into(), id::<BlobId>(), 3);
     vec![
-        Event::SessionCreated(Origin {
+        Event::SessionCreated(NewSession {
             workspace: "/work".into(),
             system_prompt: Some("be kind".into()),
             model: Some(model()),
             labels: [("title".to_owned(), "a talk".to_owned())].into(),
             toolset: None,
         }),
-        Event::SessionCreated(Origin { workspace: "/work".into(), ..Origin::default() }),
+        Event::SessionCreated(NewSession { workspace: "/work".into(), ..NewSession::default() }),
         Event::Forked { parent: id::<SessionId>(), at: 7 },
         Event::Labelled { key: "title".into(), value: Some("a talk".into()) },
         Event::Labelled { key: "title".into(), value: None },
@@ -194,7 +197,7 @@ fn of_messages() -> Vec<Event> {
 
 fn of_steps() -> Vec<Event> {
     let step = id::<StepId>;
-    let completed = |finish: Finish, message: Option<MessageId>| Event::ModelCompleted {
+    let completed = |finish: FinishReason, message: Option<MessageId>| Event::ModelCompleted {
         turn: turn(),
         step: step(),
         message,
@@ -204,9 +207,10 @@ fn of_steps() -> Vec<Event> {
         sealed: Vec::new(),
         by: None,
     };
-    let sealed = [Place::Output(5), Place::Call(0)]
+    let sealed = [SealPosition::Output(5), SealPosition::Call(0)]
         .map(|place| Sealed { place, content: json!({"signature": "c2ln"}) });
-    let finishes = [Finish::Stop, Finish::ToolCalls, Finish::Length, Finish::Refused];
+    let finishes =
+        [FinishReason::Stop, FinishReason::ToolCalls, FinishReason::Length, FinishReason::Refused];
     let mut events = vec![
         step_started(None, None),
         step_started(Some(128_000), Some(id())),
@@ -220,12 +224,12 @@ fn of_steps() -> Vec<Event> {
         interrupted(Some(id()), None),
         interrupted(None, None),
         interrupted(None, Some(500)),
-        completed(Finish::Other("pause".into()), None),
+        completed(FinishReason::Other("pause".into()), None),
         Event::ModelCompleted {
             turn: turn(),
             step: step(),
             message: Some(id()),
-            finish: Finish::ToolCalls,
+            finish: FinishReason::ToolCalls,
             calls: vec![request(None)],
             usage: Usage { cache_written: 4, estimated: true, ..usage() },
             sealed: sealed.into(),
@@ -233,9 +237,11 @@ fn of_steps() -> Vec<Event> {
         },
     ];
     events.extend(finishes.map(|finish| match finish {
-        Finish::Stop | Finish::ToolCalls | Finish::Length | Finish::Refused | Finish::Other(_) => {
-            completed(finish, Some(id()))
-        }
+        FinishReason::Stop
+        | FinishReason::ToolCalls
+        | FinishReason::Length
+        | FinishReason::Refused
+        | FinishReason::Other(_) => completed(finish, Some(id())),
     }));
     for channel in every!(Channel: Text Thought) {
         for pieces in [vec![], vec![1, 4]] {
@@ -267,7 +273,7 @@ fn of_calls() -> Vec<Event> {
     };
     let answered = |answer, by, reason| {
         let (turn, call, tool) = (turn(), call(), tool());
-        let remember = Remember::Once;
+        let remember = RememberScope::Once;
         Event::ApprovalAnswered { turn, call, tool, answer, reason, by, remember }
     };
     let mut events = vec![
@@ -276,15 +282,19 @@ fn of_calls() -> Vec<Event> {
     ];
     events.extend(every!(Risk: Low Medium High Critical).map(|risk| asked(risk, None)));
     events.extend(
-        every!(Kind: Read Write Exec Network Memory Delegate)
+        every!(ToolKind: Read Write Exec Network Memory Delegate)
             .map(|kind| started(kind, Placement::Daemon)),
     );
-    events
-        .extend(every!(Placement: Daemon Client).map(|placement| started(Kind::Write, placement)));
     events.extend(
-        every!(Answer: Allow Deny).map(|word| answered(word, Answerer::Client, Some("no".into()))),
+        every!(Placement: Daemon Client).map(|placement| started(ToolKind::Write, placement)),
     );
-    events.extend(every!(Answerer: Client Clock Memory).map(|by| answered(Answer::Deny, by, None)));
+    events.extend(
+        every!(ApprovalDecision: Allow Deny)
+            .map(|word| answered(word, DecidedBy::Client, Some("no".into()))),
+    );
+    events.extend(
+        every!(DecidedBy: Client Clock Memory).map(|by| answered(ApprovalDecision::Deny, by, None)),
+    );
     events.extend(
         every!(Ending: Succeeded Idle Failed Denied Skipped Cancelled Interrupted TimedOut).map(
             |ending| Event::CallCompleted {
@@ -323,9 +333,9 @@ fn of_turns() -> Vec<Event> {
         chosen(ToolChoice::Required, OutputFormat::Json),
         chosen(ToolChoice::Named("shell".into()), format),
     ];
-    let asking = |asking: Asking| TurnOptions { asking, ..TurnOptions::default() };
+    let asking = |asking: ApprovalMode| TurnOptions { asking, ..TurnOptions::default() };
     let tools = |tools: ToolUse| TurnOptions { tools, ..TurnOptions::default() };
-    let asked = every!(Asking: Policy Strict Waived Unattended).map(asking);
+    let asked = every!(ApprovalMode: Policy Strict Waived Unattended).map(asking);
     let offered = every!(ToolUse: Offered Withheld).map(tools);
     let waits =
         TurnOptions { answer_within_ms: Some(300_000), queued: true, ..TurnOptions::default() };
@@ -388,7 +398,7 @@ fn of_compaction() -> Vec<Event> {
             tokens_before: 900,
             tokens_after: None,
             usage: usage(),
-            turns: Turns::default(),
+            turns: TurnCounts::default(),
             facts: Vec::new(),
         },
         Event::Compacted {
@@ -398,19 +408,19 @@ fn of_compaction() -> Vec<Event> {
             tokens_before: 900,
             tokens_after: None,
             usage: usage(),
-            turns: Turns::default(),
+            turns: TurnCounts::default(),
             facts: vec!["likes tabs".into()],
         },
         Event::MemorySaved { upto: id(), path: "memory/2025-01-01.md".into() },
         Event::MemoryNotSaved { upto: id(), reason: "no room".into() },
         Event::CompactionFailed { reason: "no".into() },
-        subagent(SubagentNews::Spawned {
+        subagent(SubagentUpdate::Spawned {
             task: "count".into(),
             model: Some(model()),
             delegation: None,
         }),
-        subagent(SubagentNews::Spawned { task: "count".into(), model: None, delegation: None }),
-        subagent(SubagentNews::Spawned {
+        subagent(SubagentUpdate::Spawned { task: "count".into(), model: None, delegation: None }),
+        subagent(SubagentUpdate::Spawned {
             task: "count".into(),
             model: Some(model()),
             delegation: Some(Box::new(Delegation {
@@ -419,17 +429,20 @@ fn of_compaction() -> Vec<Event> {
                 options: TurnOptions::default(),
             })),
         }),
-        subagent(SubagentNews::Progressed { steps: 2, status: "running".into() }),
-        subagent(SubagentNews::Settled { call: Question::Turn(turn()), answer: None }),
-        subagent(SubagentNews::Asked {
-            call: Question::Call(id()),
+        subagent(SubagentUpdate::Progressed { steps: 2, status: "running".into() }),
+        subagent(SubagentUpdate::Settled { call: ApprovalId::Turn(turn()), answer: None }),
+        subagent(SubagentUpdate::Asked {
+            call: ApprovalId::Call(id()),
             tool: "shell".into(),
             input: json!({ "command": "ls" }),
             assessment: Box::new(assessment(Risk::High)),
             expires: None,
         }),
-        subagent(SubagentNews::Settled { call: Question::Call(id()), answer: Some(Answer::Deny) }),
-        subagent(SubagentNews::Completed { result: "three".into(), ok: true, usage: usage() }),
+        subagent(SubagentUpdate::Settled {
+            call: ApprovalId::Call(id()),
+            answer: Some(ApprovalDecision::Deny),
+        }),
+        subagent(SubagentUpdate::Completed { result: "three".into(), ok: true, usage: usage() }),
         Event::Compacted {
             upto: id(),
             summary: "in short".into(),
@@ -437,7 +450,7 @@ fn of_compaction() -> Vec<Event> {
             tokens_before: 900,
             tokens_after: None,
             usage: usage(),
-            turns: Turns { before: 5, after: 1 },
+            turns: TurnCounts { before: 5, after: 1 },
             facts: Vec::new(),
         },
         Event::Compacted {
@@ -447,7 +460,7 @@ fn of_compaction() -> Vec<Event> {
             tokens_before: 900,
             tokens_after: Some(300),
             usage: usage(),
-            turns: Turns { before: 5, after: 1 },
+            turns: TurnCounts { before: 5, after: 1 },
             facts: Vec::new(),
         },
         Event::MessageAdded {
@@ -474,7 +487,7 @@ fn of_looks() -> Vec<Event> {
         usage: usage(),
     };
     let mut judged = assessment(Risk::Medium);
-    judged.subject = Subject {
+    judged.subject = CallSubject {
         paths: vec!["src/a.rs".into()],
         commands: vec!["cargo test".into()],
         opaque: true,
@@ -484,20 +497,20 @@ fn of_looks() -> Vec<Event> {
     let mut events = vec![
         Event::ContextGathered { turn: turn(), sections, tokens: 2 },
         Event::ReviewRequested { turn: turn(), call: call(), tool: tool(), assessment: judged },
-        reviewed(Some(Answer::Allow), "as asked"),
+        reviewed(Some(ApprovalDecision::Allow), "as asked"),
         reviewed(None, "no answer"),
     ];
-    events.extend(every!(Remember: Once Same Similar).map(|remember| {
+    events.extend(every!(RememberScope: Once Same Similar).map(|remember| {
         let (turn, call, tool, reason) = (turn(), call(), tool(), None);
-        let (answer, by) = (Answer::Allow, Answerer::Client);
+        let (answer, by) = (ApprovalDecision::Allow, DecidedBy::Client);
         Event::ApprovalAnswered { turn, call, tool, answer, reason, by, remember }
     }));
     events
 }
 
 fn of_changes() -> Vec<Event> {
-    let version = |mode| Version { blob: Some(id()), size: 3, mode, shape: Shape::File };
-    let huge = Version { blob: None, size: 1 << 40, mode: None, shape: Shape::File };
+    let version = |mode| FileVersion { blob: Some(id()), size: 3, mode, shape: FileKind::File };
+    let huge = FileVersion { blob: None, size: 1 << 40, mode: None, shape: FileKind::File };
     let change = |path: &str, before, after| FileChange { path: path.into(), before, after };
     let mut changed = outcome(Ending::Failed);
     changed.changes = vec![
@@ -509,18 +522,22 @@ fn of_changes() -> Vec<Event> {
         let (turn, call, tool, message) = (turn(), id(), "edit".into(), id());
         Event::CallCompleted { turn, call, tool, message, outcome }
     };
-    let gap = |path: &str, paths| Gap { path: path.into(), paths, reason: "too much".into() };
+    let gap = |path: &str, paths| UnrecordedChange {
+        path: path.into(),
+        paths,
+        reason: "too much".into(),
+    };
     let mut linked = outcome(Ending::Failed);
-    linked.changes = [Shape::File, Shape::Link]
-        .map(|shape| change("link", None, Some(Version { shape, ..version(None) })))
+    linked.changes = [FileKind::File, FileKind::Link]
+        .map(|shape| change("link", None, Some(FileVersion { shape, ..version(None) })))
         .into();
     let mut shaped = outcome(Ending::Succeeded);
-    shaped.changes = every!(Shape: File Link Folder Pipe Socket Other)
-        .map(|shape| change("shape", None, Some(Version { shape, ..version(None) })))
+    shaped.changes = every!(FileKind: File Link Folder Pipe Socket Other)
+        .map(|shape| change("shape", None, Some(FileVersion { shape, ..version(None) })))
         .into();
     linked.unrecorded = vec![gap("target", Some(12)), gap("", None)];
-    linked.more_changes = Some(MoreChanges { count: 3, blob: Some(id()) });
-    shaped.more_changes = Some(MoreChanges { count: 3, blob: None });
+    linked.more_changes = Some(UnlistedChanges { count: 3, blob: Some(id()) });
+    shaped.more_changes = Some(UnlistedChanges { count: 3, blob: None });
     let turn = turn();
     vec![
         done(changed),
@@ -550,7 +567,7 @@ fn of_clients() -> Vec<Event> {
     let chosen = |daemon, client, timeout_ms| {
         Event::ToolsChosen(Toolset { daemon, client, timeout_ms, spans: vec![] })
     };
-    let span = Span {
+    let span = CallTimeout {
         tool: "run".into(),
         seconds: [("for".to_owned(), 60)].into(),
         spare: 15,
@@ -560,9 +577,13 @@ fn of_clients() -> Vec<Event> {
     let worded = TurnOptions { wording: Some("<q>hi</q>".into()), ..TurnOptions::default() };
     let recalled = TurnOptions { recalled: true, ..TurnOptions::default() };
     let account = Account { space: "front".into(), name: "u1".into() };
-    let more = More { account: Some(account), aside: json!({"frame": 1}), ..More::default() };
+    let more = RareOptions {
+        account: Some(account),
+        aside: json!({"frame": 1}),
+        ..RareOptions::default()
+    };
     let paid = TurnOptions { more: more.unless_empty(), ..TurnOptions::default() };
-    let more = More { result_of: Some(id()), ..More::default() };
+    let more = RareOptions { result_of: Some(id()), ..RareOptions::default() };
     let answered =
         TurnOptions { recalled: true, more: more.unless_empty(), ..TurnOptions::default() };
     let said = |options| Event::MessageAdded {
@@ -578,9 +599,9 @@ fn of_clients() -> Vec<Event> {
         call: id(),
         tool: "open_app".into(),
         input: json!({"app_id": "notion"}),
-        kind: Kind::Network,
+        kind: ToolKind::Network,
         placement: Placement::Client,
-        errand: Some(Errand { risk: Risk::Medium, reason, expires, front_end }),
+        errand: Some(ClientCallInfo { risk: Risk::Medium, reason, expires, front_end }),
     };
     let key = TurnOptions { key: Some("k1".into()), ..TurnOptions::default() };
     let setup = Setup {
@@ -588,7 +609,7 @@ fn of_clients() -> Vec<Event> {
         toolset: Some(Toolset::default()),
         workspace: Some("/repo".into()),
     };
-    let more = More { setup: Some(Arc::new(setup)), ..More::default() };
+    let more = RareOptions { setup: Some(Arc::new(setup)), ..RareOptions::default() };
     let queued = TurnOptions { queued: true, more: more.unless_empty(), ..TurnOptions::default() };
     let connected = ClientRef::connected("front/u1", "c7");
     let until = Time::from_micros(1_735_689_600_000_001);
@@ -639,7 +660,7 @@ fn assessment(risk: Risk) -> Assessment {
         reasons: vec!["it bites".into()],
         reversible: true,
         preview: "rm -r".into(),
-        subject: Subject::default(),
+        subject: CallSubject::default(),
         settled: None,
     }
 }
@@ -651,7 +672,7 @@ fn outcome(ending: Ending) -> Outcome {
         ending,
         parts: vec![Part::Text("found".into())],
         error: (!plain).then(|| "why".into()),
-        artifacts: if plain { vec![Artifact { name, mime, blob, size }] } else { Vec::new() },
+        artifacts: if plain { vec![CallArtifact { name, mime, blob, size }] } else { Vec::new() },
         changes: Vec::new(),
         more_changes: None,
         unrecorded: Vec::new(),
@@ -668,7 +689,7 @@ fn request(malformed: Option<String>) -> RequestedCall {
     RequestedCall { id: id(), tool: "look".into(), input: json!({"p": 1}), malformed }
 }
 
-fn id<I: Fresh>() -> I {
+fn id<I: GeneratedId>() -> I {
     I::named(format!("{}1", I::PREFIX))
 }
 
@@ -684,6 +705,6 @@ fn usage() -> Usage {
     Usage { input: 10, output: 2, cached: 3, reasoning: 1, ..Usage::default() }
 }
 
-fn subagent(news: SubagentNews) -> Event {
+fn subagent(news: SubagentUpdate) -> Event {
     Event::Subagent { turn: turn(), call: id(), session: id(), news }
 }

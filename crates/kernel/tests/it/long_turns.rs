@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use quintet_kernel::command::{Run, Say};
-use quintet_kernel::event::{Event, Origin, TurnOptions};
-use quintet_kernel::id::{BlobId, Fresh};
-use quintet_kernel::message::{Artifact, MediaKind, Part, Role};
+use quintet_kernel::command::{NewMessage, TurnStart};
+use quintet_kernel::event::{Event, NewSession, TurnOptions};
+use quintet_kernel::id::{BlobId, GeneratedId};
+use quintet_kernel::message::{CallArtifact, MediaKind, Part, Role};
 use quintet_kernel::model::{
-    Answer, AskedCall, Channel, Failure, FailureKind, Finish, ModelRef, Profile, Prompt,
-    PromptMessage, PromptPart, Said, Searches, Usage,
+    AssistantPart, Channel, Failure, FailureKind, FinishReason, ModelRef, ModelResponse, Profile,
+    Prompt, PromptMessage, PromptPart, RawToolCall, SearchSupport, Usage,
 };
 use quintet_kernel::policy::Rules;
-use quintet_kernel::port::Profiles;
-use quintet_kernel::prompt::{assemble, summarize, weigh};
+use quintet_kernel::port::ModelProfiles;
+use quintet_kernel::prompt::{assemble, count_prompt_tokens, summary_prompt};
 use quintet_kernel::session::{TurnStatus, next};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Command, Effect, State, StepId};
@@ -61,7 +61,7 @@ impl Default for Step {
 }
 
 fn profiles() -> HashMap<String, Profile> {
-    let (inputs, search) = (vec![MediaKind::Image], Searches::default());
+    let (inputs, search) = (vec![MediaKind::Image], SearchSupport::default());
     let profile = Profile { inputs, tools: true, context_window: Some(WINDOW), search };
     HashMap::from([("fake".to_owned(), profile)])
 }
@@ -70,7 +70,7 @@ fn profiles() -> HashMap<String, Profile> {
 #[derive(Debug)]
 struct Guesses;
 
-impl Profiles for Guesses {
+impl ModelProfiles for Guesses {
     fn profile(&self, model: &ModelRef) -> Option<Profile> {
         profiles().remove(&model.provider)
     }
@@ -88,7 +88,7 @@ fn long_rules() -> Rules {
 fn begin(weather: Weather) -> World {
     let mut world = World::new(long_rules());
     world.profiles = profiles();
-    world.send(Command::Create(Origin {
+    world.send(Command::Create(NewSession {
         workspace: "/work".into(),
         system_prompt: Some(INSTRUCTIONS.into()),
         model: None,
@@ -107,7 +107,12 @@ fn begin(weather: Weather) -> World {
 
 fn say(text: &str) -> Command {
     let (role, parts) = (Role::User, vec![Part::Text(text.into())]);
-    Command::Say(Box::new(Say::new(role, parts, Run::Now, TurnOptions::default())))
+    Command::AddMessage(Box::new(NewMessage::new(
+        role,
+        parts,
+        TurnStart::Now,
+        TurnOptions::default(),
+    )))
 }
 
 /// Does everything that the session asks for, for so many rounds at most; the model is done after so
@@ -120,20 +125,20 @@ fn carry_on(world: &mut World, weather: Weather, (rounds, steps): (usize, u32)) 
                 let done = world.state.open.as_ref().unwrap().steps > steps;
                 answer(world, weather, done);
             }
-            Some(Effect::Run(call)) => {
+            Some(Effect::RunCall(call)) => {
                 let outcome = outcome(weather);
-                world.send(Command::Finished { call, outcome });
+                world.send(Command::CallFinished { call, outcome });
             }
             Some(Effect::Summarize(upto)) => {
-                let prompt = summarize(&world.state);
+                let prompt = summary_prompt(&world.state);
                 check_pairs(&prompt);
                 assert!(prompt.system.starts_with(INSTRUCTIONS), "{}", prompt.system);
                 assert!(guess(&prompt) <= WINDOW, "a summary of {} tokens", guess(&prompt));
                 world.send(if weather.no_summaries {
-                    Command::NotSummarized { reason: "no".into() }
+                    Command::SummaryFailed { reason: "no".into() }
                 } else {
                     let summary = format!("we are at it {}", "s".repeat(800));
-                    Command::Summarized { upto, summary, usage: Usage::default() }
+                    Command::SummaryWritten { upto, summary, usage: Usage::default() }
                 });
             }
             Some(effect) => panic!("{effect:?}"),
@@ -143,7 +148,7 @@ fn carry_on(world: &mut World, weather: Weather, (rounds, steps): (usize, u32)) 
 
 fn answer(world: &mut World, weather: Weather, done: bool) {
     let step: StepId = world.state.open.as_ref().unwrap().step().unwrap().id.clone();
-    let tokens = weigh(&world.state, &Guesses).total().tokens;
+    let tokens = count_prompt_tokens(&world.state, &Guesses).total().tokens;
     assert!(tokens <= WINDOW, "a step reads {tokens} tokens");
     check_prompt(&world.state, &assemble(&world.state));
     if weather.overflows && tokens > WINDOW / 2 {
@@ -157,22 +162,22 @@ fn answer(world: &mut World, weather: Weather, done: bool) {
     let usage = Usage { input, output, ..Usage::default() };
     think(world, &step, weather.step.thought);
     let calls = if done { 0 } else { weather.step.calls };
-    let calls: Vec<AskedCall> = (0..calls).map(|n| call(world, n, weather)).collect();
-    let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
-    world.send(Command::Answered { step, answer: Answer::new(finish, calls, usage) });
+    let calls: Vec<RawToolCall> = (0..calls).map(|n| call(world, n, weather)).collect();
+    let finish = if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
+    world.send(Command::ModelCompleted { step, answer: ModelResponse::new(finish, calls, usage) });
 }
 
 fn think(world: &mut World, step: &StepId, bytes: usize) {
     if bytes > 0 {
         let (step, channel, text) = (step.clone(), Channel::Thought, "t".repeat(bytes));
-        world.send(Command::Output { step, offset: 0, channel, text, pieces: Vec::new() });
+        world.send(Command::ModelOutput { step, offset: 0, channel, text, pieces: Vec::new() });
     }
 }
 
-fn call(world: &World, n: usize, weather: Weather) -> AskedCall {
+fn call(world: &World, n: usize, weather: Weather) -> RawToolCall {
     let padding = "a".repeat(weather.step.arguments);
     let arguments = format!("{{\"n\":[{},{n}],\"a\":\"{padding}\"}}", world.journal.len());
-    AskedCall { id: String::new(), tool: "look".into(), arguments }
+    RawToolCall { id: String::new(), tool: "look".into(), arguments }
 }
 
 fn outcome(weather: Weather) -> Outcome {
@@ -180,7 +185,7 @@ fn outcome(weather: Weather) -> Outcome {
     if weather.pictures {
         let (name, mime) = (String::from("shot.png"), String::from("image/png"));
         outcome.parts.push(Part::Media { kind: MediaKind::Image, name: name.clone(), mime: None });
-        outcome.artifacts.push(Artifact {
+        outcome.artifacts.push(CallArtifact {
             name,
             mime,
             blob: BlobId::named("b10b".into()),
@@ -211,10 +216,10 @@ fn guess(prompt: &Prompt) -> u64 {
         PromptPart::Text(text) => text.len() as u64 / 4,
         PromptPart::Media { .. } => 1_000,
     };
-    let said = |said: &Said| match said {
-        Said::Text(text) | Said::Thought(text) => text.len() as u64 / 4,
-        Said::Sealed(content) => content.to_string().len() as u64 / 4,
-        Said::Call(call) => call.input.to_string().len() as u64 / 4,
+    let said = |said: &AssistantPart| match said {
+        AssistantPart::Text(text) | AssistantPart::Thought(text) => text.len() as u64 / 4,
+        AssistantPart::Sealed(content) => content.to_string().len() as u64 / 4,
+        AssistantPart::Call(call) => call.input.to_string().len() as u64 / 4,
     };
     let messages = prompt.messages.iter().map(|message| match &**message {
         PromptMessage::System(text) => text.len() as u64 / 4,
@@ -312,19 +317,19 @@ fn a_turn_goes_on_where_a_provider_takes_less_than_it_says() {
 fn a_prompt_that_never_fits_is_not_summarized_at_every_step() {
     let mut world = begin(Weather::default());
     let system_prompt = Some(format!("{INSTRUCTIONS} {}", "x".repeat(5 * WINDOW as usize)));
-    world.send(Command::Instruct { system_prompt });
+    world.send(Command::SetSystemPrompt { system_prompt });
     for _ in 0..40 {
         while let Some(Effect::Summarize(upto)) = wanted(&world) {
             let (summary, usage) = ("at it".into(), Usage::default());
-            world.send(Command::Summarized { upto, summary, usage });
+            world.send(Command::SummaryWritten { upto, summary, usage });
         }
         let step = world.state.open.as_ref().unwrap().step().unwrap().id.clone();
         let arguments = format!("{{\"n\":{}}}", world.journal.len());
-        let call = AskedCall { id: String::new(), tool: "look".into(), arguments };
-        let answer = Answer::new(Finish::ToolCalls, vec![call], Usage::default());
-        world.send(Command::Answered { step, answer });
-        let Some(Effect::Run(call)) = wanted(&world) else { panic!("a call runs") };
-        world.send(Command::Finished { call, outcome: outcome(Weather::default()) });
+        let call = RawToolCall { id: String::new(), tool: "look".into(), arguments };
+        let answer = ModelResponse::new(FinishReason::ToolCalls, vec![call], Usage::default());
+        world.send(Command::ModelCompleted { step, answer });
+        let Some(Effect::RunCall(call)) = wanted(&world) else { panic!("a call runs") };
+        world.send(Command::CallFinished { call, outcome: outcome(Weather::default()) });
     }
     let summaries = count(&world, |event| matches!(event, Event::Compacted { .. }));
     assert!(summaries <= 15, "{summaries} summaries in 40 steps");
@@ -345,7 +350,7 @@ fn a_long_turn_can_be_taken_up_anywhere() {
             let is_begun = state.open.is_some();
             if is_begun && n % 97 == 0 {
                 let mut crashed = world.crashed(&state, n + 1);
-                crashed.send(Command::Recover { cut_off: Vec::new() });
+                crashed.send(Command::Recover { interrupted: Vec::new() });
                 carry_on(&mut crashed, weather, (40, STEPS));
                 crashed.check_journal();
             }

@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
-mod kept;
-#[cfg(test)]
 mod long_turns;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod replay;
 #[cfg(test)]
 mod runs;
 #[cfg(test)]

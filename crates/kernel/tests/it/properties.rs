@@ -5,20 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quintet_kernel::change::{FileChange, Gap, Shape, Version};
-use quintet_kernel::command::{Approve, Command, Recalled, Run, Say, Upload};
+use quintet_kernel::change::{FileChange, FileKind, FileVersion, UnrecordedChange};
+use quintet_kernel::command::{
+    Approve, Command, ImportedMessage, NewAttachment, NewMessage, TurnStart,
+};
 use quintet_kernel::context::Section;
 use quintet_kernel::event::{
-    Answer, Asking, Budget, Event, Remember, Setup, SubagentNews, ToolUse, TurnOptions,
+    ApprovalDecision, ApprovalMode, Budget, Event, RememberScope, Setup, SubagentUpdate, ToolUse,
+    TurnOptions,
 };
-use quintet_kernel::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId, TurnId};
+use quintet_kernel::id::{BlobId, CallId, GeneratedId, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Part, Role};
-use quintet_kernel::model::{self, AskedCall, Channel, Failure, FailureKind, Finish};
-use quintet_kernel::model::{ModelRef, Place, Sealed, Usage};
-use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, Review, Rule, Rules};
+use quintet_kernel::model::{self, Channel, Failure, FailureKind, FinishReason, RawToolCall};
+use quintet_kernel::model::{ModelRef, SealPosition, Sealed, Usage};
+use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, ReviewMode, Rule, Rules};
 use quintet_kernel::session::{Turn, TurnStatus, next};
 use quintet_kernel::subagent::Task;
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Risk, Subject};
+use quintet_kernel::tool::{Assessment, CallSubject, Outcome, Risk, ToolKind};
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{ClientRef, State, codec, snapshot};
 use serde_json::json;
@@ -113,11 +116,11 @@ proptest! {
         world.create();
         happen(&mut world, Op::Want(PLAIN));
         let arguments = serde_json::to_string(&numbers).unwrap();
-        let call = AskedCall { id: "c1".into(), tool: "look".into(), arguments };
+        let call = RawToolCall { id: "c1".into(), tool: "look".into(), arguments };
         let Some(Todo::Model(step)) = world.todo().pop() else { panic!("nobody asks") };
-        let (finish, usage) = (Finish::ToolCalls, Usage::default());
-        let answer = model::Answer::new(finish, vec![call], usage);
-        world.send(Command::Answered { step, answer });
+        let (finish, usage) = (FinishReason::ToolCalls, Usage::default());
+        let answer = model::ModelResponse::new(finish, vec![call], usage);
+        world.send(Command::ModelCompleted { step, answer });
         world.check_journal();
     }
 
@@ -135,7 +138,7 @@ fn recover_from_everywhere(world: &World) {
         state.replay([&**record]);
         if n % stride == 0 {
             let mut crashed = world.crashed(&state, n + 1);
-            crashed.send(Command::Recover { cut_off: Vec::new() });
+            crashed.send(Command::Recover { interrupted: Vec::new() });
             crashed.settle();
             crashed.check_journal();
         }
@@ -167,7 +170,7 @@ fn fork_from_everywhere(world: &World) {
         if n % stride == 0 {
             let mut fork = world.forked(&state, n + 1);
             assert_eq!(next(&fork.state), vec![], "a fork does its parent's work");
-            fork.send(Command::Recover { cut_off: Vec::new() });
+            fork.send(Command::Recover { interrupted: Vec::new() });
             assert!(!fork.state.busy(), "a turn of the parent is open: {:?}", fork.state.open);
             fork.check_journal();
             happen(&mut fork, Op::Want(PLAIN));
@@ -193,7 +196,7 @@ fn happen(world: &mut World, op: Op) {
             world.now = world.now.after(Duration::from_secs(seconds));
             return;
         }
-        Op::Crash => Command::Recover { cut_off: Vec::new() },
+        Op::Crash => Command::Recover { interrupted: Vec::new() },
         Op::Wake => Command::Wake,
     };
     world.send(command);
@@ -208,29 +211,35 @@ fn do_it(world: &mut World, todo: Todo, how: How) {
         }
         Todo::Survey(turn) => {
             let text = how.text.unwrap_or_default();
-            Command::Surveyed { turn, sections: vec![Section { title: "TREE".into(), text }] }
+            Command::ContextGathered {
+                turn,
+                sections: vec![Section { title: "TREE".into(), text }],
+            }
         }
         Todo::Review(call) if !how.well => {
-            reviewed(call, how.text.is_some().then_some(Answer::Deny))
+            reviewed(call, how.text.is_some().then_some(ApprovalDecision::Deny))
         }
-        Todo::PutBack(turn) if !how.well => Command::PutBack { turn, result: Err("no".into()) },
+        Todo::PutBack(turn) if !how.well => {
+            Command::RevertFinished { turn, result: Err("no".into()) }
+        }
         Todo::Run(call) if how.well && how.text.is_some() => {
-            Command::Finished { call, outcome: changing(&how) }
+            Command::CallFinished { call, outcome: changing(&how) }
         }
         Todo::Assess(call) => {
             let mut assessment = assessment();
             assessment.subject = subject(how.failure);
             Command::Assessed { call, assessment: assessment.into() }
         }
-        Todo::Word(call) if how.well && how.text.is_some() => {
-            Command::Approve(Approve { remember: Remember::Similar, ..word(call, Answer::Allow) })
-        }
-        Todo::Word(call) if !how.well => Command::Approve(word(call, Answer::Deny)),
+        Todo::Word(call) if how.well && how.text.is_some() => Command::Approve(Approve {
+            remember: RememberScope::Similar,
+            ..word(call, ApprovalDecision::Allow)
+        }),
+        Todo::Word(call) if !how.well => Command::Approve(word(call, ApprovalDecision::Deny)),
         Todo::Run(call) | Todo::Report(call) if !how.well => {
-            Command::Finished { call, outcome: failure() }
+            Command::CallFinished { call, outcome: failure() }
         }
-        Todo::Save(upto) if !how.well => Command::Saved { upto, result: Err("no".into()) },
-        Todo::Summarize(_) if !how.well => Command::NotSummarized { reason: "no".into() },
+        Todo::Save(upto) if !how.well => Command::MemorySaved { upto, result: Err("no".into()) },
+        Todo::Summarize(_) if !how.well => Command::SummaryFailed { reason: "no".into() },
         Todo::Word(_)
         | Todo::Run(_)
         | Todo::Report(_)
@@ -244,22 +253,27 @@ fn do_it(world: &mut World, todo: Todo, how: How) {
     world.send(command);
 }
 
-fn subject(n: usize) -> Subject {
+fn subject(n: usize) -> CallSubject {
     let path = [".env", "src/a.rs", "docs/b.md"][n % 3];
     let similar = Some(path.to_owned());
-    Subject { paths: vec![path.into()], similar, opaque: n.is_multiple_of(5), ..Subject::default() }
+    CallSubject {
+        paths: vec![path.into()],
+        similar,
+        opaque: n.is_multiple_of(5),
+        ..CallSubject::default()
+    }
 }
 
 /// A call that changed a file.
 fn changing(how: &How) -> Outcome {
-    let version = |n: usize| Version {
+    let version = |n: usize| FileVersion {
         blob: Some(BlobId::named(format!("b{n}"))),
         size: how.tokens,
         mode: None,
         shape: match how.tokens % 7 {
-            0 => Shape::Link,
-            1 => Shape::Folder,
-            _ => Shape::File,
+            0 => FileKind::Link,
+            1 => FileKind::Folder,
+            _ => FileKind::File,
         },
     };
     let (before, after) = (how.failure % 3, how.failure % 5);
@@ -270,7 +284,7 @@ fn changing(how: &How) -> Outcome {
         after: (after > 0).then(|| version(after)),
     }];
     let (path, reason) = (how.text.clone().unwrap_or_default(), "too much".to_owned());
-    outcome.unrecorded = vec![Gap { path, paths: Some(how.tokens), reason }];
+    outcome.unrecorded = vec![UnrecordedChange { path, paths: Some(how.tokens), reason }];
     outcome
 }
 
@@ -282,7 +296,7 @@ fn write(world: &mut World, step: &StepId, how: &How) {
     };
     for channel in [Channel::Thought, Channel::Text, Channel::Text] {
         let (step, offset, text) = (step.clone(), written(world), text.clone());
-        world.send(Command::Output { step, offset, channel, text, pieces: Vec::new() });
+        world.send(Command::ModelOutput { step, offset, channel, text, pieces: Vec::new() });
     }
 }
 
@@ -293,17 +307,20 @@ fn answered(step: StepId, how: How) -> Command {
         let failure = Failure { kind: kinds[how.failure % kinds.len()], message: "no".into() };
         return Command::ModelFailed { step, failure };
     }
-    let call = |(tool, arguments): (usize, usize)| AskedCall {
+    let call = |(tool, arguments): (usize, usize)| RawToolCall {
         id: NAMES[(tool + arguments) % NAMES.len()].into(),
         tool: TOOLS[tool % TOOLS.len()].into(),
         arguments: ARGUMENTS[arguments % ARGUMENTS.len()].into(),
     };
     let calls = how.calls.into_iter().map(call).collect();
     let usage = Usage { input: how.tokens, output: how.tokens, ..Usage::default() };
-    let places = [Place::Output(how.tokens % 9), Place::Call(how.tokens % 3)];
+    let places = [SealPosition::Output(how.tokens % 9), SealPosition::Call(how.tokens % 3)];
     let sealed = places.map(|place| Sealed { place, content: "c2VhbA==".into() }).into();
-    let answer = model::Answer { sealed, ..model::Answer::new(Finish::Stop, calls, usage) };
-    Command::Answered { step, answer }
+    let answer = model::ModelResponse {
+        sealed,
+        ..model::ModelResponse::new(FinishReason::Stop, calls, usage)
+    };
+    Command::ModelCompleted { step, answer }
 }
 
 fn wanted(world: &World, want: Want) -> Command {
@@ -326,51 +343,61 @@ fn wanted(world: &World, want: Want) -> Command {
                 });
             }
             let role = if role && !run { Role::System } else { Role::User };
-            let run = if run { Run::Now } else { Run::Later };
+            let run = if run { TurnStart::Now } else { TurnStart::Later };
             let options =
                 TurnOptions { model: (n > 0).then(|| model(n)), ..TurnOptions::default() };
-            Command::Say(Box::new(Say::new(role, parts, run, options)))
+            Command::AddMessage(Box::new(NewMessage::new(role, parts, run, options)))
         }
         Want::Queue { asking, talk, setup: n } => {
-            let ways = [Asking::Policy, Asking::Strict, Asking::Waived, Asking::Unattended];
+            let ways = [
+                ApprovalMode::Policy,
+                ApprovalMode::Strict,
+                ApprovalMode::Waived,
+                ApprovalMode::Unattended,
+            ];
             let asking = ways[asking % ways.len()];
             let tools = if talk { ToolUse::Withheld } else { ToolUse::Offered };
             let options = TurnOptions { asking, tools, ..TurnOptions::default() };
             let (role, parts) = (Role::User, vec![Part::Text("next".into())]);
-            Command::Say(Box::new(Say {
+            Command::AddMessage(Box::new(NewMessage {
                 setup: setup(n),
-                ..Say::new(role, parts, Run::Next, options)
+                ..NewMessage::new(role, parts, TurnStart::Queued, options)
             }))
         }
-        Want::Withdraw(n) => Command::Withdraw { turn: turn(world, n), reason: None },
+        Want::Withdraw(n) => Command::CancelTurn { turn: turn(world, n), reason: None },
         Want::Supersede { turn: n, said: false } => Command::Supersede { from: turn(world, n) },
         Want::Supersede { turn: n, said: true } => {
             let parts = vec![Part::Text("instead".into())];
             let supersedes = Some(turn(world, n));
-            let say = Say::new(Role::User, parts, Run::Next, TurnOptions::default());
-            Command::Say(Box::new(Say { supersedes, ..say }))
+            let say = NewMessage::new(Role::User, parts, TurnStart::Queued, TurnOptions::default());
+            Command::AddMessage(Box::new(NewMessage { supersedes, ..say }))
         }
         Want::Recall { instead } => {
-            let said = |role| Recalled::text(role, "once".into());
-            Command::Recall { messages: vec![said(Role::User), said(Role::Assistant)], instead }
+            let said = |role| ImportedMessage::text(role, "once".into());
+            Command::ImportMessages {
+                messages: vec![said(Role::User), said(Role::Assistant)],
+                instead,
+            }
         }
         Want::Instruct(n) => {
-            Command::Instruct { system_prompt: (n > 0).then(|| format!("be {n}")) }
+            Command::SetSystemPrompt { system_prompt: (n > 0).then(|| format!("be {n}")) }
         }
-        Want::Move(n) => Command::Move { workspace: format!("/some/{n}").into() },
-        Want::Start(n) => Command::Start { turn: turn(world, n) },
+        Want::Move(n) => Command::SetWorkspace { workspace: format!("/some/{n}").into() },
+        Want::Start(n) => Command::StartTurn { turn: turn(world, n) },
         Want::Approve { call: n, allow, turn: of } => {
-            let answer = if allow { Answer::Allow } else { Answer::Deny };
+            let answer = if allow { ApprovalDecision::Allow } else { ApprovalDecision::Deny };
             let turn = of.map(|n| turn(world, n));
             Command::Approve(Approve { turn, ..word(call(world, n), answer) })
         }
         Want::Cancel => Command::Cancel { reason: None },
         Want::Compact => Command::Compact,
-        Want::Abridge => Command::Abridge { summary: "in short".into() },
+        Want::Abridge => Command::CompactWith { summary: "in short".into() },
         Want::Close => Command::Close { reason: None },
-        Want::Label(n) => Command::Label { key: "k".into(), value: (n > 0).then(|| n.to_string()) },
+        Want::Label(n) => {
+            Command::SetLabel { key: "k".into(), value: (n > 0).then(|| n.to_string()) }
+        }
         Want::Switch(n) => Command::SwitchModel(model(n)),
-        Want::Offer { own, within } => Command::Offer(Toolset {
+        Want::Offer { own, within } => Command::SetTools(Toolset {
             daemon: own.then(|| vec!["look".into(), "edit".into()]),
             client: own.then(own_tool).into_iter().collect(),
             timeout_ms: within.then_some(20_000),
@@ -378,32 +405,37 @@ fn wanted(world: &World, want: Want) -> Command {
         }),
         Want::Return(n) => {
             let by = client(n % 3);
-            Command::Return { call: call(world, n), by, outcome: Outcome::success("there") }
+            Command::ReturnResult { call: call(world, n), by, outcome: Outcome::success("there") }
         }
         Want::Keyed(n) => {
             let options =
                 TurnOptions { key: Some(format!("k{}", n % 3)), ..TurnOptions::default() };
             let parts = vec![Part::Text("hi".into())];
-            Command::Say(Box::new(Say::new(Role::User, parts, Run::Now, options)))
+            Command::AddMessage(Box::new(NewMessage::new(
+                Role::User,
+                parts,
+                TurnStart::Now,
+                options,
+            )))
         }
         Want::Claim(n) => {
             let (calls, by) = (vec![call(world, n)], client(n % 3));
-            Command::Claim { calls, by, came_back: n % 2 == 0 }
+            Command::ClaimCalls { calls, by, came_back: n % 2 == 0 }
         }
         Want::Gone(n) => Command::Disconnect { client: client(n) },
         Want::Revert(n) if n % 3 == 0 => Command::Reapply { turn: turn(world, n * 4) },
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => {
             let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());
-            let upload = Upload { name, mime, blob: BlobId::named("b10b".into()), size: 3 };
+            let upload = NewAttachment { name, mime, blob: BlobId::named("b10b".into()), size: 3 };
             match n % 3 {
                 0 => {
-                    let run = if n.is_multiple_of(2) { Run::Now } else { Run::Next };
+                    let run = if n.is_multiple_of(2) { TurnStart::Now } else { TurnStart::Queued };
                     let parts = vec![Part::Text("look".into())];
-                    let say = Say::new(Role::User, parts, run, TurnOptions::default());
+                    let say = NewMessage::new(Role::User, parts, run, TurnOptions::default());
                     let files =
                         vec![(MediaKind::Image, upload.clone()), (MediaKind::Image, upload)];
-                    Command::Say(Box::new(Say { files, ..say }))
+                    Command::AddMessage(Box::new(NewMessage { files, ..say }))
                 }
                 _ => Command::Attach(upload),
             }
@@ -436,20 +468,20 @@ fn late(world: &World, which: usize, how: &How) -> Command {
         0 => answered(step, how.clone()),
         1 => {
             let (offset, channel, pieces) = (how.tokens, Channel::Text, vec![1, how.tokens as u32]);
-            Command::Output { step, offset, channel, text, pieces }
+            Command::ModelOutput { step, offset, channel, text, pieces }
         }
-        2 => Command::Retrying { step, attempt: 2, wait_ms: 1, reason: text },
+        2 => Command::ModelRetrying { step, attempt: 2, wait_ms: 1, reason: text },
         3 => Command::Assessed { call, assessment: assessment().into() },
-        4 => Command::Finished { call, outcome: Outcome::failure("late") },
+        4 => Command::CallFinished { call, outcome: Outcome::failure("late") },
         5 => {
             let upto = message(world, n);
-            Command::Summarized { upto, summary: text, usage: Usage::default() }
+            Command::SummaryWritten { upto, summary: text, usage: Usage::default() }
         }
-        6 => Command::NotSummarized { reason: text },
-        7 => Command::Surveyed { turn: turn(world, n), sections: vec![] },
-        8 => Command::PutBack { turn: turn(world, n), result: Ok(()) },
-        9 => Command::Saved { upto: message(world, n), result: Ok(text) },
-        10 if how.tokens % 5 == 4 => Command::Spawn {
+        6 => Command::SummaryFailed { reason: text },
+        7 => Command::ContextGathered { turn: turn(world, n), sections: vec![] },
+        8 => Command::RevertFinished { turn: turn(world, n), result: Ok(()) },
+        9 => Command::MemorySaved { upto: message(world, n), result: Ok(text) },
+        10 if how.tokens % 5 == 4 => Command::SpawnSubagent {
             call,
             session: SessionId::named("sub".into()),
             task: Task { text, model: None, tools: None, budget: Budget::default() },
@@ -463,26 +495,26 @@ fn late(world: &World, which: usize, how: &How) -> Command {
 fn subagent(call: CallId, how: &How) -> Command {
     let (text, usage) = (how.text.clone().unwrap_or_default(), Usage::default());
     let news = match (how.well, how.failure % 2) {
-        (true, _) => SubagentNews::Progressed { steps: how.tokens, status: text },
+        (true, _) => SubagentUpdate::Progressed { steps: how.tokens, status: text },
         (false, 0) if how.tokens.is_multiple_of(2) => asked(text),
         (false, 0) => {
-            SubagentNews::Settled { call: CallId::named("asks".into()).into(), answer: None }
+            SubagentUpdate::Settled { call: CallId::named("asks".into()).into(), answer: None }
         }
-        (false, _) => SubagentNews::Completed { result: text, ok: true, usage },
+        (false, _) => SubagentUpdate::Completed { result: text, ok: true, usage },
     };
     Command::Subagent { call, session: SessionId::named("sub".into()), news }
 }
 
-fn asked(tool: String) -> SubagentNews {
+fn asked(tool: String) -> SubagentUpdate {
     let assessment = Assessment {
         risk: Risk::Low,
         reasons: Vec::new(),
         reversible: true,
         preview: String::new(),
-        subject: Subject::default(),
+        subject: CallSubject::default(),
         settled: None,
     };
-    SubagentNews::Asked {
+    SubagentUpdate::Asked {
         call: CallId::named("asks".into()).into(),
         tool,
         input: json!({}),
@@ -529,10 +561,10 @@ fn call(world: &World, n: usize) -> CallId {
 
 fn some_rules() -> impl Strategy<Value = Rules> {
     let approval =
-        (prop::sample::subsequence(Kind::ALL.to_vec(), 0..3), any::<bool>(), any::<bool>());
+        (prop::sample::subsequence(ToolKind::ALL.to_vec(), 0..3), any::<bool>(), any::<bool>());
     let limits = (1..8_u32, 1..4_u32, 60..600_u64, prop::bool::weighted(0.2));
     let recovery = prop::sample::select(vec![Recovery::Continue, Recovery::Ask, Recovery::Leave]);
-    let review = prop::sample::select(vec![Review::Off, Review::Request, Review::Auto]);
+    let review = prop::sample::select(vec![ReviewMode::Off, ReviewMode::Request, ReviewMode::Auto]);
     let looks = (review, prop::bool::weighted(0.5), any::<bool>());
     (approval, limits, recovery, (any::<bool>(), 0..3_u32), looks).prop_map(
         |((kinds, fail, expire), (steps, repeats, time, few), recovery, verify, looks)| {

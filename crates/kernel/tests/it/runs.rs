@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quintet_kernel::codec;
-use quintet_kernel::id::{Fresh as _, RunId};
+use quintet_kernel::id::{GeneratedId as _, RunId};
 use quintet_kernel::run::{
-    ControlAction, ControlMode, NewRun, Progress, Reporter, RunCommand, RunEnd, RunEvent,
+    ControlAction, ControlMode, NewRun, Reporter, RunCommand, RunEnd, RunEvent, RunProgress,
     RunRecord, RunReport, RunState, RunStatus, Worker, begin, decode_event, encode_event, handle,
     replay,
 };
@@ -66,7 +66,7 @@ fn new() -> NewRun {
     }
 }
 
-fn command(op: &Op, run: &Progress) -> Option<RunCommand> {
+fn command(op: &Op, run: &RunProgress) -> Option<RunCommand> {
     let name = |number: &u8| format!("w{number}");
     Some(match op {
         Op::Assign(number) => RunCommand::Assign { worker: worker(*number) },
@@ -140,7 +140,11 @@ proptest! {
 }
 
 /// What holds of every event.
-fn check_step(before: &Progress, after: &Progress, event: &RunEvent) -> Result<(), TestCaseError> {
+fn check_step(
+    before: &RunProgress,
+    after: &RunProgress,
+    event: &RunEvent,
+) -> Result<(), TestCaseError> {
     prop_assert!(after.assignments >= before.assignments, "numbers of assignments only grow");
     prop_assert!(after.controls.len() <= 64);
     if !before.status.is_active() {
@@ -176,7 +180,7 @@ fn check_journal(id: &RunId, records: &[RunRecord], run: &RunState) -> Result<()
     let replayed = replay(id, &written);
     prop_assert_eq!(replayed.as_ref(), Some(run));
     let progress = serde_json::to_string(&run.progress).unwrap();
-    let progress: Progress = serde_json::from_str(&progress).unwrap();
+    let progress: RunProgress = serde_json::from_str(&progress).unwrap();
     prop_assert_eq!(&progress, &run.progress);
     prop_assert_eq!(replay(id, &[]), None);
     Ok(())

@@ -38,7 +38,7 @@ fn what_a_state_is_made_of_does_not_change_by_itself() {
         note_fields(&body, "", &mut fields);
     }
     let fields = fields.into_iter().map(|field| field + "\n").collect::<String>();
-    let today = format!("format {}", snapshot::FORMAT);
+    let today = format!("format {}", snapshot::SNAPSHOT_FORMAT);
     if number == today {
         assert_eq!(known, fields, "count snapshot::FORMAT up, then run with UPDATE_GOLDEN=1");
     } else {

@@ -6,19 +6,23 @@ use std::time::Duration;
 
 use quintet_kernel::codec;
 use quintet_kernel::command::{Approve, Command};
-use quintet_kernel::event::{Answer, Answerer, Event, Origin, Record, Remember, SubagentNews};
-use quintet_kernel::id::{CallId, Fresh, MessageId, SessionId, StepId, TurnId};
+use quintet_kernel::event::{
+    ApprovalDecision, DecidedBy, Event, NewSession, Record, RememberScope, SubagentUpdate,
+};
+use quintet_kernel::id::{CallId, GeneratedId, MessageId, SessionId, StepId, TurnId};
 use quintet_kernel::message::{MediaKind, Role};
 use quintet_kernel::model::{
-    self, Finish, ModelRef, Profile, Prompt, PromptMessage, Searches, Usage,
+    self, FinishReason, ModelRef, Profile, Prompt, PromptMessage, SearchSupport, Usage,
 };
 use quintet_kernel::policy::{
-    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+    ApprovalPolicy, Limits, OnDeny, Recovery, ReviewMode, Rules, SubagentLimits, VerifyPolicy,
 };
-use quintet_kernel::prompt::{PromptCache, assemble, assemble_next, summarize};
+use quintet_kernel::prompt::{PromptCache, assemble, assemble_next, summary_prompt};
 use quintet_kernel::session::{CallPhase, evolve, handle, next};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
-use quintet_kernel::{Effect, Question, Stamp, State, Time};
+use quintet_kernel::tool::{
+    Assessment, CallSubject, Ending, Outcome, Placement, Risk, ToolKind, ToolSpec,
+};
+use quintet_kernel::{ApprovalId, Effect, Stamp, State, Time};
 use serde_json::json;
 
 /// The tools, and one that is not there.
@@ -27,15 +31,15 @@ pub(crate) const TOOLS: [&str; 9] =
 
 /// Rules with all these tools; tests change the rest.
 pub(crate) fn rules() -> Rules {
-    use Kind::*;
     use Placement::*;
+    use ToolKind::*;
     let of = [Read, Write, Exec, Network, Exec, Read, Write, Memory].into_iter();
     let at = [Daemon, Daemon, Daemon, Daemon, Daemon, Client, Client, Daemon];
-    let tool = |((name, kind), placement): ((&str, Kind), Placement)| {
+    let tool = |((name, kind), placement): ((&str, ToolKind), Placement)| {
         let (name, description, schema) = (name.into(), String::new(), json!({}));
-        Arc::new(Spec { name, description, schema, kind, placement })
+        Arc::new(ToolSpec { name, description, schema, kind, placement })
     };
-    let approval = Approval {
+    let approval = ApprovalPolicy {
         rules: vec![],
         kinds: vec![],
         tools: vec![],
@@ -44,10 +48,10 @@ pub(crate) fn rules() -> Rules {
     };
     Rules {
         approval,
-        review: Review::Off,
+        review: ReviewMode::Off,
         context_tokens: 0,
         save_memory: false,
-        verify: Verify { auto: true, tool: "verify".into(), attempts: 2 },
+        verify: VerifyPolicy { auto: true, tool: "verify".into(), attempts: 2 },
         limits: Limits {
             steps: 5,
             tokens: 100_000,
@@ -58,7 +62,7 @@ pub(crate) fn rules() -> Rules {
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),
-        subagents: Subagents::default(),
+        subagents: SubagentLimits::default(),
         tools: TOOLS.into_iter().zip(of).zip(at).map(tool).collect(),
         default_model: ModelRef::parse("small/a").unwrap(),
     }
@@ -66,7 +70,7 @@ pub(crate) fn rules() -> Rules {
 
 /// What the models of each provider can do.
 pub(crate) fn profiles() -> HashMap<String, Profile> {
-    let search = Searches::default();
+    let search = SearchSupport::default();
     let profile = |context_window| Profile { inputs: vec![], tools: true, context_window, search };
     HashMap::from([
         ("small".to_owned(), profile(Some(100))),
@@ -78,7 +82,7 @@ pub(crate) fn profiles() -> HashMap<String, Profile> {
 pub(crate) fn know(state: &mut State, command: &Command, profiles: &HashMap<String, Profile>) {
     let known = |model: ModelRef| Some((model.clone(), profiles.get(&model.provider)?.clone()));
     let profiles = state.models_for(command).into_iter().filter_map(known).collect();
-    state.know(profiles);
+    state.set_profiles(profiles);
 }
 
 /// Something that somebody should do.
@@ -152,7 +156,10 @@ impl World {
     }
 
     pub(crate) fn create(&mut self) {
-        self.send(Command::Create(Origin { workspace: "/work".into(), ..Origin::default() }));
+        self.send(Command::Create(NewSession {
+            workspace: "/work".into(),
+            ..NewSession::default()
+        }));
     }
 
     /// Sends a command and checks what must always be true.
@@ -167,7 +174,7 @@ impl World {
             self.journal.extend(records);
         }
         for effect in next(&self.state) {
-            if let Effect::Run(call) = effect {
+            if let Effect::RunCall(call) = effect {
                 assert!(!self.lost.contains(&call), "{call} runs again after a crash");
             }
         }
@@ -178,13 +185,13 @@ impl World {
     pub(crate) fn todo(&self) -> Vec<Todo> {
         let effect = |effect| match effect {
             Effect::CallModel(step) => Some(Todo::Model(step)),
-            Effect::Survey(turn) => Some(Todo::Survey(turn)),
-            Effect::Assess(call) => Some(Todo::Assess(call)),
-            Effect::Review(call) => Some(Todo::Review(call)),
-            Effect::Revert(turn) => Some(Todo::PutBack(turn)),
-            Effect::Run(call) => Some(Todo::Run(call)),
+            Effect::GatherContext(turn) => Some(Todo::Survey(turn)),
+            Effect::AssessCall(call) => Some(Todo::Assess(call)),
+            Effect::ReviewCall(call) => Some(Todo::Review(call)),
+            Effect::RevertTurn(turn) => Some(Todo::PutBack(turn)),
+            Effect::RunCall(call) => Some(Todo::Run(call)),
             Effect::Summarize(upto) => Some(Todo::Summarize(upto)),
-            Effect::Save(upto) => Some(Todo::Save(upto)),
+            Effect::SaveMemory(upto) => Some(Todo::Save(upto)),
             Effect::CancelSubagent(session) => Some(Todo::Cancel(session)),
             Effect::WakeAt(_) => None,
         };
@@ -244,7 +251,7 @@ impl World {
 
     fn check_prompts(&mut self) {
         if self.state.compaction.pending.is_some() {
-            check_pairs(&summarize(&self.state));
+            check_pairs(&summary_prompt(&self.state));
         }
         let Some(open) = self.state.open.as_ref().filter(|open| open.step().is_some()) else {
             return;
@@ -268,39 +275,39 @@ pub(crate) fn well(state: &State, todo: Todo) -> Command {
         Todo::Cancel(session) => {
             let known = state.subagents.orphans().find(|known| known.session == session);
             let (result, usage) = (String::new(), Usage { input: 1, ..Usage::default() });
-            let news = SubagentNews::Completed { result, ok: false, usage };
+            let news = SubagentUpdate::Completed { result, ok: false, usage };
             Command::Subagent { call: known.unwrap().call.clone(), session, news }
         }
         Todo::Model(step) => {
             let usage = Usage { input: 10, output: 1, ..Usage::default() };
-            let answer = model::Answer::new(Finish::Stop, vec![], usage);
-            Command::Answered { step, answer }
+            let answer = model::ModelResponse::new(FinishReason::Stop, vec![], usage);
+            Command::ModelCompleted { step, answer }
         }
-        Todo::Survey(turn) => Command::Surveyed { turn, sections: vec![] },
-        Todo::Review(call) => reviewed(call, Some(Answer::Allow)),
-        Todo::PutBack(turn) => Command::PutBack { turn, result: Ok(()) },
+        Todo::Survey(turn) => Command::ContextGathered { turn, sections: vec![] },
+        Todo::Review(call) => reviewed(call, Some(ApprovalDecision::Allow)),
+        Todo::PutBack(turn) => Command::RevertFinished { turn, result: Ok(()) },
         Todo::Assess(call) => Command::Assessed { call, assessment: assessment().into() },
-        Todo::Word(call) => Command::Approve(word(call, Answer::Allow)),
-        Todo::Run(call) => Command::Finished { call, outcome: Outcome::success("done") },
+        Todo::Word(call) => Command::Approve(word(call, ApprovalDecision::Allow)),
+        Todo::Run(call) => Command::CallFinished { call, outcome: Outcome::success("done") },
         Todo::Report(call) => {
-            Command::Finished { call, outcome: Outcome::ended(Ending::Cancelled, "killed") }
+            Command::CallFinished { call, outcome: Outcome::ended(Ending::Cancelled, "killed") }
         }
         Todo::Summarize(upto) => {
             let summary = "short\nREMEMBER:\n- a fact".into();
-            Command::Summarized { upto, summary, usage: Usage::default() }
+            Command::SummaryWritten { upto, summary, usage: Usage::default() }
         }
-        Todo::Save(upto) => Command::Saved { upto, result: Ok("memory/a.md".into()) },
-        Todo::Release(turn) => Command::Start { turn },
+        Todo::Save(upto) => Command::MemorySaved { upto, result: Ok("memory/a.md".into()) },
+        Todo::Release(turn) => Command::StartTurn { turn },
     }
 }
 
-pub(crate) fn word(call: CallId, answer: Answer) -> Approve {
-    let (by, remember) = (Answerer::Client, Remember::Once);
-    let question = Question::Call(call);
+pub(crate) fn word(call: CallId, answer: ApprovalDecision) -> Approve {
+    let (by, remember) = (DecidedBy::Client, RememberScope::Once);
+    let question = ApprovalId::Call(call);
     Approve { question, turn: None, answer, reason: None, by, remember }
 }
 
-pub(crate) fn reviewed(call: CallId, answer: Option<Answer>) -> Command {
+pub(crate) fn reviewed(call: CallId, answer: Option<ApprovalDecision>) -> Command {
     Command::Reviewed { call, answer, comment: "well".into(), usage: Usage::default() }
 }
 
@@ -310,7 +317,7 @@ pub(crate) fn assessment() -> Assessment {
         reasons: vec![],
         reversible: false,
         preview: "rm".into(),
-        subject: Subject::default(),
+        subject: CallSubject::default(),
         settled: None,
     }
 }
@@ -337,7 +344,7 @@ pub(crate) fn check_pairs(prompt: &Prompt) {
             PromptMessage::System(_) | PromptMessage::User(_) => assert!(due.is_empty()),
             PromptMessage::Assistant { parts, .. } => {
                 assert!(due.is_empty());
-                due = model::calls_said(parts).map(|call| call.call.clone()).collect();
+                due = model::assistant_calls(parts).map(|call| call.call.clone()).collect();
                 due.reverse();
                 assert!(due.iter().all(|call| seen.insert(call.clone())), "a call twice");
             }

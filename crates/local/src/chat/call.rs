@@ -1,10 +1,10 @@
 //! A tool call as small models write it: JSON, more or less.
 
-use quintet_kernel::model::AskedCall;
+use quintet_kernel::model::RawToolCall;
 use serde_json::{Map, Value};
 
 /// Reads a call; nothing if the text is none.
-pub(super) fn read(text: &str) -> Option<AskedCall> {
+pub(super) fn read(text: &str) -> Option<RawToolCall> {
     let text = text.trim();
     let value = serde_json::from_str(text).or_else(|_| serde_json::from_str(&mend(text))).ok()?;
     call_of(&value)
@@ -41,14 +41,14 @@ pub(super) fn may_be_call(text: &str) -> bool {
     KEYS.iter().any(|key| inside.starts_with(key) || key.starts_with(inside))
 }
 
-fn call_of(value: &Value) -> Option<AskedCall> {
+fn call_of(value: &Value) -> Option<RawToolCall> {
     let object = value.as_object()?;
     if let Some(inner @ Value::Object(_)) = object.get("function") {
         return call_of(inner);
     }
     let name = ["name", "function", "tool"].iter().find_map(|key| object.get(*key)?.as_str())?;
     let given = ["arguments", "parameters", "input"].iter().find_map(|key| object.get(*key));
-    Some(AskedCall {
+    Some(RawToolCall {
         id: String::new(),
         tool: name.into(),
         arguments: Value::Object(arguments(given?)?).to_string(),

@@ -3,7 +3,9 @@
 //! What people and tools said is kept apart from the marks around it, so that no text can pass for
 //! a mark.
 
-use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, Said, calls_said, text_said};
+use quintet_kernel::model::{
+    AssistantPart, Prompt, PromptMessage, PromptPart, assistant_calls, assistant_text,
+};
 use serde_json::Value;
 
 use super::offer;
@@ -134,10 +136,10 @@ fn result(tool: &str, text: &str, ok: bool) -> String {
     format!("<tool_response>\n{tool} {done}:\n{text}\n</tool_response>")
 }
 
-fn answer(pieces: &mut Vec<Piece>, parts: &[Said]) {
-    let text = text_said(parts);
+fn answer(pieces: &mut Vec<Piece>, parts: &[AssistantPart]) {
+    let text = assistant_text(parts);
     let calls: Vec<(String, Value)> =
-        calls_said(parts).map(|call| (call.tool.clone(), call.input.clone())).collect();
+        assistant_calls(parts).map(|call| (call.tool.clone(), call.input.clone())).collect();
     let asked = calls.iter().map(|(tool, input)| {
         let (name, input) = (spaced(&tool.as_str().into()), spaced(input));
         format!("<tool_call>\n{{\"name\": {name}, \"arguments\": {input}}}\n</tool_call>")

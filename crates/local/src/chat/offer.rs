@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::tool::Spec;
+use quintet_kernel::tool::ToolSpec;
 use serde_json::{Map, Value};
 
 use super::spaced::spaced;
@@ -19,7 +19,7 @@ explain, answer from general knowledge\", \"parameters\": {\"text\": \"string\"}
 const FEW: usize = 2;
 
 /// The part of the system prompt about tools, in the words the models were taught.
-pub(super) fn offer(tools: &[Arc<Spec>]) -> String {
+pub(super) fn offer(tools: &[Arc<ToolSpec>]) -> String {
     let specs = tools.iter().map(|spec| signature(spec)).chain([ANSWER_SIGNATURE.into()]);
     let specs: Vec<String> = specs.collect();
     format!(
@@ -34,7 +34,7 @@ pub(super) fn offer(tools: &[Arc<Spec>]) -> String {
     )
 }
 
-pub(super) fn signature(spec: &Spec) -> String {
+pub(super) fn signature(spec: &ToolSpec) -> String {
     format!(
         "{{\"name\": {}, \"description\": {}, \"parameters\": {}}}",
         spaced(&spec.name.as_str().into()),

@@ -3,7 +3,7 @@
 //! A call comes in `<tool_call>` tags, in a fence, or bare. Text that may turn out to be the start of
 //! one is held back until that is decided; text that is none comes out unchanged.
 
-use quintet_kernel::model::AskedCall;
+use quintet_kernel::model::RawToolCall;
 use serde_json::Value;
 
 use super::call::{may_be_call, object_end, read};
@@ -23,7 +23,7 @@ pub(crate) struct Reader {
     held: String,
     /// White space that is only said if text follows it.
     gap: String,
-    calls: Vec<AskedCall>,
+    calls: Vec<RawToolCall>,
 }
 
 /// What a stretch of text is that may begin a call.
@@ -31,7 +31,7 @@ enum Verdict {
     /// So many bytes of it are text.
     Text(usize),
     /// So many bytes of it are a call, or a mark that belongs to one.
-    Call(usize, Option<AskedCall>),
+    Call(usize, Option<RawToolCall>),
     /// More has to be seen.
     Open,
 }
@@ -51,7 +51,7 @@ impl Reader {
     }
 
     /// The model is done: the rest of the text, and the calls.
-    pub(crate) fn finish(mut self) -> (String, Vec<AskedCall>) {
+    pub(crate) fn finish(mut self) -> (String, Vec<RawToolCall>) {
         let rest = self.sort(true);
         (rest, self.calls)
     }
@@ -79,7 +79,7 @@ impl Reader {
     }
 
     /// Keeps a call; an answer that comes as one is text.
-    fn take(&mut self, said: &mut String, call: Option<AskedCall>) {
+    fn take(&mut self, said: &mut String, call: Option<RawToolCall>) {
         match call {
             Some(call) if self.is_answer(&call) => said.push_str(&answered(&call)),
             call => {
@@ -89,11 +89,11 @@ impl Reader {
         }
     }
 
-    fn knows(&self, call: &AskedCall) -> bool {
+    fn knows(&self, call: &RawToolCall) -> bool {
         self.tools.contains(&call.tool) || self.is_answer(call)
     }
 
-    fn is_answer(&self, call: &AskedCall) -> bool {
+    fn is_answer(&self, call: &RawToolCall) -> bool {
         call.tool == ANSWER && !self.tools.contains(&call.tool)
     }
 
@@ -157,13 +157,13 @@ impl Reader {
     }
 }
 
-fn answered(call: &AskedCall) -> String {
+fn answered(call: &RawToolCall) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     arguments["text"].as_str().unwrap_or_default().trim().into()
 }
 
 /// The fence ends after the call, or the model forgot to end it.
-fn closed(text: &str, end: usize, call: Option<AskedCall>, done: bool) -> Verdict {
+fn closed(text: &str, end: usize, call: Option<RawToolCall>, done: bool) -> Verdict {
     let rest = text[end..].trim_start();
     let skipped = text.len() - rest.len();
     match rest.strip_prefix(FENCE) {

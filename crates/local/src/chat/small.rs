@@ -8,8 +8,8 @@ pub(crate) mod request;
 
 use std::sync::Arc;
 
-use quintet_kernel::model::{AskedCall, Prompt, ToolChoice};
-use quintet_kernel::tool::Spec;
+use quintet_kernel::model::{Prompt, RawToolCall, ToolChoice};
+use quintet_kernel::tool::ToolSpec;
 use serde_json::json;
 
 use super::offer;
@@ -31,13 +31,17 @@ const REPEATS_LIMIT: usize = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct Help {
     request: Request,
-    tools: Vec<Arc<Spec>>,
+    tools: Vec<Arc<ToolSpec>>,
     system: String,
 }
 
 impl Help {
     /// Nothing for a large model, or where no tools may be called.
-    pub(crate) fn of(prompt: &Prompt, weights: &Weights, offered: &[Arc<Spec>]) -> Option<Self> {
+    pub(crate) fn of(
+        prompt: &Prompt,
+        weights: &Weights,
+        offered: &[Arc<ToolSpec>],
+    ) -> Option<Self> {
         let free = prompt.sampling.format().is_none()
             && *prompt.sampling.tool_choice() == ToolChoice::Auto;
         let tools = tools(offered);
@@ -46,8 +50,8 @@ impl Help {
     }
 
     /// Calls to make without asking the model, if there are any.
-    pub(crate) fn first_calls(&self) -> Option<Vec<AskedCall>> {
-        let call = |tool: &str, input: serde_json::Value| AskedCall {
+    pub(crate) fn first_calls(&self) -> Option<Vec<RawToolCall>> {
+        let call = |tool: &str, input: serde_json::Value| RawToolCall {
             id: String::new(),
             tool: tool.into(),
             arguments: input.to_string(),
@@ -62,7 +66,7 @@ impl Help {
         let trial = self.request.first_trial(&self.system).filter(|_| self.has("shell"));
         let trial = trial.map(|command| call("shell", json!({ "command": command })));
         let reads = reads.into_iter().map(|input| call("read_file", input));
-        let calls: Vec<AskedCall> = reads.chain(trial).collect();
+        let calls: Vec<RawToolCall> = reads.chain(trial).collect();
         (!calls.is_empty()).then_some(calls)
     }
 
@@ -76,7 +80,7 @@ impl Help {
     pub(crate) fn grammar(&self) -> String {
         let Request { repeats, failed, steps, .. } = self.request;
         let fitting = self.tools.iter().filter(|tool| self.fits(&tool.name));
-        let tools: Vec<Arc<Spec>> = fitting.cloned().collect();
+        let tools: Vec<Arc<ToolSpec>> = fitting.cloned().collect();
         let choice = match (self.is_undone(), repeats) {
             (_, REPEATS_LIMIT..) | (false, 1..) => Choice::Words,
             (true, _) if tools.is_empty() || steps >= STEPS_LIMIT => Choice::Words,
@@ -135,13 +139,13 @@ impl Help {
     }
 
     /// The change that code in an answer stands for, if that is clear.
-    pub(crate) fn shown_edit(&self, answer: &str) -> Option<AskedCall> {
+    pub(crate) fn shown_edit(&self, answer: &str) -> Option<RawToolCall> {
         let edit = code::shown_edit(&self.request, answer)?;
         self.tools.iter().any(|tool| tool.name == edit.tool).then_some(edit)
     }
 
     /// A call with its small mistakes corrected.
-    pub(crate) fn mend(&self, call: AskedCall) -> AskedCall {
+    pub(crate) fn mend(&self, call: RawToolCall) -> RawToolCall {
         mend::mend(&self.request, call)
     }
 }
@@ -213,14 +217,14 @@ const LEFT_OUT: [&str; 13] = [
 const OTHERS_LIMIT: usize = 6;
 
 /// The tools that a small model is offered, the known ones first.
-pub(crate) fn tools(offered: &[Arc<Spec>]) -> Vec<Arc<Spec>> {
+pub(crate) fn tools(offered: &[Arc<ToolSpec>]) -> Vec<Arc<ToolSpec>> {
     let find = |name: &str| offered.iter().find(|tool| tool.name == name).cloned();
     let known = KNOWN.iter().filter_map(|(name, _)| match *name {
         APPEND => find("edit_file").map(|edit| own(APPEND, ["path", "text"], &edit)),
         RENAME => find("shell").map(|shell| own(RENAME, ["old", "new"], &shell)),
         name => find(name),
     });
-    let is_other = |tool: &&Arc<Spec>| {
+    let is_other = |tool: &&Arc<ToolSpec>| {
         let name = tool.name.as_str();
         !LEFT_OUT.contains(&name) && !KNOWN.iter().any(|(known, _)| *known == name)
     };
@@ -229,17 +233,17 @@ pub(crate) fn tools(offered: &[Arc<Spec>]) -> Vec<Arc<Spec>> {
 }
 
 /// A tool that only small models know, in place of another one.
-fn own(name: &str, arguments: [&str; 2], instead: &Spec) -> Arc<Spec> {
+fn own(name: &str, arguments: [&str; 2], instead: &ToolSpec) -> Arc<ToolSpec> {
     let text = json!({ "type": "string" });
     let properties = arguments.map(|name| (name.to_owned(), text.clone()));
     let properties: serde_json::Map<_, _> = properties.into_iter().collect();
     let schema = json!({ "type": "object", "properties": properties, "required": arguments });
-    Arc::new(Spec { name: name.into(), schema, ..instead.clone() })
+    Arc::new(ToolSpec { name: name.into(), schema, ..instead.clone() })
 }
 
 /// The part of the system prompt about tools.
 pub(super) fn offer(prompt: &Prompt) -> String {
-    let words = |tool: &Arc<Spec>| {
+    let words = |tool: &Arc<ToolSpec>| {
         let known = KNOWN.iter().find(|(name, _)| *name == tool.name);
         known.map_or_else(|| offer::signature(tool), |(_, words)| (*words).to_owned())
     };

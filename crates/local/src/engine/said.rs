@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use llama_cpp_2::token::LlamaToken;
-use quintet_kernel::model::AskedCall;
+use quintet_kernel::model::RawToolCall;
 use serde_json::Value;
 
 /// So many answers are remembered.
@@ -32,10 +32,10 @@ impl Said {
     pub(super) fn remember(
         &mut self,
         text: String,
-        calls: &[AskedCall],
+        calls: &[RawToolCall],
         (tokens, nudged): (Vec<LlamaToken>, bool),
     ) {
-        let call = |call: &AskedCall| {
+        let call = |call: &RawToolCall| {
             let input = serde_json::from_str(&call.arguments).unwrap_or_default();
             (call.tool.clone(), input)
         };

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::model::{
-    Answer, Chunk, Finish, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Search, Usage,
+    Chunk, FinishReason, ModelRef, ModelResponse, Prompt, PromptMessage, PromptPart, Sampling,
+    Usage, WebSearch,
 };
-use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::tool::{Placement, ToolKind, ToolSpec};
 use quintet_weights::{Progress, Registries, pull};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
@@ -51,7 +52,7 @@ async fn ask_with(
     question: &str,
     help: Option<Help>,
     max_tokens: u64,
-) -> (String, Answer) {
+) -> (String, ModelResponse) {
     let idle = Duration::from_secs(600);
     let settings = Settings { models_dir: dir.into(), window: 1024, idle, threads: Some(1) };
     let engine = Arc::new(Engine::new(settings));
@@ -101,7 +102,7 @@ async fn a_damaged_file_is_read_again_and_replaced() {
 
 /// The help for a message, where there is one tool.
 fn help(message: &str) -> Help {
-    let tool = Arc::new(Spec {
+    let tool = Arc::new(ToolSpec {
         name: "edit_file".into(),
         description: "Edits a file".into(),
         schema: json!({
@@ -109,7 +110,7 @@ fn help(message: &str) -> Help {
             "properties": { "path": { "type": "string" }, "size": { "type": "integer" } },
             "required": ["path", "size"],
         }),
-        kind: Kind::Write,
+        kind: ToolKind::Write,
         placement: Placement::Daemon,
     });
     let row = weights::Weights { small: true, ..weights::find("small").unwrap().clone() };
@@ -120,7 +121,7 @@ fn help(message: &str) -> Help {
         messages: vec![Arc::new(message)],
         tools: vec![tool.clone()],
         may_call: true,
-        search: Search::Off,
+        search: WebSearch::Off,
         sampling: Sampling::default(),
         account: None,
     };
@@ -132,7 +133,7 @@ fn help(message: &str) -> Help {
 async fn an_answer_keeps_to_its_form() {
     let dir = models_dir().await;
     let (text, answer) = ask_with(dir.path(), "Fix it", Some(help("Fix it")), 200).await;
-    assert_eq!((text.as_str(), &answer.finish), ("", &Finish::ToolCalls));
+    assert_eq!((text.as_str(), &answer.finish), ("", &FinishReason::ToolCalls));
     let call = &answer.calls[0];
     let input: Value = serde_json::from_str(&call.arguments).unwrap();
     // The file was not read, so that is what comes first.

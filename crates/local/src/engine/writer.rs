@@ -7,7 +7,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::vocab::LlamaVocab;
 use quintet_kernel::model::{
-    Answer, AskedCall, Channel, Chunk, Failure, FailureKind, Finish, Usage,
+    Channel, Chunk, Failure, FailureKind, FinishReason, ModelResponse, RawToolCall, Usage,
 };
 use serde_json::Value;
 
@@ -56,8 +56,8 @@ pub(super) struct Writer<'m> {
 struct Written {
     text: String,
     tokens: Vec<LlamaToken>,
-    calls: Vec<AskedCall>,
-    finish: Finish,
+    calls: Vec<RawToolCall>,
+    finish: FinishReason,
     /// True if the model had to be asked twice.
     nudged: bool,
     /// True if the calls are other than what the model wrote.
@@ -89,8 +89,8 @@ impl Written {
 }
 
 /// True if two calls say the same, however they are written.
-fn is_same(one: &AskedCall, other: &AskedCall) -> bool {
-    let input = |call: &AskedCall| serde_json::from_str::<Value>(&call.arguments).ok();
+fn is_same(one: &RawToolCall, other: &RawToolCall) -> bool {
+    let input = |call: &RawToolCall| serde_json::from_str::<Value>(&call.arguments).ok();
     one.tool == other.tool && input(one) == input(other)
 }
 
@@ -108,7 +108,11 @@ impl<'m> Writer<'m> {
     }
 
     /// Answers; `gone` says whether anybody still wants to know.
-    pub(super) fn answer(&mut self, job: &Job, gone: &dyn Fn() -> bool) -> Result<Answer, Stop> {
+    pub(super) fn answer(
+        &mut self,
+        job: &Job,
+        gone: &dyn Fn() -> bool,
+    ) -> Result<ModelResponse, Stop> {
         if gone() {
             return Err(Stop::Gone);
         }
@@ -137,7 +141,7 @@ impl<'m> Writer<'m> {
         // What was corrected is read again as it should have been.
         let tokens = if written.corrected { Vec::new() } else { written.tokens };
         self.said.remember(written.text, &written.calls, (tokens, written.nudged));
-        Ok(Answer::new(written.finish, written.calls, usage))
+        Ok(ModelResponse::new(written.finish, written.calls, usage))
     }
 
     fn tokens(&self, prompt: &[Piece]) -> Vec<LlamaToken> {
@@ -218,7 +222,7 @@ impl<'m> Writer<'m> {
         if !written.calls.is_empty() || !help.lacks_change() || self.was_nudged(job, help) {
             return Ok(written);
         }
-        let finish = Finish::ToolCalls;
+        let finish = FinishReason::ToolCalls;
         if let Some(edit) = help.shown_edit(&written.text) {
             return Ok(Written {
                 calls: vec![edit],
@@ -267,21 +271,21 @@ impl<'m> Writer<'m> {
                 return Err(Stop::Gone);
             }
             if tokens.len() >= limit || (job.help.is_some() && loops(&tokens)) {
-                break Finish::Length;
+                break FinishReason::Length;
             }
-            let Some(token) = sampler.next(&self.context) else { break Finish::Stop };
+            let Some(token) = sampler.next(&self.context) else { break FinishReason::Stop };
             if self.vocab.is_eog(token) {
-                break Finish::Stop;
+                break FinishReason::Stop;
             }
             tokens.push(token);
             mouth.hear(&letters.take(&self.vocab.token_to_piece(token, true, None)));
             if tokens.len() < limit && !self.decode(slot, &[token])? {
-                break Finish::Length;
+                break FinishReason::Length;
             }
         };
         mouth.hear(&letters.rest());
         let (text, calls) = mouth.close();
-        let finish = if calls.is_empty() { finish } else { Finish::ToolCalls };
+        let finish = if calls.is_empty() { finish } else { FinishReason::ToolCalls };
         Ok(Written { text, tokens, calls, finish, nudged: false, corrected: false })
     }
 
@@ -349,7 +353,7 @@ impl Mouth<'_> {
         }
     }
 
-    fn close(mut self) -> (String, Vec<AskedCall>) {
+    fn close(mut self) -> (String, Vec<RawToolCall>) {
         let reader = std::mem::replace(&mut self.reader, Reader::new(Vec::new()));
         let (rest, calls) = reader.finish();
         self.say(rest);

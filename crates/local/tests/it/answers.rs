@@ -1,6 +1,6 @@
 //! Answers: streamed, bounded, cancelled.
 
-use quintet_kernel::model::{Chunk, Finish};
+use quintet_kernel::model::{Chunk, FinishReason};
 use quintet_kernel::port::Models as _;
 
 use crate::{ask, local, prompt, tool, user};
@@ -12,7 +12,7 @@ async fn a_question_is_answered_piece_by_piece() {
     let heard = ask(&local, prompt(question, 64)).await.unwrap();
     assert!(heard.text.contains("Paris"), "{}", heard.text);
     assert!(heard.pieces > 3, "{} pieces", heard.pieces);
-    assert_eq!(heard.answer.finish, Finish::Stop);
+    assert_eq!(heard.answer.finish, FinishReason::Stop);
     assert!(heard.answer.usage.input > 10 && heard.answer.usage.output > 3);
     assert!(heard.notices[0].contains("smollm2-135m is being loaded"), "{:?}", heard.notices);
 }
@@ -22,7 +22,7 @@ async fn an_answer_ends_at_its_limit() {
     let local = local();
     let story = vec![user("Tell me a long story about a ship.")];
     let heard = ask(&local, prompt(story, 20)).await.unwrap();
-    assert_eq!((heard.answer.finish, heard.answer.usage.output), (Finish::Length, 20));
+    assert_eq!((heard.answer.finish, heard.answer.usage.output), (FinishReason::Length, 20));
 }
 
 #[tokio::test]

@@ -11,8 +11,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use quintet_kernel::model::{
-    Answer, Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Said, Sampling,
-    Search,
+    AssistantPart, Channel, Chunk, Failure, ModelRef, ModelResponse, Prompt, PromptMessage,
+    PromptPart, Sampling, WebSearch,
 };
 use quintet_kernel::port::{ModelStream, Models as _};
 use quintet_local::{Local, Settings, weights};
@@ -69,7 +69,7 @@ fn prompt(messages: Vec<PromptMessage>, max_tokens: u64) -> Prompt {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Vec::new(),
         may_call: true,
-        search: Search::Off,
+        search: WebSearch::Off,
         sampling: Sampling {
             max_tokens: Some(max_tokens),
             temperature: Some(0.0),
@@ -84,7 +84,7 @@ fn user(text: &str) -> PromptMessage {
 }
 
 fn assistant(text: &str) -> PromptMessage {
-    PromptMessage::Assistant { by: None, parts: vec![Said::Text(text.into())] }
+    PromptMessage::Assistant { by: None, parts: vec![AssistantPart::Text(text.into())] }
 }
 
 /// A whole answer.
@@ -95,7 +95,7 @@ struct Heard {
     pieces: usize,
     /// What was said about loading.
     notices: Vec<String>,
-    answer: Answer,
+    answer: ModelResponse,
 }
 
 async fn ask(local: &Local, prompt: Prompt) -> Result<Heard, Failure> {
@@ -120,13 +120,13 @@ async fn hear(mut stream: Box<dyn ModelStream>) -> Result<Heard, Failure> {
 }
 
 /// A tool that is never called, because the small model is not offered any.
-fn tool() -> Arc<quintet_kernel::tool::Spec> {
-    use quintet_kernel::tool::{Kind, Placement, Spec};
-    Arc::new(Spec {
+fn tool() -> Arc<quintet_kernel::tool::ToolSpec> {
+    use quintet_kernel::tool::{Placement, ToolKind, ToolSpec};
+    Arc::new(ToolSpec {
         name: "shell".into(),
         description: "runs a command".into(),
         schema: serde_json::json!({ "type": "object" }),
-        kind: Kind::Exec,
+        kind: ToolKind::Exec,
         placement: Placement::Daemon,
     })
 }

@@ -1,7 +1,7 @@
 //! What was read before is not read again.
 
 use quintet_kernel::model::ModelRef;
-use quintet_kernel::port::Profiles as _;
+use quintet_kernel::port::ModelProfiles as _;
 
 use crate::{ask, assistant, local, prompt, user, with};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::model::{FailureKind, Finish, PromptMessage, PromptPart};
+use quintet_kernel::model::{FailureKind, FinishReason, PromptMessage, PromptPart};
 use quintet_kernel::port::Models as _;
 use quintet_kernel::{BlobId, message::MediaKind};
 
@@ -18,7 +18,7 @@ async fn a_prompt_that_is_too_long_is_refused() {
     let mut story = prompt(vec![user("Tell me a long story about a ship.")], 10_000);
     story.system = "You tell long stories. ".repeat(35);
     let heard = ask(&local, story).await.unwrap();
-    assert_eq!(heard.answer.finish, Finish::Length, "an answer ends where the window does");
+    assert_eq!(heard.answer.finish, FinishReason::Length, "an answer ends where the window does");
     assert_eq!(heard.answer.usage.total(), 256);
 }
 

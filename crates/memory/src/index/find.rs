@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use quintet_kernel::memory::{Found, Target};
+use quintet_kernel::memory::{MemoryFile, MemoryMatch};
 use rusqlite::{Connection, params};
 
 use crate::excerpt::excerpt;
@@ -20,14 +20,17 @@ const HEADINGS_WEIGHT: f64 = 0.4;
 #[derive(Debug)]
 pub(crate) struct PassageQuery<'a> {
     pub(crate) query: &'a str,
-    pub(crate) kind: Option<Target>,
+    pub(crate) kind: Option<MemoryFile>,
     pub(crate) limit: usize,
     /// The vector of the query, if passages are ranked by meaning as well.
     pub(crate) vector: Option<&'a [f32]>,
 }
 
 /// The passages that match best, best first.
-pub(crate) fn find(db: &Connection, query: &PassageQuery<'_>) -> rusqlite::Result<Vec<Found>> {
+pub(crate) fn find(
+    db: &Connection,
+    query: &PassageQuery<'_>,
+) -> rusqlite::Result<Vec<MemoryMatch>> {
     let words = words::query_words(query.query);
     let most = query.limit.max(CANDIDATES_MINIMUM);
     let mut ranking = by_words(db, &words, query.kind, most)?;
@@ -43,7 +46,7 @@ pub(crate) fn find(db: &Connection, query: &PassageQuery<'_>) -> rusqlite::Resul
     }
     // Of those that fit equally well the newest is best.
     found.sort_by(|(a, day_of_a), (b, day_of_b)| {
-        let place = |found: &Found| (found.path.clone(), found.line_start);
+        let place = |found: &MemoryMatch| (found.path.clone(), found.line_start);
         b.score
             .total_cmp(&a.score)
             .then_with(|| day_of_b.cmp(day_of_a))
@@ -56,7 +59,7 @@ pub(crate) fn find(db: &Connection, query: &PassageQuery<'_>) -> rusqlite::Resul
 fn by_meaning(
     db: &Connection,
     vector: &[f32],
-    kind: Option<Target>,
+    kind: Option<MemoryFile>,
     most: usize,
 ) -> rusqlite::Result<Ranking> {
     match kind {
@@ -77,7 +80,7 @@ fn by_meaning(
 fn by_words(
     db: &Connection,
     query: &[String],
-    kind: Option<Target>,
+    kind: Option<MemoryFile>,
     most: usize,
 ) -> rusqlite::Result<Ranking> {
     let phrases: Vec<String> = query.iter().map(|word| words::phrase(word)).collect();
@@ -93,7 +96,7 @@ fn by_words(
 fn ranked(
     db: &Connection,
     phrases: &[String],
-    kind: Option<Target>,
+    kind: Option<MemoryFile>,
     most: usize,
 ) -> rusqlite::Result<Vec<(i64, f64)>> {
     if phrases.is_empty() {
@@ -106,7 +109,7 @@ fn ranked(
          ORDER BY rank DESC, passages.day DESC LIMIT ?3",
     )?;
     let (query, most) = (phrases.join(" OR "), i64::try_from(most).unwrap_or(i64::MAX));
-    let kind = kind.map(Target::name);
+    let kind = kind.map(MemoryFile::name);
     let rows = hits.query_map(params![query, kind, most, HEADINGS_WEIGHT], |row| {
         Ok((row.get(0)?, row.get::<_, f64>(1)?))
     })?;
@@ -137,11 +140,11 @@ fn coverage(
 }
 
 /// Ranks passages by the share of the query's symbols and emoji that they have.
-fn by_symbols(db: &Connection, query: &str, kind: Option<Target>) -> rusqlite::Result<Ranking> {
+fn by_symbols(db: &Connection, query: &str, kind: Option<MemoryFile>) -> rusqlite::Result<Ranking> {
     let marks: Vec<String> = query.split_whitespace().take(16).map(str::to_lowercase).collect();
     let mut all =
         db.prepare_cached("SELECT id, text FROM passages WHERE ?1 IS NULL OR kind = ?1")?;
-    let mut rows = all.query([kind.map(Target::name)])?;
+    let mut rows = all.query([kind.map(MemoryFile::name)])?;
     let mut hits = Vec::new();
     while let Some(row) = rows.next()? {
         let text = row.get::<_, String>(1)?.to_lowercase();
@@ -159,13 +162,13 @@ fn load_passage(
     id: i64,
     score: f64,
     query: &[String],
-) -> rusqlite::Result<(Found, String)> {
+) -> rusqlite::Result<(MemoryMatch, String)> {
     let mut passage = db.prepare_cached(
         "SELECT path, line_start, line_end, text, day FROM passages WHERE id = ?1",
     )?;
     passage.query_row([id], |row| {
         let line = |at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.unsigned_abs());
-        let found = Found {
+        let found = MemoryMatch {
             path: row.get(0)?,
             line_start: line(1)?,
             line_end: line(2)?,

@@ -29,7 +29,10 @@ type Vectors = HashMap<Vec<u8>, Vec<u8>>;
 pub(crate) type Fingerprints = BTreeMap<String, Option<String>>;
 
 /// Takes the fingerprints of the files without opening them.
-pub(crate) fn scan(root: &Root, now: Time) -> Result<Fingerprints, quintet_kernel::memory::Error> {
+pub(crate) fn scan(
+    root: &Root,
+    now: Time,
+) -> Result<Fingerprints, quintet_kernel::memory::MemoryError> {
     let mut fingerprints = Fingerprints::new();
     if let Some(top) = root.folder(".")? {
         fingerprints.extend(

@@ -118,7 +118,7 @@ fn insert(change: &Transaction<'_>, key: i64, message: &IndexedMessage) -> rusql
     change
         .prepare_cached("INSERT INTO words (rowid, body) VALUES (?1, ?2)")?
         .execute(params![id, words::spaced(text)])?;
-    if role.speaks() {
+    if role.is_conversation() {
         vectors::add_pending(change, id)?;
     }
     Ok(())

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::memory::{SearchMethod, Target};
+use quintet_kernel::memory::{MemoryFile, SearchMethod};
 use quintet_kernel::port::SenseError;
-use quintet_testkit::embedder::FakeEmbedder;
+use quintet_testkit::fake_embedder::FakeEmbedder;
 
 use crate::world::World;
 
@@ -51,7 +51,7 @@ async fn what_means_the_same_is_found() {
     assert_eq!(world.places("red car").await[0], "memory/MEMORY.md:1-3");
     // The one that has the words and the meaning comes before those that have one of them.
     assert_eq!(world.places("blue door of the doctor").await[0], "memory/MEMORY.md:7-7");
-    let daily = world.look("car", Some(Target::Daily)).await.unwrap();
+    let daily = world.look("car", Some(MemoryFile::Daily)).await.unwrap();
     assert_eq!(
         daily.iter().map(|found| &*found.path).collect::<Vec<_>>(),
         ["memory/2025-01-01.md"]

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use quintet_kernel::memory::{Error, Lines, Target};
+use quintet_kernel::memory::{LineRange, MemoryError, MemoryFile};
 use quintet_kernel::port::Memory;
 use tempfile::TempDir;
 
@@ -26,7 +26,7 @@ async fn lines_are_counted_as_people_count_them() {
         assert_eq!((&*passage.text, passage.lines), (text, 5), "{first}-{last}");
         assert_eq!((passage.line_start, passage.line_end), lines, "{first}-{last}");
     }
-    let all = world.memory.get(world.folder.path(), "./memory/MEMORY.md", Lines::ALL).await;
+    let all = world.memory.get(world.folder.path(), "./memory/MEMORY.md", LineRange::ALL).await;
     assert_eq!(all.unwrap().line_end, 5);
 }
 
@@ -37,11 +37,11 @@ async fn what_is_not_there_or_not_memory_is_not_read() {
     world.put("memory/folder.md/x", "");
     for path in ["memory/2025-01-01.md", "memory/folder.md", "MEMORY.md"] {
         let refused = world.get(path, 1, 9).await.unwrap_err();
-        assert!(matches!(refused, Error::NotFound(_)), "{path}: {refused}");
+        assert!(matches!(refused, MemoryError::NotFound(_)), "{path}: {refused}");
     }
     for path in ["secret.md", "memory/../secret.md", "/etc/passwd", "memory/x.txt", "", "memory"] {
         let refused = world.get(path, 1, 9).await.unwrap_err();
-        assert!(matches!(refused, Error::Outside(_)), "{path}: {refused}");
+        assert!(matches!(refused, MemoryError::Outside(_)), "{path}: {refused}");
     }
 }
 
@@ -56,11 +56,11 @@ async fn no_link_is_followed() {
     symlink(outside.path(), world.path("memory/archive")).unwrap();
     for path in ["memory/link.md", "memory/MEMORY.md", "memory/archive/secret.md"] {
         let refused = world.get(path, 1, 9).await.unwrap_err();
-        assert!(matches!(refused, Error::Outside(_)), "{path}: {refused}");
+        assert!(matches!(refused, MemoryError::Outside(_)), "{path}: {refused}");
     }
     assert_eq!(world.places("zebra password").await, ["memory/real.md:1-1"]);
-    let refused = world.write(Target::LongTerm, "x").await.unwrap_err();
-    assert!(matches!(refused, Error::Outside(_)), "{refused}");
+    let refused = world.write(MemoryFile::LongTerm, "x").await.unwrap_err();
+    assert!(matches!(refused, MemoryError::Outside(_)), "{refused}");
     assert_eq!(world.text("memory/real.md"), "zebra at home");
 }
 
@@ -70,12 +70,12 @@ async fn a_folder_that_is_a_link_is_not_memory() {
     let outside = TempDir::new().unwrap();
     symlink(outside.path(), world.path("memory")).unwrap();
     let refused = [
-        world.write(Target::Daily, "x").await.map(|_| ()).unwrap_err(),
+        world.write(MemoryFile::Daily, "x").await.map(|_| ()).unwrap_err(),
         world.look("x", None).await.map(|_| ()).unwrap_err(),
         world.get("memory/MEMORY.md", 1, 1).await.map(|_| ()).unwrap_err(),
     ];
     for error in refused {
-        assert!(matches!(error, Error::Outside(_)), "{error}");
+        assert!(matches!(error, MemoryError::Outside(_)), "{error}");
     }
     assert_eq!(outside.path().read_dir().unwrap().count(), 0);
 }
@@ -86,16 +86,16 @@ async fn a_huge_file_is_left_alone_and_the_others_still_work() {
     world.put("memory/MEMORY.md", vec![b'x'; 9 * 1024 * 1024]);
     world.put("memory/other.md", "needle\n");
     let refused = [
-        world.write(Target::LongTerm, "x").await.map(|_| ()).unwrap_err(),
+        world.write(MemoryFile::LongTerm, "x").await.map(|_| ()).unwrap_err(),
         world.get("memory/MEMORY.md", 1, 1).await.map(|_| ()).unwrap_err(),
     ];
     for error in refused {
-        assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+        assert!(matches!(error, MemoryError::TooLarge { .. }), "{error}");
     }
     assert_eq!(world.places("needle").await, ["memory/other.md:1-1"]);
     world.put("memory/long.md", "line\n".repeat(100_000));
     let refused = world.get("memory/long.md", 1, 99_999).await.unwrap_err();
-    assert!(matches!(refused, Error::TooLarge { .. }), "{refused}");
+    assert!(matches!(refused, MemoryError::TooLarge { .. }), "{refused}");
     assert_eq!(world.get("memory/long.md", 50_000, 50_001).await.unwrap().text, "line\nline");
 }
 
@@ -103,7 +103,7 @@ async fn a_huge_file_is_left_alone_and_the_others_still_work() {
 async fn a_workspace_that_is_gone_is_said_to_be() {
     let world = World::new();
     let gone = world.path("nowhere");
-    let refused = world.memory.get(&gone, "memory/MEMORY.md", Lines::ALL).await.unwrap_err();
-    assert!(matches!(refused, Error::NotFound(_)), "{refused}");
+    let refused = world.memory.get(&gone, "memory/MEMORY.md", LineRange::ALL).await.unwrap_err();
+    assert!(matches!(refused, MemoryError::NotFound(_)), "{refused}");
     assert!(world.memory.bootstrap(&gone, 100).await.is_empty());
 }

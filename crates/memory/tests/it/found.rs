@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use quintet_kernel::memory::Target;
+use quintet_kernel::memory::MemoryFile;
 
 use crate::world::World;
 
@@ -30,7 +30,7 @@ proptest! {
         runtime.block_on(async {
             let world = World::new();
             for (text, daily) in &entries {
-                let target = if *daily { Target::Daily } else { Target::LongTerm };
+                let target = if *daily { MemoryFile::Daily } else { MemoryFile::LongTerm };
                 let Ok(written) = world.write(target, text).await else { continue };
                 let found = world.look(text, Some(target)).await.unwrap();
                 let lines = written.line_start..=written.line_end;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use quintet_kernel::memory::{Entry, Target};
+use quintet_kernel::memory::{MemoryEntry, MemoryFile};
 use quintet_kernel::port::Memory;
 
 use crate::world::{World, settings};
@@ -39,7 +39,7 @@ async fn write_on(folder: &std::path::Path) {
     let world = World::new();
     let memory = quintet_memory::MarkdownMemory::new(settings(folder), world.clock.clone());
     loop {
-        memory.write(folder, Entry::new(Target::LongTerm, long_entry())).await.unwrap();
+        memory.write(folder, MemoryEntry::new(MemoryFile::LongTerm, long_entry())).await.unwrap();
         println!("\nwritten");
     }
 }

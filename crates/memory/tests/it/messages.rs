@@ -12,7 +12,7 @@ use quintet_kernel::port::{
 };
 use quintet_kernel::{MessageId, SessionId, Time, TurnId};
 use quintet_memory::{IndexedMessage, MessageIndex, SessionUpdate};
-use quintet_testkit::embedder::FakeEmbedder;
+use quintet_testkit::fake_embedder::FakeEmbedder;
 use tempfile::TempDir;
 
 struct World {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quintet_memory::OnExpiry;
-use quintet_testkit::stamps::DAWN;
+use quintet_testkit::clock::START_TIME;
 
 use crate::world::World;
 
@@ -26,7 +26,7 @@ async fn old_notes_go_to_the_archive_and_can_still_be_read() {
     assert!(!world.path("memory/2024-12-20.md").exists());
     let old = world.get("memory/archive/2024-12-20.md", 1, 9).await.unwrap();
     assert_eq!(old.text, "notes of 2024-12-20");
-    world.clock.set(DAWN.after(Duration::from_secs(5 * 24 * 60 * 60)));
+    world.clock.set(START_TIME.after(Duration::from_secs(5 * 24 * 60 * 60)));
     // Nothing that is in the archive is overwritten.
     world.put("memory/archive/2024-12-22.md", "older\n");
     assert_eq!(world.places("notes").await.len(), 4);

@@ -1,6 +1,6 @@
 //! Searching: what is found, in which order, and what may happen to the index.
 
-use quintet_kernel::memory::{Error, Query, Target};
+use quintet_kernel::memory::{MemoryError, MemoryFile, MemoryQuery};
 use quintet_kernel::port::Memory;
 
 use crate::world::World;
@@ -35,11 +35,11 @@ async fn kinds_and_limits_are_kept() {
     world.put("memory/MEMORY.md", "alpha for good\n");
     world.put("memory/people.md", "alpha Ada\n");
     world.put("MEMORY.md", "alpha at the top\n");
-    let long_term = world.look("alpha", Some(Target::LongTerm)).await.unwrap();
+    let long_term = world.look("alpha", Some(MemoryFile::LongTerm)).await.unwrap();
     let mut paths: Vec<_> = long_term.iter().map(|found| &*found.path).collect();
     paths.sort_unstable();
     assert_eq!(paths, ["MEMORY.md", "memory/MEMORY.md", "memory/people.md"]);
-    let daily = world.look("alpha", Some(Target::Daily)).await.unwrap();
+    let daily = world.look("alpha", Some(MemoryFile::Daily)).await.unwrap();
     assert_eq!(daily.len(), 8);
     // All fit equally well, so the newest come first.
     assert_eq!(
@@ -47,7 +47,7 @@ async fn kinds_and_limits_are_kept() {
         ("memory/2024-12-04.md", "memory/2024-12-03.md")
     );
     for (asked, given) in [(0, 0), (1, 1), (50, 50), (1000, 50)] {
-        let query = Query { text: "alpha".into(), kind: None, limit: Some(asked) };
+        let query = MemoryQuery { text: "alpha".into(), kind: None, limit: Some(asked) };
         let found = world.memory.search(world.folder.path(), query).await.unwrap();
         assert_eq!(found.passages.len(), given);
     }
@@ -150,7 +150,7 @@ async fn no_query_is_a_mistake_of_syntax() {
     let long = "word ".repeat(3000);
     assert!(world.look(&long, None).await.is_ok());
     for bad in ["", " \t\n", &"x".repeat(20_000)] {
-        assert!(matches!(world.look(bad, None).await, Err(Error::BadQuery(_))));
+        assert!(matches!(world.look(bad, None).await, Err(MemoryError::BadQuery(_))));
     }
 }
 
@@ -188,9 +188,9 @@ async fn searches_and_writes_go_side_by_side() {
         let (memory, root) = (world.memory.clone(), world.folder.path().to_owned());
         tasks.spawn(async move {
             let text = format!("fact{n} is true");
-            let entry = quintet_kernel::memory::Entry::new(Target::Daily, text);
+            let entry = quintet_kernel::memory::MemoryEntry::new(MemoryFile::Daily, text);
             memory.write(&root, entry).await.unwrap();
-            let query = Query { text: format!("fact{n}"), kind: None, limit: None };
+            let query = MemoryQuery { text: format!("fact{n}"), kind: None, limit: None };
             assert_eq!(memory.search(&root, query).await.unwrap().passages.len(), 1);
         });
     }

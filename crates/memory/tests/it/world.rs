@@ -5,33 +5,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use quintet_kernel::memory::{
-    Entry, Error, Found, Lines, Passage, Query, SearchResult, Target, Written,
+    LineRange, MemoryEntry, MemoryError, MemoryFile, MemoryMatch, MemoryQuery, Passage, SavedEntry,
+    SearchResult,
 };
-use quintet_kernel::port::{Memory, Stamps};
+use quintet_kernel::port::{Clock, Memory};
 use quintet_kernel::{Stamp, Time};
 use quintet_memory::{MarkdownMemory, OnExpiry, Settings};
-use quintet_testkit::embedder::FakeEmbedder;
-use quintet_testkit::stamps::DAWN;
+use quintet_testkit::clock::START_TIME;
+use quintet_testkit::fake_embedder::FakeEmbedder;
 use tempfile::TempDir;
 
 /// A workspace and its memory.
 pub(crate) struct World {
     pub(crate) folder: TempDir,
     pub(crate) index: TempDir,
-    pub(crate) clock: Arc<Clock>,
+    pub(crate) clock: Arc<FixedClock>,
     pub(crate) memory: MarkdownMemory,
 }
 
 /// A clock that shows what it was set to.
-pub(crate) struct Clock(AtomicI64);
+pub(crate) struct FixedClock(AtomicI64);
 
-impl Clock {
+impl FixedClock {
     pub(crate) fn set(&self, time: Time) {
         self.0.store(time.micros(), Ordering::Relaxed);
     }
 }
 
-impl Stamps for Clock {
+impl Clock for FixedClock {
     fn stamp(&self) -> Stamp {
         Stamp::new(self.now(), [0, 0])
     }
@@ -60,7 +61,7 @@ impl World {
         let (folder, index) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let mut settings = settings(index.path());
         change(&mut settings);
-        let clock = Arc::new(Clock(AtomicI64::new(DAWN.micros())));
+        let clock = Arc::new(FixedClock(AtomicI64::new(START_TIME.micros())));
         let memory = MarkdownMemory::new(settings, clock.clone());
         Self { folder, index, clock, memory }
     }
@@ -78,24 +79,32 @@ impl World {
         std::fs::read_to_string(self.path(path)).unwrap()
     }
 
-    pub(crate) async fn write(&self, target: Target, text: &str) -> Result<Written, Error> {
-        self.memory.write(self.folder.path(), Entry::new(target, text)).await
+    pub(crate) async fn write(
+        &self,
+        target: MemoryFile,
+        text: &str,
+    ) -> Result<SavedEntry, MemoryError> {
+        self.memory.write(self.folder.path(), MemoryEntry::new(target, text)).await
     }
 
-    pub(crate) async fn note(&self, text: &str) -> Written {
-        self.write(Target::LongTerm, text).await.unwrap()
+    pub(crate) async fn note(&self, text: &str) -> SavedEntry {
+        self.write(MemoryFile::LongTerm, text).await.unwrap()
     }
 
-    pub(crate) async fn look(&self, text: &str, kind: Option<Target>) -> Result<Vec<Found>, Error> {
+    pub(crate) async fn look(
+        &self,
+        text: &str,
+        kind: Option<MemoryFile>,
+    ) -> Result<Vec<MemoryMatch>, MemoryError> {
         Ok(self.search(text, kind).await?.passages)
     }
 
     pub(crate) async fn search(
         &self,
         text: &str,
-        kind: Option<Target>,
-    ) -> Result<SearchResult, Error> {
-        let query = Query { text: text.into(), kind, limit: None };
+        kind: Option<MemoryFile>,
+    ) -> Result<SearchResult, MemoryError> {
+        let query = MemoryQuery { text: text.into(), kind, limit: None };
         self.memory.search(self.folder.path(), query).await
     }
 
@@ -111,8 +120,13 @@ impl World {
         found.iter().map(|f| format!("{}:{}-{}", f.path, f.line_start, f.line_end)).collect()
     }
 
-    pub(crate) async fn get(&self, path: &str, first: u64, last: u64) -> Result<Passage, Error> {
-        let lines = Lines { first, last: Some(last) };
+    pub(crate) async fn get(
+        &self,
+        path: &str,
+        first: u64,
+        last: u64,
+    ) -> Result<Passage, MemoryError> {
+        let lines = LineRange { first, last: Some(last) };
         self.memory.get(self.folder.path(), path, lines).await
     }
 

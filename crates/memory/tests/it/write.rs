@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use quintet_kernel::memory::{Entry, Error, Target};
+use quintet_kernel::memory::{MemoryEntry, MemoryError, MemoryFile};
 use quintet_kernel::port::Memory;
-use quintet_testkit::stamps::DAWN;
+use quintet_testkit::clock::START_TIME;
 
 use crate::world::World;
 
@@ -23,9 +23,9 @@ async fn entries_stand_apart_and_know_their_lines() {
 #[tokio::test]
 async fn every_day_has_its_file() {
     let world = World::new();
-    let today = world.write(Target::Daily, "rain").await.unwrap();
-    world.clock.set(DAWN.after(Duration::from_secs(24 * 60 * 60)));
-    let tomorrow = world.write(Target::Daily, "sun").await.unwrap();
+    let today = world.write(MemoryFile::Daily, "rain").await.unwrap();
+    world.clock.set(START_TIME.after(Duration::from_secs(24 * 60 * 60)));
+    let tomorrow = world.write(MemoryFile::Daily, "sun").await.unwrap();
     assert_eq!((&*today.path, &*tomorrow.path), ("memory/2025-01-01.md", "memory/2025-01-02.md"));
     assert_eq!(world.text("memory/2025-01-01.md"), "rain\n");
 }
@@ -48,15 +48,21 @@ async fn what_a_person_left_is_kept() {
 #[tokio::test]
 async fn an_entry_that_may_be_asked_for_again_is_written_once() {
     let world = World::new();
-    let entry = Entry { once: Some(DAWN), ..Entry::new(Target::Daily, "- decided: use tabs") };
+    let entry = MemoryEntry {
+        once: Some(START_TIME),
+        ..MemoryEntry::new(MemoryFile::Daily, "- decided: use tabs")
+    };
     let first = world.memory.write(world.folder.path(), entry.clone()).await.unwrap();
-    world.clock.set(DAWN.after(Duration::from_secs(50 * 60 * 60)));
-    world.write(Target::Daily, "later").await.unwrap();
+    world.clock.set(START_TIME.after(Duration::from_secs(50 * 60 * 60)));
+    world.write(MemoryFile::Daily, "later").await.unwrap();
     let again = world.memory.write(world.folder.path(), entry).await.unwrap();
     assert_eq!(first, again);
     assert_eq!(world.text("memory/2025-01-01.md"), "- decided: use tabs\n");
     // Part of a line is not an entry.
-    let part = Entry { once: Some(DAWN), ..Entry::new(Target::Daily, "- decided: use") };
+    let part = MemoryEntry {
+        once: Some(START_TIME),
+        ..MemoryEntry::new(MemoryFile::Daily, "- decided: use")
+    };
     world.memory.write(world.folder.path(), part).await.unwrap();
     assert_eq!(world.text("memory/2025-01-01.md"), "- decided: use tabs\n\n- decided: use\n");
 }
@@ -65,11 +71,11 @@ async fn an_entry_that_may_be_asked_for_again_is_written_once() {
 async fn what_is_no_entry_is_refused() {
     let world = World::new();
     for bad in ["", " \n\t\r\n", "a\0b"] {
-        let refused = world.write(Target::LongTerm, bad).await.unwrap_err();
-        assert!(matches!(refused, Error::BadEntry(_)), "{bad:?}: {refused}");
+        let refused = world.write(MemoryFile::LongTerm, bad).await.unwrap_err();
+        assert!(matches!(refused, MemoryError::BadEntry(_)), "{bad:?}: {refused}");
     }
-    let huge = world.write(Target::Daily, &"x".repeat(65 * 1024)).await.unwrap_err();
-    assert!(matches!(huge, Error::TooLarge { .. }), "{huge}");
+    let huge = world.write(MemoryFile::Daily, &"x".repeat(65 * 1024)).await.unwrap_err();
+    assert!(matches!(huge, MemoryError::TooLarge { .. }), "{huge}");
     assert!(!world.path("memory").exists());
 }
 
@@ -79,7 +85,7 @@ async fn a_long_memory_is_written_to_with_a_warning() {
     assert_eq!(world.note(&"x".repeat(900)).await.warning, None);
     let warning = world.note(&"y".repeat(200)).await.warning.unwrap();
     assert!(warning.contains("1103 bytes, more than the 1000"), "{warning}");
-    let daily = world.write(Target::Daily, &"z".repeat(2000)).await.unwrap();
+    let daily = world.write(MemoryFile::Daily, &"z".repeat(2000)).await.unwrap();
     assert_eq!(daily.warning, None);
     let silent = World::with(|settings| settings.soft_limit_bytes = 0);
     assert_eq!(silent.note(&"x".repeat(5000)).await.warning, None);
@@ -97,7 +103,7 @@ async fn many_writers_lose_nothing_and_mix_nothing() {
         let memory = if n % 2 == 0 { world.memory.clone() } else { other.clone() };
         let (root, text) = (world.folder.path().to_owned(), format!("start {n}\n{n} end"));
         writers.spawn(async move {
-            memory.write(&root, Entry::new(Target::LongTerm, text)).await.unwrap()
+            memory.write(&root, MemoryEntry::new(MemoryFile::LongTerm, text)).await.unwrap()
         });
     }
     let written = writers.join_all().await;

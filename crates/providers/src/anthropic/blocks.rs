@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{PromptMessage, PromptPart, Said};
+use quintet_kernel::model::{AssistantPart, PromptMessage, PromptPart};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -137,7 +137,7 @@ fn mark(messages: &mut [Message<'_>]) {
 /// The blocks of a model's message. A thought goes back with its signature or not at all, a search only if
 /// the provider searches.
 fn model_blocks<'a>(
-    parts: impl Iterator<Item = &'a Said>,
+    parts: impl Iterator<Item = &'a AssistantPart>,
     thinks: bool,
     searches: bool,
 ) -> Vec<Block<'a>> {
@@ -145,15 +145,17 @@ fn model_blocks<'a>(
     let mut thought = "";
     for part in parts {
         match part {
-            Said::Text(text) if is_blank(text) => {}
-            Said::Text(text) => blocks.push(Block::Text { text: RequestText::Plain(text) }),
-            Said::Thought(text) => thought = text,
-            Said::Sealed(content) => {
+            AssistantPart::Text(text) if is_blank(text) => {}
+            AssistantPart::Text(text) => {
+                blocks.push(Block::Text { text: RequestText::Plain(text) })
+            }
+            AssistantPart::Thought(text) => thought = text,
+            AssistantPart::Sealed(content) => {
                 let thinking = std::mem::take(&mut thought);
                 let wanted = if is_thought(content) { thinks } else { searches };
                 blocks.extend(wanted.then(|| sealed(content, thinking)).flatten());
             }
-            Said::Call(call) => blocks.push(Block::ToolUse {
+            AssistantPart::Call(call) => blocks.push(Block::ToolUse {
                 id: ids::bounded(&call.call),
                 name: &call.tool,
                 input: object(&call.input),

@@ -1,7 +1,9 @@
 //! Reads an answer event by event.
 
-use quintet_kernel::model::{Answer, Channel, Chunk, Finish, Place, Sealed, Usage};
-use quintet_kernel::search::WEB_SEARCH;
+use quintet_kernel::model::{
+    Channel, Chunk, FinishReason, ModelResponse, SealPosition, Sealed, Usage,
+};
+use quintet_kernel::web_search::WEB_SEARCH;
 use serde_json::{Value, json};
 
 use super::search::Searching;
@@ -13,7 +15,7 @@ use crate::retry::AttemptError;
 use crate::sources::{self, Sources};
 use crate::template::Template;
 
-/// Parses the events of one answer into an [`Answer`].
+/// Parses the events of one answer into an [`ModelResponse`].
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     template: Template,
@@ -25,7 +27,7 @@ pub(super) struct Parser {
     searching: Searching,
     sources: Sources,
     usage: wire::Usage,
-    finish: Option<Finish>,
+    finish: Option<FinishReason>,
     done: bool,
 }
 
@@ -56,11 +58,14 @@ impl AnswerParser for Parser {
         }
     }
 
-    fn answer(&mut self) -> Answer {
-        let finish = self.finish.take().unwrap_or(Finish::Stop);
+    fn answer(&mut self) -> ModelResponse {
+        let finish = self.finish.take().unwrap_or(FinishReason::Stop);
         let mut sealed = std::mem::take(&mut self.sealed);
         sealed.extend(self.searching.unanswered_separators());
-        Answer { sealed, ..Answer::new(finish, self.calls.finish(), counted(self.usage)) }
+        ModelResponse {
+            sealed,
+            ..ModelResponse::new(finish, self.calls.finish(), counted(self.usage))
+        }
     }
 }
 
@@ -155,8 +160,8 @@ impl Parser {
     /// Thoughts may stand between calls too, where the model thinks in between.
     fn seal(&mut self, content: Value) {
         let place = match self.calls.len() {
-            0 => Place::Output(self.writer.written),
-            calls => Place::Call(calls),
+            0 => SealPosition::Output(self.writer.written),
+            calls => SealPosition::Call(calls),
         };
         self.sealed.push(Sealed { place, content });
     }
@@ -184,13 +189,13 @@ fn only_output<'a>(event: &'a wire::Event<'_>) -> Option<(Channel, &'a str)> {
     }
 }
 
-fn finish(word: &str) -> Finish {
+fn finish(word: &str) -> FinishReason {
     match word {
-        "end_turn" | "stop_sequence" => Finish::Stop,
-        "tool_use" => Finish::ToolCalls,
-        "max_tokens" | "model_context_window_exceeded" => Finish::Length,
-        "refusal" => Finish::Refused,
-        other => Finish::Other(other.to_owned()),
+        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "tool_use" => FinishReason::ToolCalls,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "refusal" => FinishReason::Refused,
+        other => FinishReason::Other(other.to_owned()),
     }
 }
 

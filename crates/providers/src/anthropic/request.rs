@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::model::{Effort, PromptMessage, Said, ToolChoice};
-use quintet_kernel::search::WEB_SEARCH;
-use quintet_kernel::tool::Spec;
+use quintet_kernel::model::{AssistantPart, Effort, PromptMessage, ToolChoice};
+use quintet_kernel::tool::ToolSpec;
+use quintet_kernel::web_search::WEB_SEARCH;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -50,9 +50,9 @@ pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u
 
 /// The tools as they are offered, the provider's own search first; the last one has everything up to
 /// it cached.
-pub(super) fn tools(tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>> {
+pub(super) fn tools(tools: &[Arc<ToolSpec>], search: bool) -> serde_json::Result<Box<RawValue>> {
     let last = tools.len().saturating_sub(1);
-    let tool = |(n, spec): (usize, &'_ Arc<Spec>)| {
+    let tool = |(n, spec): (usize, &'_ Arc<ToolSpec>)| {
         to_raw_value(&Tool {
             name: &spec.name,
             description: &spec.description,
@@ -200,7 +200,8 @@ fn may_think(model_request: &ModelRequest<'_>) -> bool {
         PromptMessage::Assistant { by, parts } => Some((by, parts)),
         PromptMessage::System(_) | PromptMessage::User(_) | PromptMessage::Result { .. } => None,
     });
-    let sealed = |part: &Said| matches!(part, Said::Sealed(it) if blocks::is_thought(it));
+    let sealed =
+        |part: &AssistantPart| matches!(part, AssistantPart::Sealed(it) if blocks::is_thought(it));
     last.is_some_and(|(by, parts)| {
         by.as_ref() == Some(&model_request.prompt.model) && parts.iter().any(sealed)
     })

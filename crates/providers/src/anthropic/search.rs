@@ -3,7 +3,7 @@
 //! What was searched for and what was found are blocks of the answer. The finds are encrypted, and the
 //! model wants both back, in this order and whole, to know in later turns what it read.
 
-use quintet_kernel::model::{Place, Sealed};
+use quintet_kernel::model::{SealPosition, Sealed};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -60,7 +60,10 @@ impl Searching {
     /// the API takes a thought back only as it was signed.
     pub(super) fn unanswered_separators(&mut self) -> impl Iterator<Item = Sealed> {
         let ends = self.open.drain(..).filter_map(|asked| asked.shown_at);
-        ends.map(|end| Sealed { place: Place::Output(end), content: json!({ "block": null }) })
+        ends.map(|end| Sealed {
+            place: SealPosition::Output(end),
+            content: json!({ "block": null }),
+        })
     }
 
     /// The blocks that go back to the API: the search and its result.

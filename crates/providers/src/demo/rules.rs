@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::model::{AskedCall, Prompt, PromptMessage, PromptPart};
+use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, RawToolCall};
 use serde_json::{Value, json};
 
 use super::DemoReply;
@@ -54,7 +54,7 @@ fn call(prompt: &Prompt, tool: &str, input: Value, what: &str) -> DemoReply {
         ));
     }
     let id = format!("demo_{}", prompt.messages.len());
-    let call = AskedCall { id, tool: tool.into(), arguments: input.to_string() };
+    let call = RawToolCall { id, tool: tool.into(), arguments: input.to_string() };
     DemoReply { calls: vec![call], ..text_reply(format!("I will {what}.")) }
 }
 

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use quintet_kernel::CallId;
-use quintet_kernel::model::{ModelRef, Sampling, Search};
-use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::model::{ModelRef, Sampling, WebSearch};
+use quintet_kernel::tool::{Placement, ToolKind, ToolSpec};
 use serde_json::json;
 
 use super::*;
 
-fn spec(name: &str) -> Arc<Spec> {
-    Arc::new(Spec {
+fn spec(name: &str) -> Arc<ToolSpec> {
+    Arc::new(ToolSpec {
         name: name.into(),
         description: String::new(),
         schema: json!({}),
-        kind: Kind::Read,
+        kind: ToolKind::Read,
         placement: Placement::Daemon,
     })
 }
@@ -26,7 +26,7 @@ fn prompt(messages: Vec<PromptMessage>) -> Prompt {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: vec![spec("shell"), spec("read_file")],
         may_call: true,
-        search: Search::Off,
+        search: WebSearch::Off,
         sampling: Sampling::default(),
         account: None,
     }
@@ -103,6 +103,9 @@ async fn words_come_one_by_one_and_then_the_end() {
         }
     };
     assert_eq!(words, ["1 ", "2 ", "3"]);
-    assert_eq!((answer.finish, answer.usage.input, answer.usage.output), (Finish::Stop, 3, 2));
+    assert_eq!(
+        (answer.finish, answer.usage.input, answer.usage.output),
+        (FinishReason::Stop, 3, 2)
+    );
     assert!(talk.next().await.is_err());
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use quintet_kernel::model::{PromptCall, PromptMessage, PromptPart, Said};
+use quintet_kernel::model::{AssistantPart, PromptCall, PromptMessage, PromptPart};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -107,19 +107,20 @@ fn push<'a>(
 }
 
 /// The parts of a model's message. Thoughts are left out; signatures go back where they were.
-fn model_parts<'a>(model_parts: &[&'a Said], strict: bool) -> Vec<Part<'a>> {
+fn model_parts<'a>(model_parts: &[&'a AssistantPart], strict: bool) -> Vec<Part<'a>> {
     let mut parts: Vec<Part<'a>> = Vec::new();
     let mut of_call = None;
     for part in model_parts {
         match part {
-            Said::Text(text) => parts.push(plain(text)),
-            Said::Thought(_) => {}
-            Said::Sealed(content) => match (content["signature"].as_str(), &content["of"]) {
+            AssistantPart::Text(text) => parts.push(plain(text)),
+            AssistantPart::Thought(_) => {}
+            AssistantPart::Sealed(content) => match (content["signature"].as_str(), &content["of"])
+            {
                 (Some(signature), of) if of == "call" => of_call = Some(signature),
                 (Some(signature), of) if of == "text" => sign(&mut parts, signature),
                 _ => {}
             },
-            Said::Call(call) => {
+            AssistantPart::Call(call) => {
                 let first = parts.iter().all(|part| part.function_call.is_none());
                 let unsigned = (strict && first).then_some(NOT_SIGNED);
                 parts.push(called(call, of_call.take().or(unsigned)));

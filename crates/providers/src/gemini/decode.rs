@@ -1,6 +1,8 @@
 //! Reads an answer event by event.
 
-use quintet_kernel::model::{Answer, Channel, Chunk, FailureKind, Finish, Place, Sealed, Usage};
+use quintet_kernel::model::{
+    Channel, Chunk, FailureKind, FinishReason, ModelResponse, SealPosition, Sealed, Usage,
+};
 use serde_json::json;
 
 use super::wire;
@@ -10,14 +12,14 @@ use crate::provider_error;
 use crate::retry::AttemptError;
 use crate::sources::{self, Sources};
 
-/// Parses the events of one answer into an [`Answer`].
+/// Parses the events of one answer into an [`ModelResponse`].
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     writer: OutputWriter,
     calls: Calls,
     sealed: Vec<Sealed>,
     usage: wire::Usage,
-    finish: Option<Finish>,
+    finish: Option<FinishReason>,
     /// The search queries so far; events repeat them.
     searched: Vec<String>,
     sources: Sources,
@@ -62,13 +64,16 @@ impl AnswerParser for Parser {
         }
     }
 
-    fn answer(&mut self) -> Answer {
-        let finish = match self.finish.take().unwrap_or(Finish::Stop) {
-            Finish::Stop if !self.calls.is_empty() => Finish::ToolCalls,
+    fn answer(&mut self) -> ModelResponse {
+        let finish = match self.finish.take().unwrap_or(FinishReason::Stop) {
+            FinishReason::Stop if !self.calls.is_empty() => FinishReason::ToolCalls,
             finish => finish,
         };
         let sealed = std::mem::take(&mut self.sealed);
-        Answer { sealed, ..Answer::new(finish, self.calls.finish(), counted(self.usage)) }
+        ModelResponse {
+            sealed,
+            ..ModelResponse::new(finish, self.calls.finish(), counted(self.usage))
+        }
     }
 }
 
@@ -82,13 +87,13 @@ impl Parser {
         self.writer.write(channel, &part.text.0, out);
         let signature = &*part.thought_signature.0;
         if let Some(call) = &part.function_call {
-            self.seal(signature, Place::Call(self.calls.len()), "call");
+            self.seal(signature, SealPosition::Call(self.calls.len()), "call");
             // Calls come whole.
             let at = self.calls.begin(None, &call.id.0, &call.name.0).map_err(malformed)?;
             let arguments = call.args.map_or("{}", |args| args.get());
             return self.calls.append(at, arguments).map_err(malformed);
         }
-        self.seal(signature, Place::Output(self.writer.written), "text");
+        self.seal(signature, SealPosition::Output(self.writer.written), "text");
         Ok(())
     }
 
@@ -103,7 +108,7 @@ impl Parser {
         pages.for_each(|page| self.sources.cite(&page.uri, &page.title));
     }
 
-    fn seal(&mut self, signature: &str, place: Place, of: &str) {
+    fn seal(&mut self, signature: &str, place: SealPosition, of: &str) {
         if !signature.is_empty() {
             let content = json!({ "signature": signature, "of": of });
             self.sealed.push(Sealed { place, content });
@@ -113,16 +118,16 @@ impl Parser {
     fn end(&mut self, reason: Option<&str>) -> Result<(), AttemptError> {
         let Some(reason) = reason else { return Ok(()) };
         self.finish = Some(match reason {
-            "STOP" => Finish::Stop,
-            "MAX_TOKENS" => Finish::Length,
+            "STOP" => FinishReason::Stop,
+            "MAX_TOKENS" => FinishReason::Length,
             "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-            | "IMAGE_SAFETY" => Finish::Refused,
+            | "IMAGE_SAFETY" => FinishReason::Refused,
             // The model wrote a call that the provider could not read; it may do better next time.
             "MALFORMED_FUNCTION_CALL" if self.state() == AnswerState::Empty => {
                 let message = "the model wrote a call that cannot be read";
                 return Err(provider_error::transient(FailureKind::Malformed, message));
             }
-            other => Finish::Other(other.to_lowercase()),
+            other => FinishReason::Other(other.to_lowercase()),
         });
         Ok(())
     }

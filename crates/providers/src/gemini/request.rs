@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::model::{Effort, OutputFormat, ToolChoice};
-use quintet_kernel::tool::Spec;
+use quintet_kernel::tool::ToolSpec;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -40,11 +40,11 @@ pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u
 }
 
 /// The tools as they are offered; where the provider searches, that is the only one.
-pub(super) fn tools(tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>> {
+pub(super) fn tools(tools: &[Arc<ToolSpec>], search: bool) -> serde_json::Result<Box<RawValue>> {
     if search {
         return to_raw_value(&[Search { google_search: Empty {} }]);
     }
-    let declare = |spec: &Arc<Spec>| Declaration {
+    let declare = |spec: &Arc<ToolSpec>| Declaration {
         name: spec.name.clone(),
         description: spec.description.clone(),
         parameters: schema::subset(&spec.schema),

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use quintet_kernel::message::{MediaKind, Message, Part, Role};
 use quintet_kernel::model::{
-    AskedCall, Channel, Chunk, Effort, ModelRef, Prompt, PromptCall, PromptMessage, PromptPart,
-    Said, Sampling, Sealed, Search, calls_said,
+    AssistantPart, Channel, Chunk, Effort, ModelRef, Prompt, PromptCall, PromptMessage, PromptPart,
+    RawToolCall, Sampling, Sealed, WebSearch, assistant_calls,
 };
-use quintet_kernel::prompt::in_order;
-use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::prompt::assistant_parts;
+use quintet_kernel::tool::{Placement, ToolKind, ToolSpec};
 use quintet_kernel::{BlobId, CallId, MessageId, Time, TurnId};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
     let text = |text: &str| PromptPart::Text(text.into());
     let mut messages = vec![PromptMessage::User(vec![text("What is this?"), picture("shot.png")])];
     let parts = answered(family, stream);
-    let calls: Vec<PromptCall> = calls_said(&parts).cloned().collect();
+    let calls: Vec<PromptCall> = assistant_calls(&parts).cloned().collect();
     messages.push(PromptMessage::Assistant { by: Some(by.clone()), parts });
     for (n, call) in calls.into_iter().enumerate() {
         messages.push(PromptMessage::Result {
@@ -60,31 +60,31 @@ pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: vec![tool()],
         may_call: true,
-        search: Search::Off,
+        search: WebSearch::Off,
         sampling: Sampling { effort: Some(Effort::Medium), ..Sampling::default() },
         account: None,
     }
 }
 
-fn broken() -> Vec<Said> {
+fn broken() -> Vec<AssistantPart> {
     let call = CallId::parse("call_9").unwrap();
     let input = Value::String("{\"path\": ".into());
-    vec![Said::Call(PromptCall::new(call, "read_file", input))]
+    vec![AssistantPart::Call(PromptCall::new(call, "read_file", input))]
 }
 
-fn tool() -> Arc<Spec> {
-    Arc::new(Spec {
+fn tool() -> Arc<ToolSpec> {
+    Arc::new(ToolSpec {
         name: "read_file".into(),
         description: "Reads a file.".into(),
         schema: json!({"type": "object", "properties": {"path": {"type": "string"}},
             "required": ["path"], "additionalProperties": false}),
-        kind: Kind::Read,
+        kind: ToolKind::Read,
         placement: Placement::Daemon,
     })
 }
 
 /// What a stream said, as it is kept and comes back.
-fn answered(family: &dyn Family, stream: &Path) -> Vec<Said> {
+fn answered(family: &dyn Family, stream: &Path) -> Vec<AssistantPart> {
     let bytes = std::fs::read(stream).unwrap();
     let (chunks, _) = streams::read(family, &[&bytes]);
     let mut parts = Vec::new();
@@ -96,7 +96,7 @@ fn answered(family: &dyn Family, stream: &Path) -> Vec<Said> {
                 parts.push(Part::Thought(text));
             }
             Chunk::Finished(answer) => {
-                let call = |(n, asked): (usize, AskedCall)| Part::Call {
+                let call = |(n, asked): (usize, RawToolCall)| Part::Call {
                     call: CallId::parse(&asked.id)
                         .unwrap_or_else(|| CallId::parse(&format!("call_{n}")).unwrap()),
                     tool: asked.tool,
@@ -109,7 +109,7 @@ fn answered(family: &dyn Family, stream: &Path) -> Vec<Said> {
             Chunk::Retrying { .. } => {}
         }
     }
-    in_order(&message(parts, sealed))
+    assistant_parts(&message(parts, sealed))
 }
 
 fn message(parts: Vec<Part>, sealed: Vec<Sealed>) -> Message {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use quintet_kernel::model::{Effort, ModelRef, Profile, Prompt, Search, Searches};
+use quintet_kernel::model::{Effort, ModelRef, Profile, Prompt, SearchSupport, WebSearch};
 use serde_json::Value;
 
 use super::{check, conversation, families, path, streams};
@@ -12,14 +12,18 @@ use crate::family::{Family, ModelRequest};
 use crate::quirks::Quirks;
 
 fn facts(thinking: Thinking) -> Facts {
-    let profile =
-        Profile { inputs: all_media(), tools: true, context_window: None, search: Searches::Never };
+    let profile = Profile {
+        inputs: all_media(),
+        tools: true,
+        context_window: None,
+        search: SearchSupport::Never,
+    };
     let efforts = vec![Effort::Low, Effort::Medium, Effort::High];
     Facts { profile, thinking, max_output: Some(64_000), efforts }
 }
 
 fn sent(family: &dyn Family, prompt: &Prompt, thinking: Thinking) -> Value {
-    let search = prompt.search == Search::Native;
+    let search = prompt.search == WebSearch::Native;
     let tools = family.tools(&prompt.tools, search).unwrap();
     let quirks = Quirks { thoughts_back: true, ..Quirks::default() };
     let facts = facts(thinking);
@@ -88,7 +92,8 @@ fn what_any_family_wrote_is_a_valid_request_of_every_other() {
 
 /// The families whose providers search, each with the stream in which one did.
 fn searching() -> impl Iterator<Item = (&'static str, &'static dyn Family, PathBuf)> {
-    let able = families().into_iter().filter(|(_, family)| family.searches() != Searches::Never);
+    let able =
+        families().into_iter().filter(|(_, family)| family.searches() != SearchSupport::Never);
     able.map(|(name, family)| (name, family, path(name).join("web_search.sse")))
 }
 
@@ -97,15 +102,15 @@ fn a_search_is_asked_for_and_goes_back() {
     assert_eq!(searching().count(), 3);
     for (name, family, stream) in searching() {
         let mut prompt = conversation::with(family, &stream, conversation::asked());
-        prompt.search = Search::Native;
-        if family.searches() == Searches::Alone {
+        prompt.search = WebSearch::Native;
+        if family.searches() == SearchSupport::WithoutTools {
             prompt.tools.clear();
         }
         let body = sent(family, &prompt, Thinking::Effort);
         valid(name, &body, name);
         check(&path(name).join("request_with_search.json"), &format!("{body:#}\n"));
         let foreign = conversation::with(family, &stream, other());
-        let body = sent(family, &Prompt { search: Search::Native, ..foreign }, Thinking::Effort);
+        let body = sent(family, &Prompt { search: WebSearch::Native, ..foreign }, Thinking::Effort);
         valid(name, &body, name);
         // What one model searched is not told to another, in whose history it would make no sense.
         let blocks = body["messages"].to_string() + &body["input"].to_string();
@@ -117,7 +122,7 @@ fn a_search_is_asked_for_and_goes_back() {
 fn a_question_aside_is_answered_without_a_search() {
     for (name, family, stream) in searching() {
         let prompt = conversation::with(family, &stream, conversation::asked());
-        let prompt = Prompt { search: Search::Native, may_call: false, ..prompt };
+        let prompt = Prompt { search: WebSearch::Native, may_call: false, ..prompt };
         let body = sent(family, &prompt, Thinking::Effort);
         let choice = body["tool_choice"]["type"].as_str().or(body["tool_choice"].as_str());
         assert!(choice == Some("none") || body["tools"].is_null(), "{name}: {body:#}");

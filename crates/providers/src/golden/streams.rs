@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use quintet_kernel::model::{Answer, Chunk};
+use quintet_kernel::model::{Chunk, ModelResponse};
 
 use super::{check, families, path};
 use crate::decoder::Decoder;
@@ -103,7 +103,7 @@ fn show(chunks: &[Chunk], trouble: Option<&AttemptError>) -> String {
     text
 }
 
-fn ending(answer: &Answer) -> String {
+fn ending(answer: &ModelResponse) -> String {
     let mut text = format!("finished {:?}\n", answer.finish);
     for call in &answer.calls {
         writeln!(text, "call {:?} {} {}", call.id, call.tool, call.arguments).unwrap();

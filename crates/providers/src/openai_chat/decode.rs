@@ -1,6 +1,8 @@
 //! Reads an answer event by event.
 
-use quintet_kernel::model::{Answer, Channel, Chunk, Finish, Place, Sealed, Usage};
+use quintet_kernel::model::{
+    Channel, Chunk, FinishReason, ModelResponse, SealPosition, Sealed, Usage,
+};
 
 use super::details::Details;
 use super::{calls, wire};
@@ -10,7 +12,7 @@ use crate::provider_error;
 use crate::retry::AttemptError;
 use crate::template::Template;
 
-/// Parses the events of one answer into an [`Answer`].
+/// Parses the events of one answer into an [`ModelResponse`].
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     template: Template,
@@ -18,7 +20,7 @@ pub(super) struct Parser {
     calls: Calls,
     details: Details,
     usage: Usage,
-    finish: Option<Finish>,
+    finish: Option<FinishReason>,
     refused: bool,
     done: bool,
 }
@@ -52,19 +54,19 @@ impl AnswerParser for Parser {
     }
 
     /// Servers do not agree what to call an answer that asks for tools.
-    fn answer(&mut self) -> Answer {
+    fn answer(&mut self) -> ModelResponse {
         let asks = !self.calls.is_empty();
         let finish = match self.finish.take() {
-            Some(Finish::Stop) | None if asks => Finish::ToolCalls,
-            Some(Finish::Stop) | None if self.refused => Finish::Refused,
-            Some(Finish::ToolCalls) if !asks => Finish::Stop,
+            Some(FinishReason::Stop) | None if asks => FinishReason::ToolCalls,
+            Some(FinishReason::Stop) | None if self.refused => FinishReason::Refused,
+            Some(FinishReason::ToolCalls) if !asks => FinishReason::Stop,
             Some(finish) => finish,
-            None => Finish::Stop,
+            None => FinishReason::Stop,
         };
-        let sealed = |content| Sealed { place: Place::Output(0), content };
-        Answer {
+        let sealed = |content| Sealed { place: SealPosition::Output(0), content };
+        ModelResponse {
             sealed: self.details.finish().map(sealed).into_iter().collect(),
-            ..Answer::new(finish, self.calls.finish(), self.usage)
+            ..ModelResponse::new(finish, self.calls.finish(), self.usage)
         }
     }
 }
@@ -130,13 +132,13 @@ fn only_output<'a>(event: &'a wire::Event<'_>) -> Option<(Channel, &'a str)> {
     }
 }
 
-fn finish(word: &str) -> Finish {
+fn finish(word: &str) -> FinishReason {
     match word {
-        "stop" | "end_turn" | "eos" => Finish::Stop,
-        "tool_calls" | "function_call" => Finish::ToolCalls,
-        "length" | "max_tokens" => Finish::Length,
-        "content_filter" => Finish::Refused,
-        other => Finish::Other(other.to_owned()),
+        "stop" | "end_turn" | "eos" => FinishReason::Stop,
+        "tool_calls" | "function_call" => FinishReason::ToolCalls,
+        "length" | "max_tokens" => FinishReason::Length,
+        "content_filter" => FinishReason::Refused,
+        other => FinishReason::Other(other.to_owned()),
     }
 }
 

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use quintet_kernel::model::{
-    OutputFormat, PromptCall, PromptMessage, PromptPart, Said, ToolChoice, calls_said, text_said,
+    AssistantPart, OutputFormat, PromptCall, PromptMessage, PromptPart, ToolChoice,
+    assistant_calls, assistant_text,
 };
-use quintet_kernel::tool::Spec;
+use quintet_kernel::tool::ToolSpec;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -74,7 +75,7 @@ fn format(format: &OutputFormat) -> Value {
 }
 
 /// The tools as they are offered.
-pub(super) fn tools(tools: &[Arc<Spec>]) -> serde_json::Result<Box<RawValue>> {
+pub(super) fn tools(tools: &[Arc<ToolSpec>]) -> serde_json::Result<Box<RawValue>> {
     to_raw_value(&tools.iter().map(|spec| Tool::new(spec)).collect::<Vec<_>>())
 }
 
@@ -147,7 +148,7 @@ struct Function<'a> {
 }
 
 impl<'a> Tool<'a> {
-    fn new(spec: &'a Spec) -> Self {
+    fn new(spec: &'a ToolSpec) -> Self {
         let function =
             Function { name: &spec.name, description: &spec.description, parameters: &spec.schema };
         Self { kind: "function", function }
@@ -219,7 +220,7 @@ fn messages<'a>(model_request: &ModelRequest<'a>) -> Vec<Message<'a>> {
             }
             PromptMessage::Assistant { by, parts } => {
                 show(&mut pictures, &mut out);
-                let own: Vec<&Said> = visible(&prompt.model, by.as_ref(), parts).collect();
+                let own: Vec<&AssistantPart> = visible(&prompt.model, by.as_ref(), parts).collect();
                 out.push(assistant(parts, &own, model_request.quirks));
             }
             PromptMessage::Result { call, tool, text, media, ok: _ } => {
@@ -246,19 +247,29 @@ fn show<'a>(pictures: &mut Vec<(&'a str, &'a PromptPart)>, out: &mut Vec<Message
     out.push(Message::User { content: Content::Parts(parts.collect()) });
 }
 
-fn assistant<'a>(parts: &'a [Said], own: &[&'a Said], quirks: &Quirks) -> Message<'a> {
-    let tool_calls: Vec<_> = calls_said(parts).map(|call| Call::new(call, quirks)).collect();
+fn assistant<'a>(
+    parts: &'a [AssistantPart],
+    own: &[&'a AssistantPart],
+    quirks: &Quirks,
+) -> Message<'a> {
+    let tool_calls: Vec<_> = assistant_calls(parts).map(|call| Call::new(call, quirks)).collect();
     let text = match parts {
-        [Said::Text(text)] => Cow::Borrowed(text.as_str()),
-        parts => Cow::Owned(text_said(parts)),
+        [AssistantPart::Text(text)] => Cow::Borrowed(text.as_str()),
+        parts => Cow::Owned(assistant_text(parts)),
     };
     let thoughts = own.iter().filter_map(|part| match part {
-        Said::Thought(text) if quirks.thoughts_back => Some(text.as_str()),
-        Said::Thought(_) | Said::Text(_) | Said::Sealed(_) | Said::Call(_) => None,
+        AssistantPart::Thought(text) if quirks.thoughts_back => Some(text.as_str()),
+        AssistantPart::Thought(_)
+        | AssistantPart::Text(_)
+        | AssistantPart::Sealed(_)
+        | AssistantPart::Call(_) => None,
     });
     let details = own.iter().find_map(|part| match part {
-        Said::Sealed(details @ Value::Array(_)) => Some(details),
-        Said::Sealed(_) | Said::Text(_) | Said::Thought(_) | Said::Call(_) => None,
+        AssistantPart::Sealed(details @ Value::Array(_)) => Some(details),
+        AssistantPart::Sealed(_)
+        | AssistantPart::Text(_)
+        | AssistantPart::Thought(_)
+        | AssistantPart::Call(_) => None,
     });
     Message::Assistant {
         // Nothing said is null beside calls, and an empty text where there are none.

@@ -1,6 +1,8 @@
 //! Reads an answer event by event.
 
-use quintet_kernel::model::{Answer, Channel, Chunk, Finish, Place, Sealed, Usage};
+use quintet_kernel::model::{
+    Channel, Chunk, FinishReason, ModelResponse, SealPosition, Sealed, Usage,
+};
 use serde_json::{Value, json};
 
 use super::wire::{self, text};
@@ -10,14 +12,14 @@ use crate::provider_error;
 use crate::retry::AttemptError;
 use crate::sources::{self, Sources};
 
-/// Parses the events of one answer into an [`Answer`].
+/// Parses the events of one answer into an [`ModelResponse`].
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     writer: OutputWriter,
     calls: Calls,
     sealed: Vec<Sealed>,
     usage: Usage,
-    finish: Option<Finish>,
+    finish: Option<FinishReason>,
     refused: bool,
     /// The output position at which the last summary of a thought ended; the next begins a new paragraph.
     summarized: Option<u64>,
@@ -50,15 +52,15 @@ impl AnswerParser for Parser {
         }
     }
 
-    fn answer(&mut self) -> Answer {
+    fn answer(&mut self) -> ModelResponse {
         let asks = !self.calls.is_empty();
-        let finish = match self.finish.take().unwrap_or(Finish::Stop) {
-            Finish::Stop if asks => Finish::ToolCalls,
-            Finish::Stop if self.refused => Finish::Refused,
+        let finish = match self.finish.take().unwrap_or(FinishReason::Stop) {
+            FinishReason::Stop if asks => FinishReason::ToolCalls,
+            FinishReason::Stop if self.refused => FinishReason::Refused,
             finish => finish,
         };
         let sealed = std::mem::take(&mut self.sealed);
-        Answer { sealed, ..Answer::new(finish, self.calls.finish(), self.usage) }
+        ModelResponse { sealed, ..ModelResponse::new(finish, self.calls.finish(), self.usage) }
     }
 }
 
@@ -181,8 +183,8 @@ impl Parser {
 
     fn seal(&mut self, content: Value) {
         let place = match self.calls.len() {
-            0 => Place::Output(self.writer.written),
-            calls => Place::Call(calls),
+            0 => SealPosition::Output(self.writer.written),
+            calls => SealPosition::Call(calls),
         };
         self.sealed.push(Sealed { place, content });
     }
@@ -199,10 +201,12 @@ impl Parser {
                 let error = response.error.map_or("{}", |error| error.get());
                 return Err(provider_error::from_stream(error));
             }
-            ("response.incomplete", "max_output_tokens") => self.finish = Some(Finish::Length),
-            ("response.incomplete", "content_filter") => self.finish = Some(Finish::Refused),
-            ("response.incomplete", other) => self.finish = Some(Finish::Other(other.into())),
-            _ => self.finish = Some(Finish::Stop),
+            ("response.incomplete", "max_output_tokens") => {
+                self.finish = Some(FinishReason::Length)
+            }
+            ("response.incomplete", "content_filter") => self.finish = Some(FinishReason::Refused),
+            ("response.incomplete", other) => self.finish = Some(FinishReason::Other(other.into())),
+            _ => self.finish = Some(FinishReason::Stop),
         }
         Ok(())
     }

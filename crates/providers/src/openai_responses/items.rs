@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{PromptCall, PromptMessage, PromptPart, Said};
+use quintet_kernel::model::{AssistantPart, PromptCall, PromptMessage, PromptPart};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -83,22 +83,23 @@ pub(super) fn items<'a>(model_request: &ModelRequest<'a>) -> Vec<Item<'a>> {
 }
 
 /// The items of a model's message. The API refuses a sealed thought or search that nothing follows.
-fn model_blocks<'a>(parts: &[&'a Said], out: &mut Vec<Item<'a>>) {
+fn model_blocks<'a>(parts: &[&'a AssistantPart], out: &mut Vec<Item<'a>>) {
     for (n, part) in parts.iter().enumerate() {
         let followed = || {
             let rest = parts.iter().skip(n + 1);
-            rest.into_iter().any(|part| matches!(part, Said::Text(_) | Said::Call(_)))
+            rest.into_iter()
+                .any(|part| matches!(part, AssistantPart::Text(_) | AssistantPart::Call(_)))
         };
         match part {
-            Said::Text(text) => {
+            AssistantPart::Text(text) => {
                 let content = vec![Content::OutputText { text }];
                 out.push(Item::Message { role: "assistant", content });
             }
             // The summary is in what was sealed.
-            Said::Thought(_) => {}
-            Said::Sealed(content) if followed() => out.extend(sealed(content)),
-            Said::Sealed(_) => {}
-            Said::Call(call) => out.push(called(call)),
+            AssistantPart::Thought(_) => {}
+            AssistantPart::Sealed(content) if followed() => out.extend(sealed(content)),
+            AssistantPart::Sealed(_) => {}
+            AssistantPart::Call(call) => out.push(called(call)),
         }
     }
 }

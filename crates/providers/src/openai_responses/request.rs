@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::model::{Effort, OutputFormat, ToolChoice};
-use quintet_kernel::tool::Spec;
+use quintet_kernel::tool::ToolSpec;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -45,8 +45,8 @@ pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u
 }
 
 /// The tools as they are offered, the provider's own search first.
-pub(super) fn tools(tools: &[Arc<Spec>], search: bool) -> serde_json::Result<Box<RawValue>> {
-    let tool = |spec: &'_ Arc<Spec>| {
+pub(super) fn tools(tools: &[Arc<ToolSpec>], search: bool) -> serde_json::Result<Box<RawValue>> {
+    let tool = |spec: &'_ Arc<ToolSpec>| {
         to_raw_value(&Tool {
             kind: "function",
             name: &spec.name,

@@ -1,6 +1,6 @@
 //! Requests as the API takes them, answers as servers send them.
 
-use quintet_kernel::port::{Audio, Recognizer as _, SenseError, Speaker as _};
+use quintet_kernel::port::{Audio, Recognizer as _, SenseError, SpeechSynthesizer as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 

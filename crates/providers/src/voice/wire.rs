@@ -1,6 +1,6 @@
 //! Requests for transcripts and speech, and their answers.
 
-use quintet_kernel::port::{Audio, RECOGNITION_RATE};
+use quintet_kernel::port::{Audio, RECOGNITION_SAMPLE_RATE};
 use serde_json::{Value, json};
 
 /// Samples per second of `pcm`, which says nothing about itself.
@@ -59,8 +59,8 @@ fn wav(samples: &[f32]) -> Vec<u8> {
     for number in [1u16, 1] {
         file.extend_from_slice(&number.to_le_bytes());
     }
-    file.extend_from_slice(&RECOGNITION_RATE.to_le_bytes());
-    file.extend_from_slice(&(RECOGNITION_RATE * 2).to_le_bytes());
+    file.extend_from_slice(&RECOGNITION_SAMPLE_RATE.to_le_bytes());
+    file.extend_from_slice(&(RECOGNITION_SAMPLE_RATE * 2).to_le_bytes());
     for number in [2u16, 16] {
         file.extend_from_slice(&number.to_le_bytes());
     }

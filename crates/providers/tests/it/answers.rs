@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quintet_kernel::BlobId;
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{AskedCall, Chunk, Finish, PromptPart, Usage};
+use quintet_kernel::model::{Chunk, FinishReason, PromptPart, RawToolCall, Usage};
 use quintet_kernel::port::Models;
 use quintet_providers::Providers;
 use quintet_testkit::model_server::ModelServer;
@@ -19,7 +19,7 @@ async fn text_thought_and_usage() {
             .await;
     assert_eq!((&*received.thought, &received.text), ("hm", &"für dich ☀ ".repeat(300)));
     let answer = received.answer();
-    assert_eq!(answer.finish, Finish::Stop);
+    assert_eq!(answer.finish, FinishReason::Stop);
     assert_eq!(
         answer.usage,
         Usage { input: 11, output: 12, cached: 5, reasoning: 2, ..Usage::default() }
@@ -36,8 +36,8 @@ async fn split_tool_calls() {
         .await;
     assert_eq!(received.text, "so");
     let answer = received.answer();
-    assert_eq!(answer.finish, Finish::ToolCalls);
-    let call = |id: &str, tool: &str, arguments: &str| AskedCall {
+    assert_eq!(answer.finish, FinishReason::ToolCalls);
+    let call = |id: &str, tool: &str, arguments: &str| RawToolCall {
         id: id.into(),
         tool: tool.into(),
         arguments: arguments.into(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{FailureKind, ModelRef};
-use quintet_kernel::port::{Models, Profiles as _};
+use quintet_kernel::port::{ModelProfiles as _, Models};
 use quintet_providers::{Api, ProviderConfig, Providers, Vendor};
 use quintet_testkit::model_server::ModelServer;
 

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use quintet_kernel::model::{FailureKind, Finish, ModelRef, Prompt};
+use quintet_kernel::model::{FailureKind, FinishReason, ModelRef, Prompt};
 use quintet_kernel::port::Models;
 use quintet_providers::{Api, ProviderConfig, Providers};
-use quintet_testkit::replay::{Asked, Replay, Reply};
+use quintet_testkit::replay_server::{CannedReply, RecordedRequest, ReplayServer};
 
 use crate::{KEY, Received, config, listen, scripted};
 
@@ -66,14 +66,14 @@ const CASES: [Case; 4] = [
     },
 ];
 
-async fn serve(case: &Case, reply: Reply) -> (Providers, Replay) {
-    let server = Replay::start(reply).await.unwrap();
+async fn serve(case: &Case, reply: CannedReply) -> (Providers, ReplayServer) {
+    let server = ReplayServer::start(reply).await.unwrap();
     let base_url = format!("{}/v1", server.url());
     let config = ProviderConfig { api: case.api, models: Vec::new(), ..config(base_url) };
     (Providers::new(vec![config]), server)
 }
 
-async fn ask(case: &Case, reply: Reply) -> (Received, Vec<Asked>) {
+async fn ask(case: &Case, reply: CannedReply) -> (Received, Vec<RecordedRequest>) {
     let (providers, server) = serve(case, reply).await;
     let received = listen(providers.stream(scripted("{}"))).await;
     (received, server.asked())
@@ -84,14 +84,19 @@ async fn answers_are_asked_for_and_read() {
     for case in &CASES {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case.folder);
         let stream = std::fs::read(golden.join(case.stream).with_extension("sse")).unwrap();
-        let (received, asked) = ask(case, Reply::stream(stream)).await;
+        let (received, asked) = ask(case, CannedReply::stream(stream)).await;
         let [asked] = asked.as_slice() else { panic!("{asked:?}") };
         assert_eq!((&*asked.method, &*asked.path), ("POST", case.path));
         assert_eq!(asked.headers.get(case.key.0).map(String::as_str), Some(case.key.1));
         assert!(asked.body.is_object());
         assert!(!received.thought.is_empty() && received.text == "I read both.", "{received:?}");
         let answer = received.answer();
-        assert_eq!((answer.finish, answer.calls.len()), (Finish::ToolCalls, 2), "{}", case.folder);
+        assert_eq!(
+            (answer.finish, answer.calls.len()),
+            (FinishReason::ToolCalls, 2),
+            "{}",
+            case.folder
+        );
         assert!(answer.usage.total() > 0 && !answer.usage.estimated);
     }
 }
@@ -100,7 +105,7 @@ async fn answers_are_asked_for_and_read() {
 async fn a_wrong_key_is_tried_once() {
     for case in &CASES {
         let body = format!(r#"{{"error":{{"message":"wrong key {KEY}","type":"x"}}}}"#);
-        let (received, asked) = ask(case, Reply::json(401, &body)).await;
+        let (received, asked) = ask(case, CannedReply::json(401, &body)).await;
         assert_eq!((received.retries.len(), asked.len()), (0, 1));
         let failure = received.failure();
         assert_eq!(failure.kind, FailureKind::Unauthorized);
@@ -111,7 +116,7 @@ async fn a_wrong_key_is_tried_once() {
 #[tokio::test]
 async fn an_empty_stream_is_asked_for_again() {
     for case in &CASES {
-        let (received, asked) = ask(case, Reply::stream("")).await;
+        let (received, asked) = ask(case, CannedReply::stream("")).await;
         assert_eq!((received.retries.len(), asked.len()), (2, 3), "{}", case.folder);
         assert_eq!(received.failure().kind, FailureKind::Cut);
     }
@@ -120,7 +125,7 @@ async fn an_empty_stream_is_asked_for_again() {
 #[tokio::test]
 async fn lists_are_read() {
     for case in &CASES {
-        let (providers, server) = serve(case, Reply::json(200, case.list)).await;
+        let (providers, server) = serve(case, CannedReply::json(200, case.list)).await;
         let names: Vec<_> = providers.list().await.into_iter().map(|l| l.model.model).collect();
         assert_eq!(names, ["one", "two"], "{}", case.folder);
         let asked = server.asked();
@@ -132,7 +137,7 @@ async fn lists_are_read() {
 #[tokio::test]
 async fn a_wrong_key_is_seen_when_models_are_listed() {
     for (status, usable) in [(401, false), (403, false), (404, true)] {
-        let server = Replay::start(Reply::json(status, "{}")).await.unwrap();
+        let server = ReplayServer::start(CannedReply::json(status, "{}")).await.unwrap();
         let providers = Providers::new(vec![config(format!("{}/v1", server.url()))]);
         let listed = providers.list().await;
         assert_eq!((listed.len(), listed[0].usable), (1, usable), "{status}");
@@ -142,7 +147,7 @@ async fn a_wrong_key_is_seen_when_models_are_listed() {
 #[tokio::test]
 async fn a_provider_that_does_not_count_is_estimated() {
     let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"12345678\"},\"finish_reason\":\"stop\"}]}\n\n";
-    let (providers, _server) = serve(&CASES[0], Reply::stream(stream)).await;
+    let (providers, _server) = serve(&CASES[0], CannedReply::stream(stream)).await;
     let model = ModelRef { provider: "fake".into(), model: "mine".into() };
     let prompt = Prompt { model, ..scripted("{}") };
     let usage = listen(providers.stream(prompt)).await.answer().usage;

@@ -1,7 +1,7 @@
 //! What can be chosen.
 
 use quintet_kernel::model::ModelRef;
-use quintet_kernel::port::{Models, Profiles};
+use quintet_kernel::port::{ModelProfiles, Models};
 use quintet_providers::{Api, ProviderConfig, Providers, Secret, Vendor};
 use quintet_testkit::model_server::ModelServer;
 

@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{
-    Answer, Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Search,
+    Channel, Chunk, Failure, ModelRef, ModelResponse, Prompt, PromptMessage, PromptPart, Sampling,
+    WebSearch,
 };
 use quintet_kernel::port::{ModelStream, Models};
 use quintet_providers::{Api, ModelOverrides, ProviderConfig, Providers, Retries, Secret};
@@ -48,7 +49,7 @@ fn prompt(parts: Vec<PromptPart>) -> Prompt {
         messages: vec![PromptMessage::User(parts).into()],
         tools: Vec::new(),
         may_call: true,
-        search: Search::Off,
+        search: WebSearch::Off,
         sampling: Sampling::default(),
         account: None,
     }
@@ -64,11 +65,11 @@ struct Received {
     text: String,
     thought: String,
     retries: Vec<(u32, Duration, String)>,
-    end: Option<Result<Answer, Failure>>,
+    end: Option<Result<ModelResponse, Failure>>,
 }
 
 impl Received {
-    fn answer(self) -> Answer {
+    fn answer(self) -> ModelResponse {
         self.end.unwrap().unwrap()
     }
 

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use quintet_kernel::model::{ModelRef, Prompt, Search, Searches};
-use quintet_kernel::port::{Models, Profiles};
+use quintet_kernel::model::{ModelRef, Prompt, SearchSupport, WebSearch};
+use quintet_kernel::port::{ModelProfiles, Models};
 use quintet_providers::{Api, ProviderConfig, Providers};
-use quintet_testkit::replay::{Replay, Reply};
+use quintet_testkit::replay_server::{CannedReply, ReplayServer};
 use serde_json::{Value, json};
 
 use crate::{config, listen, scripted};
@@ -15,7 +15,7 @@ struct Case {
     vendor: &'static str,
     model: &'static str,
     folder: &'static str,
-    search: Searches,
+    search: SearchSupport,
     tool: fn() -> Value,
     text: &'static str,
 }
@@ -26,7 +26,7 @@ const CASES: [Case; 3] = [
         vendor: "openai",
         model: "gpt-5-mini",
         folder: "openai_responses",
-        search: Searches::Beside,
+        search: SearchSupport::WithTools,
         tool: || json!({ "type": "web_search" }),
         text: "Whales are back.",
     },
@@ -35,7 +35,7 @@ const CASES: [Case; 3] = [
         vendor: "anthropic",
         model: "claude-sonnet-4-5",
         folder: "anthropic",
-        search: Searches::Beside,
+        search: SearchSupport::WithTools,
         tool: || json!({ "type": "web_search_20250305", "name": "web_search", "max_uses": 8 }),
         text: "I'll check.It is sunny. Go out.",
     },
@@ -44,24 +44,24 @@ const CASES: [Case; 3] = [
         vendor: "google",
         model: "gemini-2.5-flash",
         folder: "gemini",
-        search: Searches::Alone,
+        search: SearchSupport::WithoutTools,
         tool: || json!({ "google_search": {} }),
         text: "Spain won Euro 2024.",
     },
 ];
 
 /// A server that answers with the family's search, as a provider that may or may not.
-async fn serve(case: &Case, native_search: bool) -> (Providers, Replay) {
+async fn serve(case: &Case, native_search: bool) -> (Providers, ReplayServer) {
     let file = format!("tests/golden/{}/web_search.sse", case.folder);
     let stream = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
-    let server = Replay::start(Reply::stream(stream)).await.unwrap();
+    let server = ReplayServer::start(CannedReply::stream(stream)).await.unwrap();
     let url = format!("{}/v1", server.url());
     let (api, vendor) = (case.api, case.vendor.to_owned());
     let provider = ProviderConfig { api, vendor, native_search, ..config(url) };
     (Providers::new(vec![provider]), server)
 }
 
-fn prompt(model: &str, search: Search) -> Prompt {
+fn prompt(model: &str, search: WebSearch) -> Prompt {
     let model = ModelRef { provider: "fake".into(), model: model.into() };
     Prompt { model, search, ..scripted("{}") }
 }
@@ -70,7 +70,7 @@ fn prompt(model: &str, search: Search) -> Prompt {
 async fn a_model_that_may_search_is_offered_it() {
     for case in &CASES {
         let (providers, server) = serve(case, true).await;
-        let asked = prompt(case.model, Search::Native);
+        let asked = prompt(case.model, WebSearch::Native);
         assert_eq!(providers.profile(&asked.model).unwrap().search, case.search, "{}", case.folder);
         let received = listen(providers.stream(asked)).await;
         assert_eq!(received.text, case.text);
@@ -83,9 +83,9 @@ async fn a_model_that_may_search_is_offered_it() {
 async fn nobody_pays_for_a_search_that_is_off() {
     for case in &CASES {
         for (native, model, asked, known) in [
-            (false, case.model, Search::Native, Searches::Off),
-            (true, case.model, Search::Off, case.search),
-            (true, "nobody-knows-it", Search::Native, Searches::Never),
+            (false, case.model, WebSearch::Native, SearchSupport::Off),
+            (true, case.model, WebSearch::Off, case.search),
+            (true, "nobody-knows-it", WebSearch::Native, SearchSupport::Never),
         ] {
             let (providers, server) = serve(case, native).await;
             let prompt = prompt(model, asked);
@@ -98,10 +98,10 @@ async fn nobody_pays_for_a_search_that_is_off() {
 
 #[tokio::test]
 async fn a_family_without_one_never_searches() {
-    let server = Replay::start(Reply::stream("")).await.unwrap();
+    let server = ReplayServer::start(CannedReply::stream("")).await.unwrap();
     let vendor = "xai".to_owned();
     let provider = ProviderConfig { vendor, native_search: true, ..config(server.url()) };
     let grok = ModelRef { provider: "fake".into(), model: "grok-4".into() };
     let profile = Providers::new(vec![provider]).profile(&grok).unwrap();
-    assert_eq!(profile.search, Searches::Never);
+    assert_eq!(profile.search, SearchSupport::Never);
 }

@@ -2,20 +2,20 @@
 
 use quintet_kernel::port::Models as _;
 use quintet_providers::{Api, ProviderConfig, Providers};
-use quintet_testkit::replay::{Replay, Reply};
+use quintet_testkit::replay_server::{CannedReply, ReplayServer};
 
 use crate::{KEY, Received, config, listen, scripted};
 
 const FAMILIES: [Api; 4] = [Api::OpenAiChat, Api::OpenAiResponses, Api::Anthropic, Api::Gemini];
 
-async fn ask(api: Api, reply: Reply) -> Received {
-    let server = Replay::start(reply).await.unwrap();
+async fn ask(api: Api, reply: CannedReply) -> Received {
+    let server = ReplayServer::start(reply).await.unwrap();
     let config = ProviderConfig { api, ..config(format!("{}/v1", server.url())) };
     listen(Providers::new(vec![config]).stream(scripted("{}"))).await
 }
 
 /// What came of every family that was answered so; none of it is the key.
-async fn check(what: &str, reply: Reply) {
+async fn check(what: &str, reply: CannedReply) {
     for api in FAMILIES {
         let received = ask(api, reply.clone()).await;
         let shown = format!("{received:?}");
@@ -35,7 +35,7 @@ async fn refusals_do_not_repeat_the_key() {
     ];
     for status in [301, 400, 401, 403, 404, 413, 422, 429, 500, 503, 529] {
         for body in &bodies {
-            check(&format!("{status} {body}"), Reply::json(status, body)).await;
+            check(&format!("{status} {body}"), CannedReply::json(status, body)).await;
         }
     }
 }
@@ -56,9 +56,9 @@ async fn streams_do_not_break_off_with_the_key() {
             "data: {{\"choices\":\"{KEY}\",\"candidates\":\"{KEY}\",\"type\":{{\"a\":\"{KEY}\"}}}}\n\n"
         ),
     ] {
-        check(&body, Reply::stream(body.clone())).await;
-        check(&body, Reply { mime: "text/html", ..Reply::stream(body.clone()) }).await;
-        check(&body, Reply::json(200, &body)).await;
+        check(&body, CannedReply::stream(body.clone())).await;
+        check(&body, CannedReply { mime: "text/html", ..CannedReply::stream(body.clone()) }).await;
+        check(&body, CannedReply::json(200, &body)).await;
     }
 }
 
@@ -67,7 +67,8 @@ async fn streams_do_not_break_off_with_the_key() {
 async fn no_half_of_the_key_is_left_by_a_cut() {
     for before in 2048 - KEY.len()..=2048 {
         let said = format!("{}{KEY}", "x".repeat(before));
-        let received = ask(Api::OpenAiChat, Reply::json(400, &format!("{said} and more"))).await;
+        let received =
+            ask(Api::OpenAiChat, CannedReply::json(400, &format!("{said} and more"))).await;
         let message = received.failure().message;
         assert!(message.contains('…') && !message.contains(&KEY[..4]), "{before}: {message}");
     }

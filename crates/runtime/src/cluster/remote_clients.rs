@@ -42,7 +42,7 @@ impl RemoteClients {
             return gone.into_iter().flatten().collect();
         };
         match &**command {
-            Command::Claim { by, .. } => {
+            Command::ClaimCalls { by, .. } => {
                 let clients = nodes.entry(name.clone()).or_default();
                 clients.instance.clone_from(instance);
                 clients.holders.insert((request.session.clone(), by.clone()));

@@ -27,43 +27,43 @@ impl Action {
     pub(super) fn is_repeatable(&self) -> bool {
         let Self::Submit(command) = self else { return true };
         match &**command {
-            Command::Say(say) => say.options.key.is_some(),
+            Command::AddMessage(say) => say.options.key.is_some(),
             Command::Create(_)
-            | Command::Label { .. }
+            | Command::SetLabel { .. }
             | Command::SwitchModel(_)
-            | Command::Instruct { .. }
-            | Command::Move { .. }
-            | Command::Offer(_)
+            | Command::SetSystemPrompt { .. }
+            | Command::SetWorkspace { .. }
+            | Command::SetTools(_)
             | Command::Approve(_)
-            | Command::Claim { .. }
-            | Command::Return { .. }
+            | Command::ClaimCalls { .. }
+            | Command::ReturnResult { .. }
             | Command::Disconnect { .. }
-            | Command::Withdraw { .. }
+            | Command::CancelTurn { .. }
             | Command::Close { .. }
-            | Command::Spawn { .. }
+            | Command::SpawnSubagent { .. }
             | Command::Wake => true,
             Command::Attach(_)
-            | Command::Start { .. }
+            | Command::StartTurn { .. }
             | Command::Cancel { .. }
-            | Command::Recall { .. }
+            | Command::ImportMessages { .. }
             | Command::Supersede { .. }
             | Command::Revert { .. }
             | Command::Reapply { .. }
             | Command::Compact
-            | Command::Abridge { .. }
-            | Command::Output { .. }
-            | Command::Retrying { .. }
-            | Command::Answered { .. }
+            | Command::CompactWith { .. }
+            | Command::ModelOutput { .. }
+            | Command::ModelRetrying { .. }
+            | Command::ModelCompleted { .. }
             | Command::ModelFailed { .. }
-            | Command::Surveyed { .. }
+            | Command::ContextGathered { .. }
             | Command::Assessed { .. }
             | Command::Reviewed { .. }
             | Command::Subagent { .. }
-            | Command::Finished { .. }
-            | Command::PutBack { .. }
-            | Command::Summarized { .. }
-            | Command::NotSummarized { .. }
-            | Command::Saved { .. }
+            | Command::CallFinished { .. }
+            | Command::RevertFinished { .. }
+            | Command::SummaryWritten { .. }
+            | Command::SummaryFailed { .. }
+            | Command::MemorySaved { .. }
             | Command::Recover { .. } => false,
         }
     }
@@ -71,7 +71,7 @@ impl Action {
     /// Names a message that has no name of its own, so that it is taken once.
     pub(super) fn with_key(mut self, key: &str) -> Self {
         if let Self::Submit(command) = &mut self
-            && let Command::Say(say) = &mut **command
+            && let Command::AddMessage(say) = &mut **command
         {
             say.options.key.get_or_insert_with(|| key.to_owned());
         }
@@ -82,7 +82,7 @@ impl Action {
     pub(super) fn message_key(&self) -> Option<&str> {
         match self {
             Self::Submit(command) => match &**command {
-                Command::Say(say) => say.options.key.as_deref(),
+                Command::AddMessage(say) => say.options.key.as_deref(),
                 _ => None,
             },
             Self::Remove => None,

@@ -44,7 +44,7 @@ enum Attempt {
 impl Runtime {
     /// Has a request carried out by the node that owns the session.
     pub(crate) async fn route(&self, session: &SessionId, action: Action) -> Result<Done, Error> {
-        match self.parts().cluster.clone() {
+        match self.deps().cluster.clone() {
             None => self.here(session, action).await,
             Some(cluster) => {
                 let deadline = Instant::now() + cluster.lease * PATIENCE;
@@ -52,7 +52,7 @@ impl Runtime {
                     runtime: self,
                     cluster,
                     session,
-                    key: self.parts().stamps.stamp().id::<MessageId>().to_string(),
+                    key: self.deps().clock.stamp().id::<MessageId>().to_string(),
                     deadline,
                     sent: false,
                 };
@@ -246,7 +246,7 @@ impl Route<'_> {
 
     /// The events of a message that was added under this key.
     async fn receipt_of(&self, key: &str) -> Result<Receipt, Error> {
-        let journal = &self.runtime.parts().journal;
+        let journal = &self.runtime.deps().journal;
         let (mut after, mut records) = (0, Vec::new());
         let mut turn: Option<TurnId> = None;
         loop {

@@ -7,8 +7,8 @@ use quintet_kernel::command::Command;
 use quintet_kernel::port::Error;
 use quintet_kernel::{SessionId, State};
 
-use crate::load::{read, read_on};
 use crate::runtime::{Runtime, lock};
+use crate::session::recovery::{read, read_on};
 
 /// Sessions that are kept; the one that was looked at longest ago goes first.
 const KEPT: usize = 32;
@@ -39,23 +39,23 @@ impl Views {
 impl Runtime {
     /// A session as its journal has it, without owning it.
     pub(crate) async fn view_elsewhere(&self, session: &SessionId) -> Result<Arc<State>, Error> {
-        let (parts, views) = (self.parts(), &self.shared().membership.views);
+        let (deps, views) = (self.deps(), &self.shared().membership.views);
         let known = views.take(session);
-        let head = parts.journal.head(session).await?;
+        let head = deps.journal.head(session).await?;
         let head = head.ok_or_else(|| Error::NotFound(session.clone()))?;
         let mut state = match known {
             Some(state) if state.head <= head => state,
-            _ => Arc::new(read(&*parts.journal, &parts.rules, session).await?.0),
+            _ => Arc::new(read(&*deps.journal, &deps.rules, session).await?.0),
         };
         if state.head < head {
-            read_on(&*parts.journal, Arc::make_mut(&mut state)).await?;
+            read_on(&*deps.journal, Arc::make_mut(&mut state)).await?;
         }
         if state.created.is_none() {
             return Err(Error::NotFound(session.clone()));
         }
         let changing = Arc::make_mut(&mut state);
-        parts.tell_models(changing, &Command::Wake);
-        parts.refresh_tools(changing);
+        deps.refresh_models(changing, &Command::Wake);
+        deps.refresh_tools(changing);
         views.keep(Arc::clone(&state));
         Ok(state)
     }

@@ -60,7 +60,7 @@ pub(super) fn keep(cached: &mut Option<RunEntry>, entry: RunEntry) {
 #[cfg(test)]
 mod tests {
     use quintet_kernel::Time;
-    use quintet_kernel::id::Fresh as _;
+    use quintet_kernel::id::GeneratedId as _;
     use quintet_kernel::run::{NewRun, RunRecord, RunState, begin};
     use serde_json::Map;
 

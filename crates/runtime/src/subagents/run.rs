@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::event::{Event, Over, SubagentNews};
+use quintet_kernel::event::{Ended, Event, SubagentUpdate};
 use quintet_kernel::port::{BoxFuture, Error, Sessions as _, StorageError};
-use quintet_kernel::subagent::{self, Beginning, Task};
+use quintet_kernel::subagent::{self, SubagentStart, Task};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{CallId, Cursor, Item, SessionId, State};
 
@@ -22,7 +22,7 @@ pub(super) struct SubagentRun {
 
 impl SubagentRun {
     /// Has the task worked on, and waits until it is.
-    pub(super) async fn see_through(&self, task: Task) -> Outcome {
+    pub(super) async fn run_to_end(&self, task: Task) -> Outcome {
         match self.work(task).await {
             Ok(outcome) => outcome,
             // The call is made again when the daemon is back.
@@ -39,7 +39,7 @@ impl SubagentRun {
             && let Some(known) = parent.subagents.of(&self.call)
             && let Ok(news) = self.cancel(&known.session).await
         {
-            let _ = self.tell(&known.session, news).await;
+            let _ = self.update_parent(&known.session, news).await;
         }
         stopped()
     }
@@ -47,34 +47,34 @@ impl SubagentRun {
     /// The parent knows of a session before it is there, so that a crash in between leaves none that
     /// nobody knows of. One that began before is taken up again.
     async fn work(&self, task: Task) -> Result<Outcome, Error> {
-        let session = self.runtime.parts().stamps.stamp().id();
-        let spawn = Command::Spawn { call: self.call.clone(), session, task };
+        let session = self.runtime.deps().clock.stamp().id();
+        let spawn = Command::SpawnSubagent { call: self.call.clone(), session, task };
         self.runtime.submit(&self.parent, spawn).await?;
         let parent = self.runtime.view(&self.parent).await?;
         // Where there may be none, the kernel has said so to the model.
         let Some(known) = parent.subagents.of(&self.call) else { return Ok(stopped()) };
-        let beginning = subagent::beginning(&parent, known);
-        if let Some(beginning) = &beginning {
-            self.runtime.ensure(&known.session, beginning.origin.clone()).await?;
+        let start = subagent::subagent_start(&parent, known);
+        if let Some(start) = &start {
+            self.runtime.ensure(&known.session, start.origin.clone()).await?;
         }
-        self.follow(&parent, &known.session, beginning).await
+        self.follow(&parent, &known.session, start).await
     }
 
     async fn follow(
         &self,
         parent: &State,
         child: &SessionId,
-        beginning: Option<Beginning>,
+        start: Option<SubagentStart>,
     ) -> Result<Outcome, Error> {
         let state = self.runtime.view(child).await?;
         let mut follow = self.runtime.follow(child, Cursor::after(state.head)).await?;
-        match (state.turns.last(), beginning) {
-            (None, Some(Beginning { say, .. })) => {
-                self.runtime.submit(child, say).await?;
+        match (state.turns.last(), start) {
+            (None, Some(SubagentStart { first_message, .. })) => {
+                self.runtime.submit(child, first_message).await?;
             }
             (Some(_), _) if state.busy() => {
-                for (session, news) in subagent::missed(parent, &self.call, &state) {
-                    self.tell(&session, news).await?;
+                for (session, news) in subagent::missed_updates(parent, &self.call, &state) {
+                    self.update_parent(&session, news).await?;
                 }
             }
             (_, _) => return self.complete(child).await,
@@ -86,11 +86,11 @@ impl SubagentRun {
                 if matches!(record.event, Event::StepStarted { .. }) {
                     steps += 1;
                 }
-                if matches!(record.event.over(), Some(Over::Turn(_))) {
+                if matches!(record.event.ended(), Some(Ended::Turn(_))) {
                     return self.complete(child).await;
                 }
-                for (session, news) in subagent::news(child, &record.event, steps) {
-                    self.tell(&session, news).await?;
+                for (session, news) in subagent::parent_updates(child, &record.event, steps) {
+                    self.update_parent(&session, news).await?;
                 }
             }
         }
@@ -98,8 +98,8 @@ impl SubagentRun {
     }
 
     async fn complete(&self, child: &SessionId) -> Result<Outcome, Error> {
-        let (news, outcome) = subagent::result(&*self.at_rest(child).await?);
-        self.tell(child, news).await?;
+        let (news, outcome) = subagent::subagent_result(&*self.at_rest(child).await?);
+        self.update_parent(child, news).await?;
         Ok(outcome)
     }
 
@@ -118,26 +118,26 @@ impl SubagentRun {
         Ok(state)
     }
 
-    async fn tell(&self, session: &SessionId, news: SubagentNews) -> Result<(), Error> {
+    async fn update_parent(&self, session: &SessionId, news: SubagentUpdate) -> Result<(), Error> {
         let (call, session) = (self.call.clone(), session.clone());
         let news = Command::Subagent { call, session, news };
         self.runtime.submit(&self.parent, news).await.map(drop)
     }
 
     /// Calls off what a session does, waits until it rests, and gives what came of it.
-    async fn cancel(&self, child: &SessionId) -> Result<SubagentNews, Error> {
+    async fn cancel(&self, child: &SessionId) -> Result<SubagentUpdate, Error> {
         let cancel = Command::Cancel { reason: Some("the parent was cancelled".into()) };
         let rests = async {
             self.runtime.submit(child, cancel).await?;
             self.at_rest(child).await
         };
-        let lost = |result: String| SubagentNews::Completed {
+        let lost = |result: String| SubagentUpdate::Completed {
             result,
             ok: false,
             usage: Default::default(),
         };
         match rests.await {
-            Ok(state) => Ok(subagent::result(&state).0),
+            Ok(state) => Ok(subagent::subagent_result(&state).0),
             // It could not begin, or the daemon died before it was there.
             Err(Error::NotFound(_) | Error::Refused(_)) => Ok(lost("it never began".into())),
             // Nothing can ever run for it again.

@@ -24,39 +24,43 @@ fn only_a_window_is_at_hand() {
     for seq in 1..=1000 {
         let (offset, channel, text) = ((seq - 1) * 4, Channel::Text, "text".into());
         let (turn, step, at) = (turn.clone(), step.clone(), Time::default());
-        tail.say((turn.clone(), call.clone()), "word".into(), at);
-        tail.push(Piece { turn, step, offset, channel, text, at });
+        tail.push_progress((turn.clone(), call.clone()), "word".into(), at);
+        tail.push(Delta { turn, step, offset, channel, text, at });
         tail.publish(&[appended(seq, "text")]);
     }
     let inner = tail.lock();
-    assert_eq!((inner.recent.len(), inner.words.len(), inner.pieces.len()), (EVENTS, WORDS, 0));
+    assert_eq!(
+        (inner.recent.len(), inner.progress.len(), inner.deltas.len()),
+        (RECENT_EVENTS_LIMIT, PROGRESS_LIMIT, 0)
+    );
 }
 
 #[test]
 fn who_is_too_far_back_is_told() {
     let tail = Tail::new();
     tail.publish(&(1..=100).map(|seq| appended(seq, "text")).collect::<Vec<_>>());
-    let oldest = 100 - EVENTS as u64;
+    let oldest = 100 - RECENT_EVENTS_LIMIT as u64;
     let find = |seq| tail.find(&mut Cursor { seq, offset: seq * 4 }.into(), &mut 0);
-    assert!(matches!(find(oldest - 1), Found::Behind));
-    assert!(matches!(find(oldest), Found::Items(items) if items.len() == EVENTS));
-    assert!(matches!(find(100), Found::Nothing));
+    assert!(matches!(find(oldest - 1), TailRead::Behind));
+    assert!(matches!(find(oldest), TailRead::Items(items) if items.len() == RECENT_EVENTS_LIMIT));
+    assert!(matches!(find(100), TailRead::Nothing));
 }
 
 #[test]
 fn what_is_at_hand_is_bounded_in_bytes() {
     let tail = Tail::new();
     let (turn, call) = (ids().0, CallId::parse("c").unwrap());
-    let long = "x".repeat(BYTES / 4);
-    for seq in 1..=EVENTS as u64 {
+    let long = "x".repeat(TAIL_BYTES_LIMIT / 4);
+    for seq in 1..=RECENT_EVENTS_LIMIT as u64 {
         tail.publish(&[appended(seq, &long)]);
-        tail.say((turn.clone(), call.clone()), long.as_str().into(), Time::default());
+        tail.push_progress((turn.clone(), call.clone()), long.as_str().into(), Time::default());
     }
     let inner = tail.lock();
-    assert_eq!((inner.recent.len(), inner.words.len()), (3, 4));
+    assert_eq!((inner.recent.len(), inner.progress.len()), (3, 4));
     drop(inner);
     // One that is longer than that is read in the journal.
-    tail.publish(&[appended(EVENTS as u64 + 1, &"x".repeat(2 * BYTES))]);
-    let found = tail.find(&mut Cursor::after(EVENTS as u64).into(), &mut u64::MAX.clone());
-    assert!(matches!(found, Found::Behind));
+    tail.publish(&[appended(RECENT_EVENTS_LIMIT as u64 + 1, &"x".repeat(2 * TAIL_BYTES_LIMIT))]);
+    let found =
+        tail.find(&mut Cursor::after(RECENT_EVENTS_LIMIT as u64).into(), &mut u64::MAX.clone());
+    assert!(matches!(found, TailRead::Behind));
 }

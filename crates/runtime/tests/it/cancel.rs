@@ -1,12 +1,12 @@
 //! Calling a turn off reaches everything that runs for it.
 
 use quintet_kernel::port::Sessions;
-use quintet_kernel::tool::{Ending, Kind, Outcome};
+use quintet_kernel::tool::{Ending, Outcome, ToolKind};
 use quintet_kernel::{Command, Cursor, SessionId};
 use quintet_runtime::Runtime;
 use tokio::time::Instant;
 
-use crate::gate::Gate;
+use crate::gated_store::Gate;
 use crate::world::{Client, World, name, settle, waits, within};
 
 async fn said(world: &World) -> (Runtime, SessionId) {
@@ -43,7 +43,7 @@ async fn while_thinking_the_stream_is_dropped() {
 #[tokio::test(start_paused = true)]
 async fn while_waiting_for_approval() {
     let mut world = World::new();
-    world.ask_for = vec![Kind::Exec];
+    world.ask_for = vec![ToolKind::Exec];
     let (runtime, session) = said(&world).await;
     world.asked().await.call(&[("c1", "shell", "{}")]);
     let mut watcher = runtime.watch(&session, Cursor::START).await;
@@ -89,7 +89,7 @@ async fn a_tool_that_does_not_stop_is_given_up() {
     let began = Instant::now();
     runtime.cancel(&session).await.unwrap();
     let took = began.elapsed();
-    assert!(took >= world.pace.stop_within && took < world.pace.stop_within * 2, "{took:?}");
+    assert!(took >= world.timing.stop_within && took < world.timing.stop_within * 2, "{took:?}");
     assert!(job.given_up());
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     watcher.turn_over().await;
@@ -128,7 +128,7 @@ async fn a_call_that_was_about_to_start_never_does() {
     world.journal.set(Gate::Open);
     let began = Instant::now();
     within(cancelled).await.unwrap();
-    assert!(began.elapsed() < world.pace.stop_within);
+    assert!(began.elapsed() < world.timing.stop_within);
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     watcher.turn_over().await;
     assert!(watcher.story().ends_with("<call><stop><result><cancelled>"), "{}", watcher.story());

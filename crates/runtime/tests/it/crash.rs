@@ -3,7 +3,7 @@
 use quintet_kernel::model::PromptMessage;
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Cursor, SessionId};
-use quintet_testkit::scripted::Asked;
+use quintet_testkit::scripted_model::ScriptedCall;
 
 use crate::world::{Client, World, settle, within};
 
@@ -17,7 +17,7 @@ pub(crate) fn life<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// What the model is told came of its calls.
-pub(crate) fn results<'a>(asked: &'a Asked) -> Vec<&'a str> {
+pub(crate) fn results<'a>(asked: &'a ScriptedCall) -> Vec<&'a str> {
     let result = |message: &'a PromptMessage| match message {
         PromptMessage::Result { text, .. } => Some(text.as_str()),
         PromptMessage::System(_) | PromptMessage::User(_) | PromptMessage::Assistant { .. } => None,
@@ -41,7 +41,7 @@ fn what_a_follower_saw_is_kept_and_the_model_is_asked_again() {
         asked.think("hm ");
         asked.say("part");
         watcher.until("(hm )part").await;
-        tokio::time::sleep(world.pace.flush_after * 2).await;
+        tokio::time::sleep(world.timing.flush_after * 2).await;
         asked.say("ial");
         watcher.until("partial").await;
         (session, watcher.position())

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use quintet_kernel::command::{Command, Upload};
+use quintet_kernel::command::{Command, NewAttachment};
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::port::{Blobs, Body, BoxFuture, Error, Sessions, StorageError};
+use quintet_kernel::port::{BlobBody, Blobs, BoxFuture, Error, Sessions, StorageError};
 use quintet_kernel::{BlobId, Cursor, SessionId, Status};
-use quintet_runtime::{Parts, Runtime};
-use quintet_stores::memory::Store;
+use quintet_runtime::{Runtime, RuntimeDeps};
+use quintet_stores::memory::MemoryStore;
 
 use crate::crash::life;
-use crate::gate::Gate;
+use crate::gated_store::Gate;
 use crate::world::{Client, FOREVER, World, label, say, settle, waits, within};
 
 /// A session with an open turn, after the death of the daemon.
@@ -82,7 +82,7 @@ async fn a_session_at_rest_that_cannot_be_read_is_let_go() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
-    tokio::time::sleep(world.pace.hibernate_after * 2).await;
+    tokio::time::sleep(world.timing.hibernate_after * 2).await;
     world.journal.fail_reads(1);
     assert!(unavailable(runtime.label(&session, "a").await));
     settle().await;
@@ -114,19 +114,19 @@ fn lists_say_that_a_session_failed_that_cannot_be_read() {
     world.journal.damage(&session);
     life(async {
         let runtime = world.start();
-        assert!(within(runtime.card(&session)).await.unwrap().open);
+        assert!(within(runtime.summary(&session)).await.unwrap().open);
         runtime.recover().await.unwrap();
         settle().await;
-        let card = within(runtime.card(&session)).await.unwrap();
-        assert_eq!((card.status, card.open), (Status::Failed, false));
-        assert_eq!(card.error.as_deref(), Some("damaged: event 1"));
+        let summary = within(runtime.summary(&session)).await.unwrap();
+        assert_eq!((summary.status, summary.open), (Status::Failed, false));
+        assert_eq!(summary.error.as_deref(), Some("damaged: event 1"));
         assert_eq!(runtime.recover().await.unwrap(), 0);
     });
 }
 
 /// Files of which some reads fail.
 struct FlakyBlobs {
-    store: Store,
+    store: MemoryStore,
     failures: AtomicUsize,
 }
 
@@ -135,7 +135,7 @@ impl Blobs for FlakyBlobs {
         self.store.put(content)
     }
 
-    fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+    fn put_all(&self, contents: Vec<BlobBody>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
         self.store.put_all(contents)
     }
 
@@ -147,7 +147,7 @@ impl Blobs for FlakyBlobs {
         }
     }
 
-    fn body(&self, blob: &BlobId, most: u64) -> BoxFuture<'_, Result<Body, StorageError>> {
+    fn body(&self, blob: &BlobId, most: u64) -> BoxFuture<'_, Result<BlobBody, StorageError>> {
         self.store.body(blob, most)
     }
 }
@@ -158,12 +158,12 @@ async fn a_file_that_cannot_be_read_yet_is_waited_for() {
     let (store, failures) = (world.store.clone(), AtomicUsize::new(3));
     let blob = store.put(b"read me".to_vec()).await.unwrap();
     let blobs = Arc::new(FlakyBlobs { store, failures });
-    let runtime = Runtime::new(Parts { blobs, ..world.parts() });
+    let runtime = Runtime::new(RuntimeDeps { blobs, ..world.deps() });
     let session = runtime.begin().await;
-    let upload = Upload { name: "a.txt".into(), mime: "text/plain".into(), blob, size: 7 };
-    let Command::Say(mut say) = say("look at this") else { unreachable!() };
+    let upload = NewAttachment { name: "a.txt".into(), mime: "text/plain".into(), blob, size: 7 };
+    let Command::AddMessage(mut say) = say("look at this") else { unreachable!() };
     say.files = vec![(MediaKind::File, upload)];
-    within(runtime.submit(&session, Command::Say(say))).await.unwrap();
+    within(runtime.submit(&session, Command::AddMessage(say))).await.unwrap();
     world.asked().await.finish();
     runtime.watch(&session, Cursor::START).await.until("<step><answered><done>").await;
 }

@@ -6,7 +6,7 @@ use quintet_kernel::port::{Error, Sessions};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Cursor, SessionId};
 
-use crate::gate::Gate;
+use crate::gated_store::Gate;
 use crate::world::{Client, World, settle, within};
 
 #[tokio::test(start_paused = true)]
@@ -65,7 +65,7 @@ fn events(story: &str) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_slow_follower_reads_the_journal() {
     let mut world = World::new();
-    world.pace.flush_bytes = 10;
+    world.timing.flush_bytes = 10;
     let runtime = world.start();
     let session = runtime.begin().await;
     let mut slow = runtime.watch(&session, Cursor::START).await;
@@ -90,7 +90,7 @@ async fn a_slow_follower_reads_the_journal() {
 #[tokio::test(start_paused = true)]
 async fn following_a_sleeping_session_does_not_wake_it_but_tells_when_it_wakes() {
     let mut world = World::new();
-    world.pace.hibernate_after = Duration::from_secs(1);
+    world.timing.hibernate_after = Duration::from_secs(1);
     let runtime = world.start();
     let session = runtime.begin().await;
     tokio::time::sleep(Duration::from_secs(2)).await;

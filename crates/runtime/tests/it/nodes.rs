@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quintet_kernel::card::Status;
 use quintet_kernel::client::ClientRef;
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::port::{
-    BoxFuture, Branches as _, Drafts, Error, Forward, ForwardError, Hints, NodeAddress, Nodes as _,
-    Removals as _, Sessions, StorageError,
+    BoxFuture, Drafts, Error, Forward, ForwardError, NodeAddress, Nodes as _, SessionDeletion as _,
+    SessionForks as _, SessionObserver, Sessions, StorageError,
 };
-use quintet_kernel::tool::{Kind, Outcome, Risk};
+use quintet_kernel::session_summary::Status;
+use quintet_kernel::tool::{Outcome, Risk, ToolKind};
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{CallId, Command, Cursor, SessionId};
-use quintet_runtime::{Cluster, Parts, Runtime};
-use quintet_stores::memory::Store;
+use quintet_runtime::{Cluster, Runtime, RuntimeDeps};
+use quintet_stores::memory::MemoryStore;
 
 use crate::world::{Client, World, label, name, say, settle, within};
 
@@ -72,11 +72,11 @@ impl Forward for Wires {
 struct NoDrafts;
 
 impl Drafts for NoDrafts {
-    fn keep(&self, _: &SessionId, _: &Piece) -> Result<(), StorageError> {
+    fn push(&self, _: &SessionId, _: &Delta) -> Result<(), StorageError> {
         panic!("text must be in the journal before it is shown");
     }
 
-    fn load(&self, _: &SessionId) -> Result<Vec<Piece>, StorageError> {
+    fn load(&self, _: &SessionId) -> Result<Vec<Delta>, StorageError> {
         Ok(Vec::new())
     }
 
@@ -85,7 +85,7 @@ impl Drafts for NoDrafts {
 
 /// A node: its handle on the store, and its runtime.
 struct Node {
-    store: Store,
+    store: MemoryStore,
     runtime: Runtime,
     hinted: Arc<Hinted>,
 }
@@ -93,7 +93,7 @@ struct Node {
 #[derive(Default)]
 struct Hinted(Mutex<Vec<SessionId>>);
 
-impl Hints for Hinted {
+impl SessionObserver for Hinted {
     fn published(&self, session: &SessionId, _: u64) {
         self.0.lock().unwrap().push(session.clone());
     }
@@ -104,18 +104,18 @@ impl Hints for Hinted {
 async fn node(world: &World, wires: &Wires, name: &str) -> Node {
     let store = world.store.node(name);
     let hinted = Arc::new(Hinted::default());
-    let runtime = Runtime::new(Parts {
+    let runtime = Runtime::new(RuntimeDeps {
         journal: Arc::new(store.clone()),
         leases: Arc::new(store.clone()),
-        directory: Arc::new(store.clone()),
+        session_index: Arc::new(store.clone()),
         drafts: Arc::new(NoDrafts),
-        hints: vec![hinted.clone()],
+        observers: vec![hinted.clone()],
         cluster: Some(Cluster {
             nodes: Arc::new(store.clone()),
             forward: Arc::new(wires.clone()),
             lease: LEASE,
         }),
-        ..world.parts()
+        ..world.deps()
     });
     wires.nodes.lock().unwrap().insert(name.into(), runtime.clone());
     runtime.recover().await.unwrap();
@@ -266,7 +266,7 @@ async fn a_message_that_was_taken_before_its_owner_died_is_found_again() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_nodes_turn_goes_on_and_its_tools_do_not_run_again() {
     let mut world = World::new();
-    world.ask_for = vec![Kind::Exec];
+    world.ask_for = vec![ToolKind::Exec];
     let (a, b, wires) = pair(&world).await;
     let session = a.runtime.begin().await;
     a.runtime.say(&session, "go").await.unwrap();
@@ -341,7 +341,7 @@ async fn a_session_that_leaves_memory_belongs_to_whoever_asks_next() {
     let world = World::new();
     let (a, b, wires) = pair(&world).await;
     let session = a.runtime.begin().await;
-    tokio::time::sleep(world.pace.hibernate_after * 2).await;
+    tokio::time::sleep(world.timing.hibernate_after * 2).await;
     assert_eq!((a.runtime.awake(), owned(&a).await), (0, 0));
     b.runtime.label(&session, "x").await.unwrap();
     assert_eq!((owned(&b).await, wires.sent.load(Ordering::SeqCst)), (1, 0));
@@ -352,13 +352,13 @@ async fn a_session_that_leaves_memory_belongs_to_whoever_asks_next() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_waits_stays_with_its_node_until_that_is_drained() {
     let mut world = World::new();
-    world.ask_for = vec![Kind::Exec];
+    world.ask_for = vec![ToolKind::Exec];
     let (a, b, _) = pair(&world).await;
     let session = a.runtime.begin().await;
     a.runtime.say(&session, "go").await.unwrap();
     world.asked().await.call(&[("c1", "shell", "{}")]);
     a.runtime.watch(&session, Cursor::START).await.until("<ask>").await;
-    tokio::time::sleep(world.pace.hibernate_after * 2).await;
+    tokio::time::sleep(world.timing.hibernate_after * 2).await;
     assert_eq!((a.runtime.awake(), owned(&a).await), (0, 1));
     a.store.drain("a", true).await.unwrap();
     tokio::time::sleep(LEASE * 2).await;
@@ -432,12 +432,12 @@ async fn calls_of_a_dead_nodes_clients_are_given_to_others() {
         front_end: None,
     };
     let toolset = Toolset { client: vec![tool], ..Toolset::default() };
-    a.runtime.submit(&session, Command::Offer(toolset)).await.unwrap();
+    a.runtime.submit(&session, Command::SetTools(toolset)).await.unwrap();
     a.runtime.say(&session, "go").await.unwrap();
     world.asked().await.call(&[("c1", "open_app", "{}")]);
     a.runtime.watch(&session, Cursor::START).await.until("<call>").await;
     let calls = vec![CallId::parse("c1").unwrap()];
-    let claim = |connection: &str, came_back| Command::Claim {
+    let claim = |connection: &str, came_back| Command::ClaimCalls {
         calls: calls.clone(),
         by: ClientRef::connected("test/desktop", connection),
         came_back,

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quintet_kernel::follow::Piece;
-use quintet_kernel::port::{BoxFuture, Desk, Drafts, Invocation, Output, StorageError, Tool};
-use quintet_kernel::tool::{Assessment, Spec};
+use quintet_kernel::follow::Delta;
+use quintet_kernel::port::{
+    BoxFuture, Drafts, Invocation, StorageError, Tool, ToolContext, ToolOutput,
+};
+use quintet_kernel::tool::{Assessment, ToolSpec};
 use quintet_kernel::{Cursor, SessionId};
-use quintet_runtime::{Parts, Runtime};
-use quintet_stores::memory::Store;
+use quintet_runtime::{Runtime, RuntimeDeps};
+use quintet_stores::memory::MemoryStore;
 
 use crate::world::{Client, World};
 
@@ -16,7 +18,7 @@ use crate::world::{Client, World};
 struct Buggy(Arc<dyn Tool>);
 
 impl Tool for Buggy {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.0.spec()
     }
 
@@ -24,7 +26,7 @@ impl Tool for Buggy {
         self.0.assess(call)
     }
 
-    fn run(&self, _: Invocation, _: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, _: Invocation, _: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async { panic!("a bug in a tool") })
     }
 }
@@ -32,10 +34,10 @@ impl Tool for Buggy {
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_panics_failed() {
     let world = World::new();
-    let mut parts = world.parts();
-    let buggy = Buggy(Arc::clone(&parts.tools["shell"]));
-    parts.tools.insert("shell".into(), Arc::new(buggy));
-    let runtime = Runtime::new(parts);
+    let mut deps = world.deps();
+    let buggy = Buggy(Arc::clone(&deps.tools["shell"]));
+    deps.tools.insert("shell".into(), Arc::new(buggy));
+    let runtime = Runtime::new(deps);
     let session = runtime.begin().await;
     runtime.say(&session, "go").await.unwrap();
     world.asked().await.call(&[("c1", "shell", "{}")]);
@@ -46,15 +48,15 @@ async fn a_tool_that_panics_failed() {
 }
 
 /// Drafts that panic once.
-struct Trap(Store, AtomicBool);
+struct Trap(MemoryStore, AtomicBool);
 
 impl Drafts for Trap {
-    fn keep(&self, session: &SessionId, piece: &Piece) -> Result<(), StorageError> {
+    fn push(&self, session: &SessionId, piece: &Delta) -> Result<(), StorageError> {
         assert!(!self.1.swap(false, Ordering::SeqCst), "a bug in the session's task");
-        self.0.keep(session, piece)
+        self.0.push(session, piece)
     }
 
-    fn load(&self, session: &SessionId) -> Result<Vec<Piece>, StorageError> {
+    fn load(&self, session: &SessionId) -> Result<Vec<Delta>, StorageError> {
         self.0.load(session)
     }
 
@@ -67,7 +69,7 @@ impl Drafts for Trap {
 async fn a_session_whose_task_panicked_is_woken_by_the_next_letter() {
     let world = World::new();
     let drafts = Arc::new(Trap(world.store.clone(), AtomicBool::new(true)));
-    let runtime = Runtime::new(Parts { drafts, ..world.parts() });
+    let runtime = Runtime::new(RuntimeDeps { drafts, ..world.deps() });
     let session = runtime.begin().await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     runtime.say(&session, "go").await.unwrap();
@@ -85,7 +87,7 @@ async fn a_session_whose_task_panicked_is_woken_by_the_next_letter() {
 async fn a_turn_whose_task_panicked_goes_on_by_itself() {
     let world = World::new();
     let drafts = Arc::new(Trap(world.store.clone(), AtomicBool::new(true)));
-    let runtime = Runtime::new(Parts { drafts, ..world.parts() });
+    let runtime = Runtime::new(RuntimeDeps { drafts, ..world.deps() });
     let session = runtime.begin().await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     runtime.say(&session, "go").await.unwrap();

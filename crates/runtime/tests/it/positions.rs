@@ -70,7 +70,7 @@ async fn talk(world: &World, runtime: &Runtime, session: &SessionId) {
     asked.think("hmm… ");
     for word in FIRST.split_inclusive(' ') {
         asked.say(word);
-        tokio::time::sleep(world.pace.flush_after * 2).await;
+        tokio::time::sleep(world.timing.flush_after * 2).await;
     }
     runtime.label(session, "between").await.unwrap();
     asked.say("é");
@@ -109,7 +109,7 @@ async fn every_position_of_a_running_session() {
     let mut words = SECOND.split_inclusive(' ');
     // One word is durable, the next is in flight when the followers come, the last comes later.
     asked.say(words.next().unwrap());
-    tokio::time::sleep(world.pace.flush_after * 2).await;
+    tokio::time::sleep(world.timing.flush_after * 2).await;
     asked.say(words.next().unwrap());
     runtime.watch(&session, Cursor::START).await.until("und noch ").await;
     let head = world.journal_of(&session).await.len() as u64;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use quintet_kernel::card::Status;
 use quintet_kernel::policy::Recovery;
-use quintet_kernel::port::{Changes, Sessions};
-use quintet_kernel::tool::{Kind, Outcome};
+use quintet_kernel::port::{Sessions, TurnChanges};
+use quintet_kernel::session_summary::Status;
+use quintet_kernel::tool::{Outcome, ToolKind};
 use quintet_kernel::{Command, Cursor, SessionId};
 
 use crate::crash::{life, results};
@@ -26,7 +26,7 @@ fn cut_off(world: &World) -> SessionId {
 #[test]
 fn approvals_survive() {
     let mut world = World::new();
-    world.ask_for = vec![Kind::Exec];
+    world.ask_for = vec![ToolKind::Exec];
     let session = life(async {
         let runtime = world.start();
         let session = runtime.begin().await;
@@ -76,7 +76,7 @@ fn ask_holds_the_turn_until_somebody_says_go_on() {
             let runtime = world.start();
             assert_eq!(runtime.recover().await.unwrap(), 1);
             runtime.watch(&session, Cursor::START).await.until("part<interrupted><held>").await;
-            tokio::time::sleep(world.pace.hibernate_after * 2).await;
+            tokio::time::sleep(world.timing.hibernate_after * 2).await;
             assert_eq!(runtime.awake(), 0);
             assert_eq!(world.model.count(), 1);
         });
@@ -84,7 +84,7 @@ fn ask_holds_the_turn_until_somebody_says_go_on() {
     life(async {
         let runtime = world.start();
         let turn = runtime.state(&session).await.turns[0].id.clone();
-        within(runtime.submit(&session, Command::Start { turn })).await.unwrap();
+        within(runtime.submit(&session, Command::StartTurn { turn })).await.unwrap();
         world.asked().await.finish();
         let mut watcher = runtime.watch(&session, Cursor::START).await;
         watcher.turn_over().await;
@@ -203,7 +203,7 @@ fn a_change_that_was_cut_off_can_be_undone() {
         })
         .await;
         let turn = runtime.state(&session).await.turns[0].id.clone();
-        let set = within(runtime.of_turn(&session, &turn)).await.unwrap();
+        let set = within(runtime.turn_changes(&session, &turn)).await.unwrap();
         assert_eq!(set.diff, "a: \"old\" -> \"new\"\n");
         assert!(set.unrecorded.is_empty());
         within(runtime.submit(&session, Command::Revert { turn })).await.unwrap();
@@ -222,7 +222,7 @@ fn what_a_command_did_that_was_cut_off_is_said_to_be_unknown() {
         world.asked().await.finish();
         runtime.watch(&session, Cursor::START).await.turn_over().await;
         let turn = runtime.state(&session).await.turns[0].id.clone();
-        let set = within(runtime.of_turn(&session, &turn)).await.unwrap();
+        let set = within(runtime.turn_changes(&session, &turn)).await.unwrap();
         let [gap] = &set.unrecorded[..] else { panic!("{:?}", set.unrecorded) };
         assert_eq!((gap.path.as_str(), gap.paths), ("", None));
         assert_eq!(gap.reason, "the daemon stopped while shell ran");

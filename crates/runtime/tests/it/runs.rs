@@ -9,8 +9,8 @@ use quintet_kernel::run::{
     ControlAction, NewRun, Reporter, RunCommand, RunRefusal, RunStatus, Worker,
 };
 use quintet_runtime::{RunService, RunSettings};
-use quintet_stores::memory::Store;
-use quintet_testkit::stamps::FakeStamps;
+use quintet_stores::memory::MemoryStore;
+use quintet_testkit::clock::FakeClock;
 use serde_json::Map;
 use tokio::task::JoinSet;
 use tokio::time::advance;
@@ -20,8 +20,8 @@ const SETTINGS: RunSettings =
 
 /// Several daemons on one store.
 fn daemons(count: usize) -> Vec<RunService> {
-    let (store, stamps) = (Store::new(), Arc::new(FakeStamps::new()));
-    let service = |_| RunService::new(Arc::new(store.clone()), stamps.clone(), SETTINGS);
+    let (store, clock) = (MemoryStore::new(), Arc::new(FakeClock::new()));
+    let service = |_| RunService::new(Arc::new(store.clone()), clock.clone(), SETTINGS);
     (0..count).map(service).collect()
 }
 
@@ -143,8 +143,8 @@ async fn a_run_that_its_worker_never_began_goes_back_to_the_queue() {
 
 #[tokio::test(start_paused = true)]
 async fn workers_have_a_whole_lease_after_the_daemon_was_away() {
-    let (store, stamps) = (Store::new(), Arc::new(FakeStamps::new()));
-    let start = || RunService::new(Arc::new(store.clone()), stamps.clone(), SETTINGS);
+    let (store, clock) = (MemoryStore::new(), Arc::new(FakeClock::new()));
+    let start = || RunService::new(Arc::new(store.clone()), clock.clone(), SETTINGS);
     let service = start();
     let run = create(&service).await;
     poll(&service, "x", "ready").await;
@@ -175,8 +175,8 @@ async fn everything_is_stopped_at_once_also_without_workers() {
 
 #[tokio::test]
 async fn a_store_that_was_taken_over_assigns_nothing() {
-    let (store, stamps) = (Store::new(), Arc::new(FakeStamps::new()));
-    let service = RunService::new(Arc::new(store.clone()), stamps, SETTINGS);
+    let (store, clock) = (MemoryStore::new(), Arc::new(FakeClock::new()));
+    let service = RunService::new(Arc::new(store.clone()), clock, SETTINGS);
     create(&service).await;
     let _newer = store.reopen();
     let refused = service.poll("w".into(), worker("x", "ready")).await;

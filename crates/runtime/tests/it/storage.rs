@@ -4,17 +4,17 @@ use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quintet_kernel::card::Fork;
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::port::{
     Batch, BoxFuture, Drafts, Error, Journal, Lease, Page, Sessions, StorageError,
 };
+use quintet_kernel::session_summary::Fork;
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Cursor, Record, Seq, SessionId};
-use quintet_runtime::{Parts, Runtime};
-use quintet_stores::memory::Store;
+use quintet_runtime::{Runtime, RuntimeDeps};
+use quintet_stores::memory::MemoryStore;
 
-use crate::gate::Gate;
+use crate::gated_store::Gate;
 use crate::world::{Client, FOREVER, World, within};
 
 fn unavailable<T>(result: Result<T, Error>) -> bool {
@@ -43,7 +43,7 @@ async fn a_session_that_could_not_be_kept_is_not_there() {
     world.journal.fail_next();
     let created = within(quintet_kernel::port::Sessions::create(&runtime, crate::world::origin()));
     assert!(unavailable(created.await));
-    tokio::time::sleep(world.pace.hibernate_after).await;
+    tokio::time::sleep(world.timing.hibernate_after).await;
     assert_eq!(runtime.awake(), 0);
     runtime.begin().await;
 }
@@ -113,7 +113,7 @@ async fn a_tool_is_stopped_before_the_session_is_read_again() {
     world.journal.fail_next();
     assert!(unavailable(runtime.label(&session, "a").await));
     within(job.stopped()).await;
-    tokio::time::sleep(world.pace.stop_within / 2).await;
+    tokio::time::sleep(world.timing.stop_within / 2).await;
     assert_eq!(world.model.count(), 1);
     assert!(!job.given_up());
     job.finish(Outcome::success("stopped"));
@@ -141,19 +141,19 @@ async fn storage_that_stays_broken_neither_keeps_the_model_busy_nor_the_daemon_u
 
 /// Drafts of which one cannot be written.
 struct Flaky {
-    store: Store,
+    store: MemoryStore,
     left: AtomicUsize,
 }
 
 impl Drafts for Flaky {
-    fn keep(&self, session: &SessionId, piece: &Piece) -> Result<(), StorageError> {
+    fn push(&self, session: &SessionId, piece: &Delta) -> Result<(), StorageError> {
         match self.left.fetch_sub(1, Ordering::SeqCst) {
             1 => Err(StorageError::Unavailable("the disk is full".into())),
-            _ => self.store.keep(session, piece),
+            _ => self.store.push(session, piece),
         }
     }
 
-    fn load(&self, session: &SessionId) -> Result<Vec<Piece>, StorageError> {
+    fn load(&self, session: &SessionId) -> Result<Vec<Delta>, StorageError> {
         self.store.load(session)
     }
 
@@ -196,7 +196,7 @@ async fn a_draft_that_could_not_be_written_leaves_no_hole() {
 }
 
 /// A journal that cannot be read.
-struct Damaged(Store);
+struct Damaged(MemoryStore);
 
 impl Journal for Damaged {
     fn append(
@@ -240,7 +240,7 @@ async fn a_session_that_cannot_be_read_says_so() {
     let world = World::new();
     let session = world.start().begin().await;
     let damaged = Arc::new(Damaged(world.store.clone()));
-    let runtime = Runtime::new(Parts { journal: damaged, ..world.parts() });
+    let runtime = Runtime::new(RuntimeDeps { journal: damaged, ..world.deps() });
     let says_so = |error: Option<Error>| {
         assert!(matches!(error, Some(Error::Storage(StorageError::Damaged(_)))), "{error:?}");
     };
@@ -268,7 +268,7 @@ async fn who_lost_the_session_to_another_lets_go() {
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_stands_still_does_not_fill_memory() {
     let mut world = World::new();
-    world.pace.flush_bytes = 1;
+    world.timing.flush_bytes = 1;
     let runtime = world.start();
     let session = runtime.begin().await;
     runtime.say(&session, "go").await.unwrap();

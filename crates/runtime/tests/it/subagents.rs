@@ -7,26 +7,26 @@ mod held;
 use std::sync::Arc;
 
 use quintet_kernel::command::{Approve, Command};
-use quintet_kernel::event::{Answer, Answerer, Budget, Remember};
-use quintet_kernel::policy::Subagents;
-use quintet_kernel::port::{Branches as _, Error, Removals as _, Sessions};
+use quintet_kernel::event::{ApprovalDecision, Budget, DecidedBy, RememberScope};
+use quintet_kernel::policy::SubagentLimits;
+use quintet_kernel::port::{Error, SessionDeletion as _, SessionForks as _, Sessions};
 use quintet_kernel::session::TurnStatus;
-use quintet_kernel::tool::{Kind, Outcome};
-use quintet_kernel::{Cursor, Question, SessionId};
-use quintet_runtime::{Parts, Runtime, subagents};
+use quintet_kernel::tool::{Outcome, ToolKind};
+use quintet_kernel::{ApprovalId, Cursor, SessionId};
+use quintet_runtime::{Runtime, RuntimeDeps, subagents};
 
 use crate::world::{Client, FOREVER, World, settle, within};
 
 pub(crate) fn start(world: &World) -> Runtime {
-    start_with(world, Subagents::default())
+    start_with(world, SubagentLimits::default())
 }
 
-pub(crate) fn start_with(world: &World, limits: Subagents) -> Runtime {
-    let parts = world.parts();
-    let mut rules = (*parts.rules).clone();
+pub(crate) fn start_with(world: &World, limits: SubagentLimits) -> Runtime {
+    let deps = world.deps();
+    let mut rules = (*deps.rules).clone();
     rules.tools.push(Arc::new(subagents::spec()));
     rules.subagents = limits;
-    Runtime::new(Parts { rules: Arc::new(rules), ..parts })
+    Runtime::new(RuntimeDeps { rules: Arc::new(rules), ..deps })
 }
 
 pub(crate) async fn children(runtime: &Runtime, parent: &SessionId) -> Vec<SessionId> {
@@ -40,8 +40,10 @@ async fn subagents_work_side_by_side_and_their_words_are_read() {
     let runtime = start(&world);
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
-    let calls =
-        [("c1", subagents::NAME, r#"{"task":"a"}"#), ("c2", subagents::NAME, r#"{"task":"b"}"#)];
+    let calls = [
+        ("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#),
+        ("c2", subagents::SPAWN_TOOL_NAME, r#"{"task":"b"}"#),
+    ];
     world.asked().await.call(&calls);
     let (one, two) = (world.asked().await, world.asked().await);
     two.say("second");
@@ -66,7 +68,7 @@ async fn cancelling_reaches_subagents() {
     let runtime = start(&world);
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
-    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#)]);
     let _asked = world.asked().await;
     runtime.cancel(&parent).await.unwrap();
     let child = children(&runtime, &parent).await.remove(0);
@@ -80,7 +82,7 @@ async fn a_restart_goes_on_with_the_subagent_and_its_parent() {
     let runtime = start(&world);
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
-    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#)]);
     let asked = world.asked().await;
     settle().await;
     within(runtime.close(FOREVER)).await;
@@ -106,7 +108,10 @@ async fn a_subagent_gets_no_more_than_its_parent_has() {
     runtime.say(&parent, "go").await.unwrap();
     let narrowed = r#"{"task":"a","tools":["look"]}"#;
     let beyond = r#"{"task":"b","tools":["look","fly"]}"#;
-    world.asked().await.call(&[("c1", subagents::NAME, narrowed), ("c2", subagents::NAME, beyond)]);
+    world.asked().await.call(&[
+        ("c1", subagents::SPAWN_TOOL_NAME, narrowed),
+        ("c2", subagents::SPAWN_TOOL_NAME, beyond),
+    ]);
     let asked = world.asked().await;
     let child = children(&runtime, &parent).await.remove(0);
     assert_eq!(runtime.state(&child).await.toolset.daemon, Some(vec!["look".to_owned()]));
@@ -119,9 +124,9 @@ async fn a_subagent_gets_no_more_than_its_parent_has() {
     assert_eq!(view.subagents.len(), 1);
 }
 
-pub(crate) fn approve(call: &str, answer: Answer) -> Command {
-    let (by, remember) = (Answerer::Client, Remember::Once);
-    let question = Question::parse(call).unwrap();
+pub(crate) fn approve(call: &str, answer: ApprovalDecision) -> Command {
+    let (by, remember) = (DecidedBy::Client, RememberScope::Once);
+    let question = ApprovalId::parse(call).unwrap();
     Command::Approve(Approve { question, turn: None, answer, reason: None, by, remember })
 }
 
@@ -134,12 +139,12 @@ pub(crate) async fn results(runtime: &Runtime, session: &SessionId) -> Vec<Strin
 #[tokio::test(start_paused = true)]
 async fn a_question_of_a_subagent_of_a_subagent_is_answered_at_the_root_and_once() {
     let mut world = World::new();
-    world.ask_for = vec![Kind::Exec];
+    world.ask_for = vec![ToolKind::Exec];
     let runtime = start(&world);
     let root = runtime.begin().await;
     runtime.say(&root, "go").await.unwrap();
-    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
-    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"b"}"#)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"b"}"#)]);
     world.asked().await.call(&[("c9", "shell", "{}")]);
     settle().await;
     let child = children(&runtime, &root).await.remove(0);
@@ -150,12 +155,13 @@ async fn a_question_of_a_subagent_of_a_subagent_is_answered_at_the_root_and_once
         assert_eq!((&view.asked[0].session, &*view.asked[0].tool), (&grandchild, "shell"));
     }
     let call = runtime.state(&root).await.asked[0].question.to_string();
-    let receipt = within(runtime.submit(&root, approve(&call, Answer::Allow))).await.unwrap();
+    let receipt =
+        within(runtime.submit(&root, approve(&call, ApprovalDecision::Allow))).await.unwrap();
     assert_eq!(receipt.session, grandchild);
     let job = within(world.shell.started()).await;
     // The first answer counts, wherever the next one is given.
     for session in [&root, &child, &grandchild] {
-        let late = within(runtime.submit(session, approve(&call, Answer::Deny))).await;
+        let late = within(runtime.submit(session, approve(&call, ApprovalDecision::Deny))).await;
         assert!(matches!(late, Err(Error::Refused(_))), "{late:?}");
     }
     settle().await;
@@ -174,11 +180,11 @@ async fn a_question_of_a_subagent_of_a_subagent_is_answered_at_the_root_and_once
 #[tokio::test(start_paused = true)]
 async fn a_question_is_known_above_after_a_restart_too() {
     let mut world = World::new();
-    world.ask_for = vec![Kind::Exec];
+    world.ask_for = vec![ToolKind::Exec];
     let runtime = start(&world);
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
-    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#)]);
     world.asked().await.call(&[("c9", "shell", "{}")]);
     settle().await;
     within(runtime.close(FOREVER)).await;
@@ -189,7 +195,7 @@ async fn a_question_is_known_above_after_a_restart_too() {
     settle().await;
     let asked = runtime.state(&parent).await.asked.clone();
     assert_eq!(asked.len(), 1, "known, and known once");
-    let deny = approve(asked[0].question.as_str(), Answer::Deny);
+    let deny = approve(asked[0].question.as_str(), ApprovalDecision::Deny);
     within(runtime.submit(&parent, deny)).await.unwrap();
     settle().await;
     assert!(runtime.state(&parent).await.asked.is_empty());
@@ -199,12 +205,15 @@ async fn a_question_is_known_above_after_a_restart_too() {
 async fn a_subagent_that_uses_up_its_budget_is_stopped_and_says_so() {
     let world = World::new();
     let budget = Budget { steps: Some(2), ..Budget::default() };
-    let runtime = start_with(&world, Subagents { budget, ..Subagents::default() });
+    let runtime = start_with(&world, SubagentLimits { budget, ..SubagentLimits::default() });
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
     let one = r#"{"task":"a","max_steps":1}"#;
     let many = r#"{"task":"b","max_steps":9}"#;
-    world.asked().await.call(&[("c1", subagents::NAME, one), ("c2", subagents::NAME, many)]);
+    world
+        .asked()
+        .await
+        .call(&[("c1", subagents::SPAWN_TOOL_NAME, one), ("c2", subagents::SPAWN_TOOL_NAME, many)]);
     let mut children_asked = 0;
     while runtime.state(&parent).await.subagents.iter().any(|known| !known.over)
         || children_asked == 0
@@ -230,18 +239,21 @@ async fn a_subagent_that_uses_up_its_budget_is_stopped_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn depth_and_number_are_limited() {
     let world = World::new();
-    let runtime = start_with(&world, Subagents { depth: 1, at_once: 1, ..Subagents::default() });
+    let runtime =
+        start_with(&world, SubagentLimits { depth: 1, at_once: 1, ..SubagentLimits::default() });
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
-    let calls =
-        [("c1", subagents::NAME, r#"{"task":"a"}"#), ("c2", subagents::NAME, r#"{"task":"b"}"#)];
+    let calls = [
+        ("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#),
+        ("c2", subagents::SPAWN_TOOL_NAME, r#"{"task":"b"}"#),
+    ];
     world.asked().await.call(&calls);
     let asked = world.asked().await;
     settle().await;
     let child = children(&runtime, &parent).await;
     assert_eq!(child.len(), 1);
     let tools = runtime.state(&child[0]).await.toolset.daemon.clone().unwrap();
-    assert!(!tools.contains(&subagents::NAME.to_owned()), "{tools:?}");
+    assert!(!tools.contains(&subagents::SPAWN_TOOL_NAME.to_owned()), "{tools:?}");
     asked.finish();
     world.asked().await.finish();
     settle().await;
@@ -252,11 +264,11 @@ async fn depth_and_number_are_limited() {
 #[tokio::test(start_paused = true)]
 async fn policy_has_a_say_in_subagents() {
     let mut world = World::new();
-    world.ask_for = vec![Kind::Delegate];
+    world.ask_for = vec![ToolKind::Delegate];
     let runtime = start(&world);
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
-    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#)]);
     settle().await;
     let view = runtime.state(&parent).await;
     assert!(view.subagents.is_empty() && view.open.as_ref().unwrap().waits_for_approval());
@@ -268,7 +280,7 @@ async fn who_works_for_a_session_goes_with_it_but_not_with_its_fork() {
     let runtime = start(&world);
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
-    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#)]);
     let _asked = world.asked().await;
     settle().await;
     let child = children(&runtime, &parent).await.remove(0);
@@ -285,12 +297,14 @@ async fn who_works_for_a_session_goes_with_it_but_not_with_its_fork() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_reaches_the_subagent_that_asked() {
     let mut world = World::new();
-    world.ask_for = vec![Kind::Exec];
+    world.ask_for = vec![ToolKind::Exec];
     let runtime = start(&world);
     let root = runtime.begin().await;
     runtime.say(&root, "go").await.unwrap();
-    let calls =
-        [("c1", subagents::NAME, r#"{"task":"a"}"#), ("c2", subagents::NAME, r#"{"task":"b"}"#)];
+    let calls = [
+        ("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#),
+        ("c2", subagents::SPAWN_TOOL_NAME, r#"{"task":"b"}"#),
+    ];
     world.asked().await.call(&calls);
     for _ in 0..2 {
         world.asked().await.call(&[("call_1", "shell", "{}")]);
@@ -299,7 +313,7 @@ async fn an_answer_reaches_the_subagent_that_asked() {
     let asked = runtime.state(&root).await.asked.clone();
     assert_eq!(asked.len(), 2);
     for asked in asked.into_iter().rev() {
-        let allow = approve(asked.question.as_str(), Answer::Allow);
+        let allow = approve(asked.question.as_str(), ApprovalDecision::Allow);
         let receipt = within(runtime.submit(&root, allow)).await.unwrap();
         assert_eq!(receipt.session, asked.session);
         assert_eq!(within(world.shell.started()).await.call.session, asked.session);

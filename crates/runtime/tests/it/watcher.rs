@@ -1,20 +1,20 @@
 //! A follower that writes down what it is given.
 
 use quintet_kernel::model::Channel;
-use quintet_kernel::port::{Error, Follow};
+use quintet_kernel::port::{Error, Follower};
 use quintet_kernel::{Cursor, Event, Item};
 
 use crate::world::{name, within};
 
 /// A follower and what it saw.
 pub(crate) struct Watcher {
-    follow: Box<dyn Follow>,
+    follow: Box<dyn Follower>,
     pub(crate) items: Vec<Item>,
     pub(crate) ended: bool,
 }
 
 impl Watcher {
-    pub(crate) fn new(follow: Box<dyn Follow>) -> Self {
+    pub(crate) fn new(follow: Box<dyn Follower>) -> Self {
         Self { follow, items: Vec::new(), ended: false }
     }
 

@@ -1,18 +1,18 @@
 //! What sessions have to do with their workspace beside running tools: looking, undoing, reviewing.
 
-use quintet_kernel::change::Shape;
-use quintet_kernel::policy::Review;
-use quintet_kernel::port::{Body, Changed, Changes, Content, Output, Sessions};
+use quintet_kernel::change::FileKind;
+use quintet_kernel::policy::ReviewMode;
+use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, Sessions, ToolOutput, TurnChanges};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Command, Cursor, Event, SessionId, TurnId};
 use quintet_runtime::Runtime;
 
 use crate::world::{Client, FOREVER, World, name, settle, waits, within};
 
-fn content(text: &str) -> Option<Content> {
+fn content(text: &str) -> Option<FileContent> {
     let bytes = text.as_bytes().to_vec();
-    let (size, body) = (bytes.len() as u64, Some(Body::Bytes(bytes)));
-    Some(Content { size, body, mode: None, shape: Shape::File })
+    let (size, body) = (bytes.len() as u64, Some(BlobBody::Bytes(bytes)));
+    Some(FileContent { size, body, mode: None, shape: FileKind::File })
 }
 
 /// A turn in which `a` becomes "new" and `b` is created.
@@ -24,9 +24,9 @@ async fn changed(world: &World, runtime: &Runtime) -> (SessionId, TurnId) {
     let job = within(world.edit.started()).await;
     world.folder.write("a", "new");
     world.folder.write("b", "more");
-    let a = Changed { path: "a".into(), before: content("old"), after: content("new") };
-    let b = Changed { path: "b".into(), before: None, after: content("more") };
-    job.finish(Output { changes: vec![a, b], ..Outcome::success("edited").into() });
+    let a = ChangedFile { path: "a".into(), before: content("old"), after: content("new") };
+    let b = ChangedFile { path: "b".into(), before: None, after: content("more") };
+    job.finish(ToolOutput { changes: vec![a, b], ..Outcome::success("edited").into() });
     world.asked().await.finish();
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     watcher.turn_over().await;
@@ -43,27 +43,27 @@ async fn a_turn_is_shown_and_undone() {
     let world = World::new();
     let runtime = world.start();
     let (session, turn) = changed(&world, &runtime).await;
-    let set = within(runtime.of_turn(&session, &turn)).await.unwrap();
+    let set = within(runtime.turn_changes(&session, &turn)).await.unwrap();
     assert_eq!(set.diff, "a: \"old\" -> \"new\"\nb: \"\" -> \"more\"\n");
     let receipt = within(runtime.submit(&session, revert(&turn))).await.unwrap();
     let told: Vec<_> = receipt.records.iter().map(|record| name(&record.event)).collect();
     assert_eq!(told, ["undo", "undone"]);
     assert_eq!((world.folder.read("a").as_deref(), world.folder.read("b")), (Some("old"), None));
-    assert!(within(runtime.of_turn(&session, &turn)).await.unwrap().reverted);
+    assert!(within(runtime.turn_changes(&session, &turn)).await.unwrap().reverted);
     let again = within(runtime.submit(&session, revert(&turn))).await.unwrap_err();
     assert_eq!(again.to_string(), format!("the changes of turn {turn} are undone already"));
     // The undo is undone, if nobody changed the files since.
     world.folder.write("a", "mine");
-    let conflicts = within(runtime.conflicts(&session, &turn)).await.unwrap();
+    let conflicts = within(runtime.revert_conflicts(&session, &turn)).await.unwrap();
     assert_eq!(conflicts.as_deref(), Some("a was changed since"));
     world.folder.write("a", "old");
-    assert_eq!(within(runtime.conflicts(&session, &turn)).await.unwrap(), None);
+    assert_eq!(within(runtime.revert_conflicts(&session, &turn)).await.unwrap(), None);
     assert_eq!(world.folder.read("b"), None);
     let reapply = Command::Reapply { turn: turn.clone() };
     within(runtime.submit(&session, reapply)).await.unwrap();
     assert_eq!(world.folder.read("a").as_deref(), Some("new"));
     assert_eq!(world.folder.read("b").as_deref(), Some("more"));
-    assert!(!within(runtime.of_turn(&session, &turn)).await.unwrap().reverted);
+    assert!(!within(runtime.turn_changes(&session, &turn)).await.unwrap().reverted);
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,15 +76,15 @@ async fn a_long_list_of_changes_is_cut_in_the_event_and_undone_whole() {
     let job = within(world.edit.started()).await;
     let created = |n: usize| {
         world.folder.write(&format!("f{n:04}"), "x");
-        Changed { path: format!("f{n:04}"), before: None, after: content("x") }
+        ChangedFile { path: format!("f{n:04}"), before: None, after: content("x") }
     };
     let changes = (0..1500).map(created).collect();
-    job.finish(Output { changes, ..Outcome::success("edited").into() });
+    job.finish(ToolOutput { changes, ..Outcome::success("edited").into() });
     world.asked().await.finish();
     runtime.watch(&session, Cursor::START).await.turn_over().await;
     let turn = runtime.view(&session).await.unwrap().turns[0].clone();
     assert_eq!((turn.changes.len(), turn.more_changes[0].1.count), (100, 1400));
-    let set = within(runtime.of_turn(&session, &turn.id)).await.unwrap();
+    let set = within(runtime.turn_changes(&session, &turn.id)).await.unwrap();
     assert_eq!((set.files.len(), set.more), (1000, 500));
     let receipt = within(runtime.submit(&session, revert(&turn.id))).await.unwrap();
     let undone = |record: &std::sync::Arc<quintet_kernel::event::Record>| match &record.event {
@@ -100,7 +100,7 @@ async fn closing_waits_for_an_undo_that_has_begun() {
     let world = World::new();
     let runtime = world.start();
     let (session, turn) = changed(&world, &runtime).await;
-    world.folder.hold_undo(true);
+    world.folder.hold_reverts(true);
     let mut undone = runtime.submit(&session, revert(&turn));
     assert!(waits(&mut undone).await);
     settle().await;
@@ -108,7 +108,7 @@ async fn closing_waits_for_an_undo_that_has_begun() {
     assert!(waits(&mut closed).await);
     settle().await;
     assert!(waits(&mut closed).await);
-    world.folder.hold_undo(false);
+    world.folder.hold_reverts(false);
     within(undone).await.unwrap();
     within(closed).await;
     assert_eq!(world.folder.read("a").as_deref(), Some("old"));
@@ -156,7 +156,7 @@ async fn the_model_is_told_of_the_workspace_as_it_is() {
 #[tokio::test(start_paused = true)]
 async fn a_change_is_read_again_by_the_model() {
     let mut world = World::new();
-    world.review = Review::Auto;
+    world.review = ReviewMode::Auto;
     let runtime = world.start();
     let session = runtime.begin().await;
     runtime.say(&session, "go").await.unwrap();
@@ -183,7 +183,7 @@ async fn a_change_is_read_again_by_the_model() {
 #[tokio::test(start_paused = true)]
 async fn a_change_that_nobody_can_review_is_asked_about() {
     let mut world = World::new();
-    world.review = Review::Auto;
+    world.review = ReviewMode::Auto;
     let runtime = world.start();
     let session = runtime.begin().await;
     runtime.say(&session, "go").await.unwrap();

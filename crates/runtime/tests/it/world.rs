@@ -6,25 +6,25 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use quintet_kernel::command::{Approve, Run, Say};
-use quintet_kernel::event::{Answer, Answerer, Origin, Remember, TurnOptions};
+use quintet_kernel::command::{Approve, NewMessage, TurnStart};
+use quintet_kernel::event::{ApprovalDecision, DecidedBy, NewSession, RememberScope, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{
-    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+    ApprovalPolicy, Limits, OnDeny, Recovery, ReviewMode, Rules, SubagentLimits, VerifyPolicy,
 };
 use quintet_kernel::port::{Drafts, Error, Journal, Memory, Page, Receipt, Sessions, Tool};
-use quintet_kernel::tool::Kind;
-use quintet_kernel::{Command, Cursor, Event, Question, Record, SessionId, State};
-use quintet_runtime::{Pace, Parts, Runtime};
-use quintet_stores::memory::Store;
-use quintet_testkit::notes::Notes;
-use quintet_testkit::scripted::{Asked, Scripted};
-use quintet_testkit::stamps::FakeStamps;
-use quintet_testkit::tools::Puppet;
-use quintet_testkit::workspaces::Folder;
+use quintet_kernel::tool::ToolKind;
+use quintet_kernel::{ApprovalId, Command, Cursor, Event, Record, SessionId, State};
+use quintet_runtime::{Runtime, RuntimeDeps, Timing};
+use quintet_stores::memory::MemoryStore;
+use quintet_testkit::clock::FakeClock;
+use quintet_testkit::manual_tool::ManualTool;
+use quintet_testkit::memory_notes::MemoryNotes;
+use quintet_testkit::memory_workspace::MemoryWorkspace;
+use quintet_testkit::scripted_model::{ScriptedCall, ScriptedModel};
 
-use crate::gate::GatedJournal;
+use crate::gated_store::GatedJournal;
 use crate::watcher::Watcher;
 
 /// Longer than closing ever takes.
@@ -32,47 +32,47 @@ pub(crate) const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
 /// Everything around a runtime. It outlives the runtime, as disks do.
 pub(crate) struct World {
-    pub(crate) store: Store,
+    pub(crate) store: MemoryStore,
     pub(crate) journal: Arc<GatedJournal>,
     pub(crate) drafts: Arc<dyn Drafts>,
-    pub(crate) model: Scripted,
-    pub(crate) stamps: Arc<FakeStamps>,
+    pub(crate) model: ScriptedModel,
+    pub(crate) clock: Arc<FakeClock>,
     /// Looks.
-    pub(crate) look: Arc<Puppet>,
+    pub(crate) look: Arc<ManualTool>,
     /// Changes files.
-    pub(crate) edit: Arc<Puppet>,
+    pub(crate) edit: Arc<ManualTool>,
     /// Runs commands.
-    pub(crate) shell: Arc<Puppet>,
-    pub(crate) pace: Pace,
-    pub(crate) ask_for: Vec<Kind>,
+    pub(crate) shell: Arc<ManualTool>,
+    pub(crate) timing: Timing,
+    pub(crate) ask_for: Vec<ToolKind>,
     pub(crate) recovery: Recovery,
-    pub(crate) review: Review,
+    pub(crate) review: ReviewMode,
     pub(crate) context_tokens: u64,
     /// The workspace.
-    pub(crate) folder: Folder,
+    pub(crate) folder: MemoryWorkspace,
     /// What is remembered; nothing where it is off.
-    pub(crate) memory: Option<Arc<Notes>>,
+    pub(crate) memory: Option<Arc<MemoryNotes>>,
     pub(crate) time: Duration,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
-        let store = Store::new();
+        let store = MemoryStore::new();
         Self {
             journal: Arc::new(GatedJournal::new(store.clone())),
             drafts: Arc::new(store.clone()),
             store,
-            model: Scripted::new(),
-            stamps: Arc::new(FakeStamps::new()),
-            look: Arc::new(Puppet::new("look", Kind::Read)),
-            edit: Arc::new(Puppet::new("edit", Kind::Write)),
-            shell: Arc::new(Puppet::new("shell", Kind::Exec)),
-            pace: Pace::default(),
+            model: ScriptedModel::new(),
+            clock: Arc::new(FakeClock::new()),
+            look: Arc::new(ManualTool::new("look", ToolKind::Read)),
+            edit: Arc::new(ManualTool::new("edit", ToolKind::Write)),
+            shell: Arc::new(ManualTool::new("shell", ToolKind::Exec)),
+            timing: Timing::default(),
             ask_for: Vec::new(),
             recovery: Recovery::Continue,
-            review: Review::Off,
+            review: ReviewMode::Off,
             context_tokens: 0,
-            folder: Folder::default(),
+            folder: MemoryWorkspace::default(),
             memory: None,
             time: Duration::from_secs(24 * 3600),
         }
@@ -80,16 +80,16 @@ impl World {
 
     /// A runtime in this world.
     pub(crate) fn start(&self) -> Runtime {
-        Runtime::new(self.parts())
+        Runtime::new(self.deps())
     }
 
-    pub(crate) fn parts(&self) -> Parts {
+    pub(crate) fn deps(&self) -> RuntimeDeps {
         let (look, edit) = (Arc::clone(&self.look), Arc::clone(&self.edit));
         let tools: [Arc<dyn Tool>; 3] = [look, edit, Arc::clone(&self.shell) as Arc<dyn Tool>];
-        Parts {
+        RuntimeDeps {
             journal: Arc::clone(&self.journal) as Arc<dyn Journal>,
             leases: Arc::new(self.store.clone()),
-            directory: Arc::new(self.store.clone()),
+            session_index: Arc::new(self.store.clone()),
             drafts: Arc::clone(&self.drafts),
             blobs: Arc::new(self.store.clone()),
             undo: Arc::new(self.store.clone()),
@@ -99,10 +99,10 @@ impl World {
             tools: tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect(),
             workspaces: Arc::new(self.folder.clone()),
             memory: self.memory.clone().map(|memory| memory as Arc<dyn Memory>),
-            stamps: self.stamps.clone(),
-            hints: Vec::new(),
+            clock: self.clock.clone(),
+            observers: Vec::new(),
             cluster: None,
-            pace: self.pace,
+            timing: self.timing,
         }
     }
 
@@ -115,7 +115,7 @@ impl World {
 
     fn rules(&self, tools: &[Arc<dyn Tool>]) -> Rules {
         Rules {
-            approval: Approval {
+            approval: ApprovalPolicy {
                 rules: Vec::new(),
                 kinds: self.ask_for.clone(),
                 tools: Vec::new(),
@@ -125,7 +125,7 @@ impl World {
             review: self.review,
             context_tokens: self.context_tokens,
             save_memory: self.memory.is_some(),
-            verify: Verify { auto: false, tool: "verify".into(), attempts: 3 },
+            verify: VerifyPolicy { auto: false, tool: "verify".into(), attempts: 3 },
             limits: Limits {
                 steps: 50,
                 tokens: u64::MAX,
@@ -136,7 +136,7 @@ impl World {
             },
             recovery: self.recovery,
             client_grace: Duration::from_secs(30),
-            subagents: Subagents::default(),
+            subagents: SubagentLimits::default(),
             tools: tools.iter().map(|tool| tool.spec()).collect(),
             default_model: ModelRef::parse("fake/fake").unwrap(),
         }
@@ -154,7 +154,7 @@ impl World {
     }
 
     /// The question that the agent asks the model next.
-    pub(crate) async fn asked(&self) -> Asked {
+    pub(crate) async fn asked(&self) -> ScriptedCall {
         within(self.model.asked()).await
     }
 }
@@ -189,12 +189,12 @@ impl Client for Runtime {
 
     async fn allow(&self, session: &SessionId, call: &str) -> Result<Receipt, Error> {
         let approve = Approve {
-            question: Question::parse(call).unwrap(),
+            question: ApprovalId::parse(call).unwrap(),
             turn: None,
-            answer: Answer::Allow,
+            answer: ApprovalDecision::Allow,
             reason: None,
-            by: Answerer::Client,
-            remember: Remember::Once,
+            by: DecidedBy::Client,
+            remember: RememberScope::Once,
         };
         within(self.submit(session, Command::Approve(approve))).await
     }
@@ -208,17 +208,17 @@ impl Client for Runtime {
     }
 }
 
-pub(crate) fn origin() -> Origin {
-    Origin { workspace: "/".into(), ..Origin::default() }
+pub(crate) fn origin() -> NewSession {
+    NewSession { workspace: "/".into(), ..NewSession::default() }
 }
 
 pub(crate) fn say(text: &str) -> Command {
     let (parts, options) = (vec![Part::Text(text.into())], TurnOptions::default());
-    Command::Say(Box::new(Say::new(Role::User, parts, Run::Now, options)))
+    Command::AddMessage(Box::new(NewMessage::new(Role::User, parts, TurnStart::Now, options)))
 }
 
 pub(crate) fn label(key: &str) -> Command {
-    Command::Label { key: key.into(), value: Some("x".into()) }
+    Command::SetLabel { key: key.into(), value: Some("x".into()) }
 }
 
 /// The future, unless it hangs. Longer than everything that a session waits for by itself.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::port::{
-    Audio, BoxFuture, RECOGNITION_RATE, Recognizer, SenseError, Transcript,
+    Audio, BoxFuture, RECOGNITION_SAMPLE_RATE, Recognizer, SenseError, Transcript,
 };
 use tokio::sync::mpsc::{Receiver, Sender};
 
@@ -16,7 +16,7 @@ use crate::vad::{Activity, Vad, VadState, WINDOW_SAMPLES, Windows};
 use crate::worker::Worker;
 
 /// Samples of an utterance between two partial transcripts: one second.
-const PARTIAL_INTERVAL: usize = RECOGNITION_RATE as usize;
+const PARTIAL_INTERVAL: usize = RECOGNITION_SAMPLE_RATE as usize;
 /// Samples whose peak is below this are silence, which is not computed: 16 steps of 16 bits.
 const SILENCE_THRESHOLD: f32 = 16.0 / 32_768.0;
 
@@ -130,7 +130,7 @@ impl Driver {
     async fn process(&mut self, audio: Audio) -> Result<(), End> {
         let mut samples = Vec::new();
         if self.resampler.as_ref().is_none_or(|resampler| resampler.from() != audio.rate) {
-            let next = Resampler::new(audio.rate, RECOGNITION_RATE)?;
+            let next = Resampler::new(audio.rate, RECOGNITION_SAMPLE_RATE)?;
             let last = self.resampler.replace(next);
             samples.extend(last.map(|mut last| last.finish()).unwrap_or_default());
         }

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 use flate2::read::GzDecoder;
-use quintet_kernel::port::{RECOGNITION_RATE, SenseError};
+use quintet_kernel::port::{RECOGNITION_SAMPLE_RATE, SenseError};
 use rten::{ThreadPool, Value};
 use rten_tensor::Tensor;
 
@@ -24,7 +24,7 @@ const HEADS: usize = 8;
 const HEAD_SIZE: usize = 36;
 /// People say fewer; a model that repeats itself gives more.
 const TOKENS_PER_SECOND: f32 = 6.5;
-const SAMPLE_RATE: usize = RECOGNITION_RATE as usize;
+const SAMPLE_RATE: usize = RECOGNITION_SAMPLE_RATE as usize;
 /// Utterances that are shorter get silence at both ends, or nothing might be recognized.
 const SHORT_UTTERANCE_SAMPLES: usize = SAMPLE_RATE * 3 / 2;
 const PADDING_SAMPLES: usize = SAMPLE_RATE * 3 / 10;

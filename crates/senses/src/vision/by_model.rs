@@ -6,9 +6,9 @@ use std::time::Duration;
 use quintet_kernel::BlobId;
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{
-    Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, Search,
+    Channel, Chunk, Failure, ModelRef, Prompt, PromptMessage, PromptPart, Sampling, WebSearch,
 };
-use quintet_kernel::port::{BoxFuture, Models, Seen, SenseError, Vision, VisualTarget};
+use quintet_kernel::port::{BoxFuture, Models, SenseError, Vision, VisionResult, VisualTarget};
 use tokio::sync::Semaphore;
 
 use super::answer::{CoordinateStyle, Sizes, targets};
@@ -84,7 +84,7 @@ impl ModelVision {
             messages: vec![PromptMessage::User(vec![picture, PromptPart::Text(question)]).into()],
             tools: Vec::new(),
             may_call: false,
-            search: Search::Off,
+            search: WebSearch::Off,
             sampling: Sampling { temperature: Some(0.0), ..Sampling::default() },
             account: None,
         }
@@ -136,7 +136,7 @@ impl Vision for ModelVision {
         image: Vec<u8>,
         description: String,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Seen<Vec<VisualTarget>>, SenseError>> {
+    ) -> BoxFuture<'_, Result<VisionResult<Vec<VisualTarget>>, SenseError>> {
         Box::pin(async move {
             let question = |(width, height)| {
                 format!(
@@ -147,15 +147,15 @@ impl Vision for ModelVision {
             let (answer, sizes) = self.query_model(LOCATE_PROMPT, question, image).await?;
             let mut value = targets(&answer, sizes, CoordinateStyle::of(&self.model.model))?;
             value.truncate(limit);
-            Ok(Seen { value, model: self.model.to_string() })
+            Ok(VisionResult { value, model: self.model.to_string() })
         })
     }
 
-    fn describe(&self, image: Vec<u8>) -> BoxFuture<'_, Result<Seen<String>, SenseError>> {
+    fn describe(&self, image: Vec<u8>) -> BoxFuture<'_, Result<VisionResult<String>, SenseError>> {
         Box::pin(async move {
             let question = |_| "Describe this picture.".into();
             let (answer, _) = self.query_model(DESCRIBE_PROMPT, question, image).await?;
-            Ok(Seen { value: answer.trim().to_owned(), model: self.model.to_string() })
+            Ok(VisionResult { value: answer.trim().to_owned(), model: self.model.to_string() })
         })
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use quintet_kernel::port::{
-    BoxFuture, Ocr, RecognizedText, Seen, SenseError, TextBox, Vision, VisualTarget,
+    BoxFuture, Ocr, RecognizedText, SenseError, TextBox, Vision, VisionResult, VisualTarget,
 };
 use quintet_kernel::similarity::{normalized, ratio};
 
@@ -50,7 +50,7 @@ impl Vision for OcrVision {
         image: Vec<u8>,
         description: String,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Seen<Vec<VisualTarget>>, SenseError>> {
+    ) -> BoxFuture<'_, Result<VisionResult<Vec<VisualTarget>>, SenseError>> {
         Box::pin(async move {
             let quoted = quotations(&description);
             if quoted.is_empty() {
@@ -59,14 +59,14 @@ impl Vision for OcrVision {
             let read = self.ocr.read(image).await?;
             let mut value = matching_lines(&quoted, &read.lines);
             value.truncate(limit);
-            Ok(Seen { value, model: MODEL.into() })
+            Ok(VisionResult { value, model: MODEL.into() })
         })
     }
 
-    fn describe(&self, image: Vec<u8>) -> BoxFuture<'_, Result<Seen<String>, SenseError>> {
+    fn describe(&self, image: Vec<u8>) -> BoxFuture<'_, Result<VisionResult<String>, SenseError>> {
         Box::pin(async move {
             let read = self.ocr.read(image).await?;
-            Ok(Seen { value: described(&read), model: MODEL.into() })
+            Ok(VisionResult { value: described(&read), model: MODEL.into() })
         })
     }
 }

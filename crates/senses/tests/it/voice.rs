@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quintet_kernel::port::{
-    Audio, Recognizer as _, SenseError, Speaker as _, Transcriber as _, Transcript,
+    Audio, Recognizer as _, SenseError, SpeechSynthesizer as _, Transcriber as _, Transcript,
     TranscriptionStream,
 };
 use quintet_senses::{LocalRecognizer, LocalSpeaker, StreamTranscriber, WakeWord};

@@ -16,12 +16,12 @@
 
 use std::io::{self, ErrorKind};
 
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::id::{StepId, TurnId};
 use quintet_kernel::model::Channel;
 use quintet_kernel::time::Time;
 
-const HEAD: usize = 8;
+const HEADER_BYTES: usize = 8;
 const SHORT_HEAD: usize = 4;
 /// Marks a short record.
 const SHORT: u16 = 0x8000;
@@ -40,45 +40,45 @@ pub(super) struct Last {
 }
 
 impl Last {
-    pub(super) fn of(piece: &Piece) -> Self {
-        let (turn, step) = (piece.turn.clone(), piece.step.clone());
-        let end = piece.offset + piece.text.len() as u64;
-        Self { turn, step, channel: piece.channel, end, at: piece.at }
+    pub(super) fn of(delta: &Delta) -> Self {
+        let (turn, step) = (delta.turn.clone(), delta.step.clone());
+        let end = delta.offset + delta.text.len() as u64;
+        Self { turn, step, channel: delta.channel, end, at: delta.at }
     }
 
-    fn is_of_step(&self, piece: &Piece) -> bool {
-        self.turn == piece.turn && self.step == piece.step
+    fn is_of_step(&self, delta: &Delta) -> bool {
+        self.turn == delta.turn && self.step == delta.step
     }
 
     /// The microseconds between this record and a piece that goes on where it ended.
-    fn microseconds_to(&self, piece: &Piece) -> Option<u64> {
-        let goes_on = self.channel == piece.channel && self.end == piece.offset;
-        let later = u64::try_from(piece.at.micros().checked_sub(self.at.micros())?).ok()?;
-        (goes_on && self.is_of_step(piece)).then_some(later)
+    fn microseconds_to(&self, delta: &Delta) -> Option<u64> {
+        let goes_on = self.channel == delta.channel && self.end == delta.offset;
+        let later = u64::try_from(delta.at.micros().checked_sub(self.at.micros())?).ok()?;
+        (goes_on && self.is_of_step(delta)).then_some(later)
     }
 }
 
 /// Adds a piece to a buffer, behind this record.
-pub(super) fn write(buffer: &mut Vec<u8>, piece: &Piece, before: Option<&Last>) -> io::Result<()> {
-    let later = before.and_then(|before| before.microseconds_to(piece));
-    match later.and_then(|later| short(piece, later)) {
+pub(super) fn write(buffer: &mut Vec<u8>, delta: &Delta, before: Option<&Last>) -> io::Result<()> {
+    let later = before.and_then(|before| before.microseconds_to(delta));
+    match later.and_then(|later| short(delta, later)) {
         Some(record) => {
             buffer.extend_from_slice(&record);
             Ok(())
         }
-        None => write_whole(buffer, piece, before),
+        None => write_whole(buffer, delta, before),
     }
 }
 
 /// A short record, unless the text is too long for one.
-fn short(piece: &Piece, mut later: u64) -> Option<Vec<u8>> {
+fn short(delta: &Delta, mut later: u64) -> Option<Vec<u8>> {
     let mut record = vec![0; SHORT_HEAD];
     while later >= u64::from(MORE) {
         record.push(later as u8 | MORE);
         later >>= 7;
     }
     record.push(later as u8);
-    record.extend_from_slice(piece.text.as_bytes());
+    record.extend_from_slice(delta.text.as_bytes());
     let (head, body) = record.split_at_mut(SHORT_HEAD);
     let len = u16::try_from(body.len()).ok()?;
     head[..2].copy_from_slice(&len.to_le_bytes());
@@ -86,17 +86,17 @@ fn short(piece: &Piece, mut later: u64) -> Option<Vec<u8>> {
     Some(record)
 }
 
-fn write_whole(buffer: &mut Vec<u8>, piece: &Piece, before: Option<&Last>) -> io::Result<()> {
+fn write_whole(buffer: &mut Vec<u8>, delta: &Delta, before: Option<&Last>) -> io::Result<()> {
     let start = buffer.len();
-    buffer.extend_from_slice(&[0; HEAD]);
-    buffer.extend_from_slice(&piece.offset.to_le_bytes());
-    buffer.extend_from_slice(&piece.at.micros().to_le_bytes());
-    buffer.push(code(piece.channel));
-    let same = before.is_some_and(|before| before.is_of_step(piece));
-    let ids = if same { ["", ""] } else { [piece.turn.as_str(), piece.step.as_str()] };
+    buffer.extend_from_slice(&[0; HEADER_BYTES]);
+    buffer.extend_from_slice(&delta.offset.to_le_bytes());
+    buffer.extend_from_slice(&delta.at.micros().to_le_bytes());
+    buffer.push(code(delta.channel));
+    let same = before.is_some_and(|before| before.is_of_step(delta));
+    let ids = if same { ["", ""] } else { [delta.turn.as_str(), delta.step.as_str()] };
     ids.into_iter().try_for_each(|id| write_id(buffer, id))?;
-    buffer.extend_from_slice(piece.text.as_bytes());
-    let (head, body) = buffer[start..].split_at_mut(HEAD);
+    buffer.extend_from_slice(delta.text.as_bytes());
+    let (head, body) = buffer[start..].split_at_mut(HEADER_BYTES);
     let len = u32::try_from(body.len()).map_err(|_| ErrorKind::InvalidInput)?;
     head[..4].copy_from_slice(&len.to_le_bytes());
     head[4..].copy_from_slice(&checksum(body).to_le_bytes());
@@ -111,17 +111,17 @@ fn write_id(buffer: &mut Vec<u8>, id: &str) -> io::Result<()> {
 }
 
 /// The pieces of a draft, and how many bytes of it are whole.
-pub(super) fn pieces(bytes: &[u8]) -> (Vec<Piece>, usize) {
-    let mut pieces: Vec<Piece> = Vec::new();
+pub(super) fn deltas(bytes: &[u8]) -> (Vec<Delta>, usize) {
+    let mut deltas: Vec<Delta> = Vec::new();
     let mut rest = bytes;
-    while let Some((piece, after)) = record(rest, pieces.last()) {
-        pieces.push(piece);
+    while let Some((delta, after)) = record(rest, deltas.last()) {
+        deltas.push(delta);
         rest = after;
     }
-    (pieces, bytes.len() - rest.len())
+    (deltas, bytes.len() - rest.len())
 }
 
-fn record<'b>(bytes: &'b [u8], before: Option<&Piece>) -> Option<(Piece, &'b [u8])> {
+fn record<'b>(bytes: &'b [u8], before: Option<&Delta>) -> Option<(Delta, &'b [u8])> {
     let (head, rest) = bytes.split_first_chunk::<SHORT_HEAD>()?;
     let (len, sum) =
         (u16::from_le_bytes([head[0], head[1]]), u16::from_le_bytes([head[2], head[3]]));
@@ -130,17 +130,17 @@ fn record<'b>(bytes: &'b [u8], before: Option<&Piece>) -> Option<(Piece, &'b [u8
     }
     let (body, rest) = rest.split_at_checked(len.into())?;
     let sound = short_checksum(body) == sum;
-    sound.then(|| next_piece(body, before?)).flatten().map(|piece| (piece, rest))
+    sound.then(|| next_piece(body, before?)).flatten().map(|delta| (delta, rest))
 }
 
 /// The piece of a short record.
-fn next_piece(body: &[u8], before: &Piece) -> Option<Piece> {
+fn next_piece(body: &[u8], before: &Delta) -> Option<Delta> {
     let digits = 1 + body.iter().position(|byte| byte & MORE == 0)?;
     let (number, text) = body.split_at(digits);
     let digit = |later: u64, byte: &u8| Some(later.checked_mul(128)? | u64::from(byte & !MORE));
     let later = number.iter().rev().try_fold(0, digit)?;
     let at = before.at.micros().checked_add(i64::try_from(later).ok()?)?;
-    Some(Piece {
+    Some(Delta {
         turn: before.turn.clone(),
         step: before.step.clone(),
         offset: before.offset + before.text.len() as u64,
@@ -150,15 +150,15 @@ fn next_piece(body: &[u8], before: &Piece) -> Option<Piece> {
     })
 }
 
-fn whole_record<'b>(bytes: &'b [u8], before: Option<&Piece>) -> Option<(Piece, &'b [u8])> {
+fn whole_record<'b>(bytes: &'b [u8], before: Option<&Delta>) -> Option<(Delta, &'b [u8])> {
     let (len, rest) = bytes.split_first_chunk()?;
     let (sum, rest) = rest.split_first_chunk()?;
     let (body, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
     let sound = checksum(body) == u32::from_le_bytes(*sum);
-    sound.then(|| piece(body, before)).flatten().map(|piece| (piece, rest))
+    sound.then(|| delta(body, before)).flatten().map(|delta| (delta, rest))
 }
 
-fn piece(body: &[u8], before: Option<&Piece>) -> Option<Piece> {
+fn delta(body: &[u8], before: Option<&Delta>) -> Option<Delta> {
     let (offset, rest) = body.split_first_chunk()?;
     let (at, rest) = rest.split_first_chunk()?;
     let (code, rest) = rest.split_first()?;
@@ -168,7 +168,7 @@ fn piece(body: &[u8], before: Option<&Piece>) -> Option<Piece> {
         ("", "") => before.map(|before| (before.turn.clone(), before.step.clone()))?,
         (turn, step) => (TurnId::parse(turn)?, StepId::parse(step)?),
     };
-    Some(Piece {
+    Some(Delta {
         turn,
         step,
         offset: u64::from_le_bytes(*offset),

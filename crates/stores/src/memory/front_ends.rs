@@ -5,12 +5,12 @@ use std::future::ready;
 
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{
-    Artifact, Artifacts, BoxFuture, ERASED, Install, Installs, Preferences, StorageError,
+    Artifact, Artifacts, BoxFuture, ERASED_SPACE, Install, Installs, Preferences, StorageError,
 };
 use quintet_kernel::time::Time;
 use serde_json::Value;
 
-use super::Store;
+use super::MemoryStore;
 use crate::lock;
 
 /// What is in it.
@@ -38,7 +38,7 @@ impl FrontEnds {
 
     /// Notes that a session was erased, for those who keep copies.
     pub(super) fn note_erased(&mut self, session: &SessionId) {
-        self.preferences.insert((ERASED.into(), session.to_string()), true.into());
+        self.preferences.insert((ERASED_SPACE.into(), session.to_string()), true.into());
     }
 
     fn is_claimed(&self, artifact: &str) -> bool {
@@ -46,7 +46,7 @@ impl FrontEnds {
     }
 }
 
-impl Installs for Store {
+impl Installs for MemoryStore {
     fn register(&self, install: Install) -> BoxFuture<'_, Result<(), StorageError>> {
         let installs = &mut lock(&self.contents).front_ends.installs;
         let taken = |known: &Install| known.id == install.id || known.token == install.token;
@@ -58,7 +58,7 @@ impl Installs for Store {
         Box::pin(ready(Ok(())))
     }
 
-    fn with_token(&self, token: &str) -> BoxFuture<'_, Result<Option<Install>, StorageError>> {
+    fn find_by_token(&self, token: &str) -> BoxFuture<'_, Result<Option<Install>, StorageError>> {
         let contents = lock(&self.contents);
         let mut installs = contents.front_ends.installs.iter();
         Box::pin(ready(Ok(installs.find(|install| install.token == token).cloned())))
@@ -86,7 +86,7 @@ impl Installs for Store {
     }
 }
 
-impl Preferences for Store {
+impl Preferences for MemoryStore {
     fn preference(
         &self,
         space: &str,
@@ -102,7 +102,7 @@ impl Preferences for Store {
         Box::pin(ready(Ok(keys.map(|(_, name)| name.clone()).collect())))
     }
 
-    fn prefer(
+    fn set_preference(
         &self,
         space: &str,
         name: &str,
@@ -134,7 +134,7 @@ impl Preferences for Store {
     }
 }
 
-impl Artifacts for Store {
+impl Artifacts for MemoryStore {
     fn add(&self, artifact: Artifact) -> BoxFuture<'_, Result<(), StorageError>> {
         lock(&self.contents).front_ends.artifacts.insert(artifact.id.clone(), artifact);
         Box::pin(ready(Ok(())))

@@ -8,7 +8,7 @@ use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::id::BlobId;
 use quintet_kernel::port::{Batch, Page, Snapshot, StorageError};
 
-use super::{History, Kept, Shared};
+use super::{History, SharedPrefix, StoredEvent};
 use crate::lock;
 
 impl History {
@@ -22,7 +22,7 @@ impl History {
         while let Some(shared) = with.shared.clone().filter(|shared| at <= shared.upto) {
             with = shared.with;
         }
-        Some(Self { shared: Some(Shared { with, upto: at }), ..Self::default() })
+        Some(Self { shared: Some(SharedPrefix { with, upto: at }), ..Self::default() })
     }
 
     /// The number of its last event.
@@ -32,7 +32,7 @@ impl History {
 
     /// Adds to it.
     pub(super) fn append(&self, batch: &Batch) {
-        let kept = |record: &Arc<Record>| Kept {
+        let kept = |record: &Arc<Record>| StoredEvent {
             at: batch.at,
             body: codec::encode(&record.event),
             blobs: record.event.blobs().into_iter().cloned().collect(),
@@ -94,7 +94,7 @@ impl History {
         self.shared.as_ref().map_or(0, |shared| shared.upto)
     }
 
-    fn event(&self, seq: Seq) -> Option<Kept> {
+    fn event(&self, seq: Seq) -> Option<StoredEvent> {
         match &self.shared {
             Some(shared) if seq <= shared.upto => shared.with.event(seq),
             Some(_) | None => {
@@ -105,7 +105,7 @@ impl History {
     }
 }
 
-impl Kept {
+impl StoredEvent {
     fn record(&self, seq: Seq) -> Result<Record, StorageError> {
         let event = codec::decode(codec::VERSION, &self.body)
             .map_err(|error| StorageError::Damaged(format!("event {seq}: {error}")))?;

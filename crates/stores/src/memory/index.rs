@@ -6,51 +6,65 @@ use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
-use quintet_kernel::card::Card;
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{Alias, BoxFuture, Lease, SessionIndex, StorageError};
+use quintet_kernel::session_summary::SessionSummary;
 
-use super::{Contents, Session, Store};
+use super::{Contents, MemoryStore, StoredSession};
 use crate::{blobs, lock};
 
-impl SessionIndex for Store {
-    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Card>, StorageError>> {
-        let card = lock(&self.contents).sessions.get(session).map(|found| found.card.clone());
-        Box::pin(ready(Ok(card)))
+impl SessionIndex for MemoryStore {
+    fn summary(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<SessionSummary>, StorageError>> {
+        let summary = lock(&self.contents).sessions.get(session).map(|found| found.summary.clone());
+        Box::pin(ready(Ok(summary)))
     }
 
     fn recent(
         &self,
         workspace: Option<&Path>,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>> {
         let contents = lock(&self.contents);
-        let here = |session: &&Session| workspace.is_none_or(|path| session.card.workspace == path);
+        let here = |session: &&StoredSession| {
+            workspace.is_none_or(|path| session.summary.workspace == path)
+        };
         let mut sessions: Vec<_> = contents.sessions.values().filter(here).collect();
         sessions.sort_by_key(|session| Reverse((session.used, session.rank)));
-        let cards = sessions.into_iter().take(limit).map(|session| session.card.clone()).collect();
-        Box::pin(ready(Ok(cards)))
+        let summaries =
+            sessions.into_iter().take(limit).map(|session| session.summary.clone()).collect();
+        Box::pin(ready(Ok(summaries)))
     }
 
-    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+    fn forks(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>> {
         Box::pin(ready(Ok(lock(&self.contents).forks(session))))
     }
 
-    fn update(&self, lease: &Lease, card: Card) -> BoxFuture<'static, Result<(), StorageError>> {
-        Box::pin(ready(lock(&self.contents).update(lease, card)))
+    fn update(
+        &self,
+        lease: &Lease,
+        summary: SessionSummary,
+    ) -> BoxFuture<'static, Result<(), StorageError>> {
+        Box::pin(ready(lock(&self.contents).update(lease, summary)))
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>> {
         let contents = lock(&self.contents);
         let mut sessions: Vec<_> = contents.sessions.values().collect();
-        sessions.sort_by_key(|session| Reverse((session.card.created, session.rank)));
-        let cards = sessions.into_iter().take(limit).map(|session| session.card.clone()).collect();
-        Box::pin(ready(Ok(cards)))
+        sessions.sort_by_key(|session| Reverse((session.summary.created, session.rank)));
+        let summaries =
+            sessions.into_iter().take(limit).map(|session| session.summary.clone()).collect();
+        Box::pin(ready(Ok(summaries)))
     }
 
     fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>> {
         let contents = lock(&self.contents);
-        let mut open: Vec<_> = contents.sessions.iter().filter(|(_, s)| s.card.open).collect();
+        let mut open: Vec<_> = contents.sessions.iter().filter(|(_, s)| s.summary.open).collect();
         open.sort_by_key(|(_, session)| session.rank);
         Box::pin(ready(Ok(open.into_iter().map(|(id, _)| id.clone()).collect())))
     }
@@ -78,13 +92,13 @@ impl SessionIndex for Store {
 }
 
 impl Contents {
-    fn update(&mut self, lease: &Lease, card: Card) -> Result<(), StorageError> {
+    fn update(&mut self, lease: &Lease, summary: SessionSummary) -> Result<(), StorageError> {
         self.check(lease)?;
         let found = self.sessions.get_mut(&lease.session);
         let head = found.as_ref().map_or(0, |found| found.history.head());
         match found {
-            Some(found) if head == card.head => {
-                (found.used, found.card) = (card.updated, card);
+            Some(found) if head == summary.head => {
+                (found.used, found.summary) = (summary.updated, summary);
                 Ok(())
             }
             Some(_) | None => Err(StorageError::Conflict(head)),
@@ -93,28 +107,28 @@ impl Contents {
 
     /// Keeps a blob, which is loose until somebody refers to it.
     pub(super) fn put(&mut self, content: Vec<u8>) -> BlobId {
-        let blob = blobs::name(&content);
+        let blob = blobs::blob_id(&content);
         self.blobs.insert(blob.clone(), content);
         self.loose.insert(blob.clone());
         blob
     }
 
     /// Deletes the blobs that nobody refers to any more. Nobody may be about to.
-    pub(super) fn clear_away(&mut self) {
+    pub(super) fn delete_unreferenced(&mut self) {
         let needed: HashSet<BlobId> =
             self.sessions.values().flat_map(|session| session.history.blobs()).collect();
         let loose = std::mem::take(&mut self.loose);
         self.blobs.retain(|blob, _| !loose.contains(blob) || needed.contains(blob));
     }
 
-    pub(super) fn forks(&self, session: &SessionId) -> Vec<Card> {
+    pub(super) fn forks(&self, session: &SessionId) -> Vec<SessionSummary> {
         let Some(parent) = self.sessions.get(session) else { return Vec::new() };
-        let branched = |other: &&Session| {
+        let branched = |other: &&StoredSession| {
             let shared = other.history.shared.as_ref();
             shared.is_some_and(|shared| Arc::ptr_eq(&shared.with, &parent.history))
         };
         let mut forks: Vec<_> = self.sessions.values().filter(branched).collect();
         forks.sort_by_key(|fork| fork.rank);
-        forks.into_iter().map(|fork| fork.card.clone()).collect()
+        forks.into_iter().map(|fork| fork.summary.clone()).collect()
     }
 }

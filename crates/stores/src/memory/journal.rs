@@ -3,15 +3,15 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use quintet_kernel::card::{Card, Fork};
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, Snapshot, StorageError, Wakes};
+use quintet_kernel::session_summary::{Fork, SessionSummary};
 
-use super::{Contents, History, Session, Store};
+use super::{Contents, History, MemoryStore, StoredSession};
 use crate::lock;
 
-impl Journal for Store {
+impl Journal for MemoryStore {
     fn append(
         &self,
         lease: &Lease,
@@ -91,20 +91,20 @@ impl Contents {
         let only_text =
             batch.records.iter().all(|record| matches!(record.event, Event::TextAppended { .. }));
         let rank = self.next_rank();
-        let session = self.sessions.entry(lease.session.clone()).or_insert_with(|| Session {
+        let session = self.sessions.entry(lease.session.clone()).or_insert_with(|| StoredSession {
             rank,
-            used: batch.card.updated,
+            used: batch.summary.updated,
             history: Arc::default(),
-            card: batch.card.clone(),
+            summary: batch.summary.clone(),
         });
         session.history.append(&batch);
         if !only_text || batch.records.is_empty() {
-            session.used = batch.card.updated;
-            session.card = batch.card;
+            session.used = batch.summary.updated;
+            session.summary = batch.summary;
         }
-        session.card.head = session.history.head();
-        session.card.updated = batch.at;
-        let head = session.card.head;
+        session.summary.head = session.history.head();
+        session.summary.updated = batch.at;
+        let head = session.summary.head;
         self.nodes.wake(&lease.session, head);
         Ok(head)
     }
@@ -119,8 +119,9 @@ impl Contents {
         let history = History::fork(&parent.history, from.at).ok_or_else(missing)?;
         history.append(&batch);
         let (rank, head) = (self.next_rank(), history.head());
-        let card = Card { head, ..batch.card };
-        let session = Session { rank, used: card.updated, history: Arc::new(history), card };
+        let summary = SessionSummary { head, ..batch.summary };
+        let session =
+            StoredSession { rank, used: summary.updated, history: Arc::new(history), summary };
         self.sessions.insert(lease.session.clone(), session);
         self.front_ends.inherit(&from.parent, &lease.session);
         self.nodes.wake(&lease.session, head);

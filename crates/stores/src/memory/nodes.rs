@@ -11,7 +11,7 @@ use quintet_kernel::port::{
 };
 use tokio::sync::{Notify, mpsc};
 
-use super::Store;
+use super::MemoryStore;
 use crate::lock;
 
 /// The nodes, and what each owns.
@@ -87,7 +87,7 @@ fn address(name: &str) -> NodeAddress {
     NodeAddress { name: name.to_owned(), advertise: Some(format!("memory:{name}")) }
 }
 
-impl Store {
+impl MemoryStore {
     /// The same contents, as a node of this name uses them.
     pub fn node(&self, name: &str) -> Self {
         let name: Arc<str> = name.into();
@@ -141,7 +141,7 @@ impl Wakes for Notices {
     }
 }
 
-impl Nodes for Store {
+impl Nodes for MemoryStore {
     fn this(&self) -> NodeAddress {
         address(self.node.as_deref().unwrap_or("memory"))
     }
@@ -178,7 +178,7 @@ impl Nodes for Store {
     fn claim_open(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>> {
         let Some(node) = &self.node else { return Box::pin(ready(Ok(Vec::new()))) };
         let mut contents = lock(&self.contents);
-        let open = contents.sessions.iter().filter(|(_, session)| session.card.open);
+        let open = contents.sessions.iter().filter(|(_, session)| session.summary.open);
         let dead = open.filter(|(id, _)| contents.nodes.live_owner(id).is_none());
         let dead: Vec<SessionId> = dead.map(|(id, _)| id.clone()).take(limit).collect();
         for session in &dead {
@@ -189,7 +189,7 @@ impl Nodes for Store {
     }
 }
 
-impl Inbox for Store {
+impl Inbox for MemoryStore {
     fn send(
         &self,
         session: &SessionId,

@@ -9,10 +9,12 @@ use quintet_kernel::id::RunId;
 use quintet_kernel::port::{
     BoxFuture, Page, RunEntry, RunFilter, RunJournal, StorageError, WorkerRuns,
 };
-use quintet_kernel::run::{Progress, RunRecord, RunState, RunStatus, decode_event, encode_event};
+use quintet_kernel::run::{
+    RunProgress, RunRecord, RunState, RunStatus, decode_event, encode_event,
+};
 use quintet_kernel::time::Time;
 
-use super::Store;
+use super::MemoryStore;
 use crate::lock;
 
 /// All runs, oldest first.
@@ -57,7 +59,7 @@ impl RunTable {
         &mut self,
         run: &RunId,
         record: &RunRecord,
-        progress: Progress,
+        progress: RunProgress,
     ) -> Result<(), StorageError> {
         let place = self.places.get(run).copied();
         let missing = || StorageError::Missing(format!("run {run}"));
@@ -100,7 +102,7 @@ impl RunTable {
     }
 }
 
-impl RunJournal for Store {
+impl RunJournal for MemoryStore {
     fn begin(
         &self,
         run: RunState,
@@ -115,7 +117,7 @@ impl RunJournal for Store {
         &self,
         run: &RunId,
         record: RunRecord,
-        progress: Progress,
+        progress: RunProgress,
     ) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(ready(self.own_runs(|runs| runs.append(run, &record, progress))))
     }
@@ -203,7 +205,7 @@ impl RunJournal for Store {
     }
 }
 
-impl Store {
+impl MemoryStore {
     /// Changes runs, if this store is still the one that may write.
     fn own_runs<T>(
         &self,

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quintet_kernel::card::Card;
 use quintet_kernel::codec;
 use quintet_kernel::event::{Event, Seq};
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{Batch, StorageError};
+use quintet_kernel::session_summary::SessionSummary;
 use tokio_postgres::Error;
 
 use super::connection::Connection;
@@ -74,7 +74,7 @@ impl Append {
             blobs: event.blobs().into_iter().cloned().collect(),
         };
         let events = batch.records.iter().map(|record| encoded(&record.event)).collect();
-        let summary = summarized.then(|| Summary::new(&batch.card)).transpose()?;
+        let summary = summarized.then(|| Summary::new(&batch.summary)).transpose()?;
         Ok(Self { expected, at: batch.at.micros(), events, summary })
     }
 
@@ -85,15 +85,15 @@ impl Append {
 }
 
 impl Summary {
-    pub(super) fn new(card: &Card) -> Result<Self, StorageError> {
-        let json = serde_json::to_string(card)
+    pub(super) fn new(summary: &SessionSummary) -> Result<Self, StorageError> {
+        let json = serde_json::to_string(summary)
             .map_err(|error| StorageError::Unavailable(format!("card: {error}")))?;
         Ok(Self {
-            id: card.id.to_string(),
-            created: card.created.micros(),
-            updated: card.updated.micros(),
-            open: card.open,
-            workspace: card.workspace.to_string_lossy().into_owned(),
+            id: summary.id.to_string(),
+            created: summary.created.micros(),
+            updated: summary.updated.micros(),
+            open: summary.open,
+            workspace: summary.workspace.to_string_lossy().into_owned(),
             json,
         })
     }
@@ -203,9 +203,9 @@ async fn write_summaries(
     let updated = column(summaries, |one| one.updated);
     let open = column(summaries, |one| one.open);
     let workspaces = column(summaries, |one| one.workspace.as_str());
-    let cards = column(summaries, |one| one.json.as_str());
+    let summaries = column(summaries, |one| one.json.as_str());
     let values: super::connection::Values<'_> =
-        &[&keys, &ids, &created, &updated, &open, &workspaces, &cards, &home];
+        &[&keys, &ids, &created, &updated, &open, &workspaces, &summaries, &home];
     db.execute(PUT_SUMMARIES, values).await.map(drop)
 }
 

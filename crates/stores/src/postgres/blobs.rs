@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::id::BlobId;
-use quintet_kernel::port::{Blobs, Body, BoxFuture, StorageError, Upload, Uploads};
+use quintet_kernel::port::{BlobBody, Blobs, BoxFuture, StorageError, UploadWriter, Uploads};
 use tokio_postgres::Error;
 
 use super::connection::{Connection, Pool};
 use super::{Store, from_sql, to_sql, trouble};
-use crate::blobs::{blocking, held, name, unavailable};
+use crate::blobs::{blob_id, blocking, read_body, unavailable};
 use crate::uploads::{Spool, is_safe};
 
 /// The longest blob, in bytes: one is held in memory here and by the server.
@@ -21,20 +21,20 @@ const PART: usize = 1024 * 1024;
 impl Blobs for Store {
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>> {
         Box::pin(async move {
-            let mut blobs = self.put_all(vec![Body::Bytes(content)]).await?;
+            let mut blobs = self.put_all(vec![BlobBody::Bytes(content)]).await?;
             blobs.pop().ok_or_else(|| unavailable("no blob was kept"))
         })
     }
 
-    fn put_all(&self, contents: Vec<Body>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
+    fn put_all(&self, contents: Vec<BlobBody>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
         self.pool.run(|db| async move {
             let mut blobs = Vec::with_capacity(contents.len());
             for content in contents {
-                if let Body::Hash(blob) = content {
+                if let BlobBody::Hash(blob) = content {
                     blobs.push(blob);
                     continue;
                 }
-                let content = blocking(|| held(content)).await?.unwrap_or_default();
+                let content = blocking(|| read_body(content)).await?.unwrap_or_default();
                 blobs.push(put(&db, content).await?);
             }
             Ok(blobs)
@@ -49,7 +49,7 @@ impl Blobs for Store {
             let content: Vec<u8> = row
                 .map(|row| row.get(0))
                 .ok_or_else(|| StorageError::Missing(format!("blob {blob}")))?;
-            if name(&content) != blob {
+            if blob_id(&content) != blob {
                 return Err(StorageError::Damaged(format!("blob {blob}")));
             }
             Ok(content)
@@ -57,9 +57,9 @@ impl Blobs for Store {
     }
 
     /// Nothing is in a file here, so that all of it is given however long it is.
-    fn body(&self, blob: &BlobId, _: u64) -> BoxFuture<'_, Result<Body, StorageError>> {
+    fn body(&self, blob: &BlobId, _: u64) -> BoxFuture<'_, Result<BlobBody, StorageError>> {
         let blob = blob.clone();
-        Box::pin(async move { self.get(&blob).await.map(Body::Bytes) })
+        Box::pin(async move { self.get(&blob).await.map(BlobBody::Bytes) })
     }
 }
 
@@ -68,7 +68,7 @@ async fn put(db: &Connection, content: Vec<u8>) -> Result<BlobId, StorageError> 
         let (size, limit) = (content.len(), BLOB_LIMIT);
         return Err(unavailable(format!("{size} bytes are more than a blob may have, {limit}")));
     }
-    let blob = name(&content);
+    let blob = blob_id(&content);
     // The content is sent only if it is not there, or is damaged.
     let known = "UPDATE blobs SET used = now()
         WHERE id = $1 AND encode(sha256(body), 'hex') = $1";
@@ -97,11 +97,11 @@ pub(super) async fn collect_garbage(db: &Connection, grace: Duration) -> Result<
 }
 
 impl Uploads for Store {
-    fn begin(&self) -> BoxFuture<'_, Result<Box<dyn Upload>, StorageError>> {
+    fn begin(&self) -> BoxFuture<'_, Result<Box<dyn UploadWriter>, StorageError>> {
         let pool = Arc::clone(&self.pool);
         Box::pin(blocking(|| {
             let spool = Spool::new(tempfile::NamedTempFile::new().map_err(unavailable)?);
-            Ok(Box::new(Incoming { spool, pool }) as Box<dyn Upload>)
+            Ok(Box::new(Incoming { spool, pool }) as Box<dyn UploadWriter>)
         }))
     }
 
@@ -152,7 +152,7 @@ struct Incoming {
     pool: Arc<Pool>,
 }
 
-impl Upload for Incoming {
+impl UploadWriter for Incoming {
     fn write(&mut self, bytes: Vec<u8>) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(self.spool.write(bytes))
     }

@@ -1,7 +1,7 @@
 //! A session taken away: every trace of it in the database that no fork of it needs.
 
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::ERASED;
+use quintet_kernel::port::ERASED_SPACE;
 use tokio_postgres::Error;
 
 use super::connection::Connection;
@@ -21,7 +21,7 @@ pub(super) async fn erase(group: &mut Group, session: &SessionId, row: &Row) -> 
     }
     let note = "INSERT INTO preferences (space, name, value) VALUES ($1, $2, 'true')
         ON CONFLICT (space, name) DO UPDATE SET value = excluded.value";
-    db.execute(note, &[&ERASED, &id]).await?;
+    db.execute(note, &[&ERASED_SPACE, &id]).await?;
     for query in ["DELETE FROM sessions WHERE key = $1", "DELETE FROM snapshots WHERE session = $1"]
     {
         db.execute(query, &[&row.key]).await?;

@@ -1,8 +1,8 @@
 //! A session that begins with the history of another one: a pointer and its first events.
 
-use quintet_kernel::card;
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{Lease, StorageError};
+use quintet_kernel::session_summary;
 use tokio_postgres::Error;
 
 use super::append::Append;
@@ -15,7 +15,7 @@ use super::writer::{Answer, Group};
 pub(super) async fn fork(
     group: &mut Group,
     lease: &Lease,
-    from: &card::Fork,
+    from: &session_summary::Fork,
     first: &Append,
 ) -> Result<Answer<Seq>, Error> {
     let child = match group.leased(lease) {
@@ -25,7 +25,7 @@ pub(super) async fn fork(
     if child.begun {
         return Ok(Err(StorageError::Conflict(child.head)));
     }
-    let card::Fork { parent, at } = from;
+    let session_summary::Fork { parent, at } = from;
     let found = group.row(parent).filter(|row| row.begun && (1..=row.head).contains(at));
     let Some(key) = found.map(|row| row.key) else {
         return Ok(Err(StorageError::Missing(format!("event {at} of {parent}"))));

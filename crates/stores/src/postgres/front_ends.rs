@@ -28,7 +28,7 @@ impl Installs for Store {
         })
     }
 
-    fn with_token(&self, token: &str) -> BoxFuture<'_, Result<Option<Install>, StorageError>> {
+    fn find_by_token(&self, token: &str) -> BoxFuture<'_, Result<Option<Install>, StorageError>> {
         let token = token.to_owned();
         self.pool.run(move |db| async move {
             let query = format!("{INSTALLS} WHERE token = $1");
@@ -95,7 +95,7 @@ impl Preferences for Store {
         })
     }
 
-    fn prefer(
+    fn set_preference(
         &self,
         space: &str,
         name: &str,

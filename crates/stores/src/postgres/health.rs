@@ -33,8 +33,8 @@ impl Health {
     }
 }
 
-impl port::Pulse for Store {
-    fn beat(&self) -> BoxFuture<'_, Beat> {
+impl port::StorageHealth for Store {
+    fn check(&self) -> BoxFuture<'_, Beat> {
         Box::pin(async {
             if let Some(known) = self.health.known() {
                 return known;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use quintet_kernel::card::Card;
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Alias, BoxFuture, Lease, SessionIndex, StorageError};
+use quintet_kernel::session_summary::SessionSummary;
 use quintet_kernel::time::Time;
 use tokio_postgres::Row;
 
@@ -18,19 +18,22 @@ const CARDS: &str = "SELECT sessions.id, sessions.card, journals.head, journals.
     FROM sessions JOIN journals ON journals.session = sessions.id";
 
 impl SessionIndex for Store {
-    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Card>, StorageError>> {
+    fn summary(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<SessionSummary>, StorageError>> {
         let session = session.clone();
         self.pool.run(move |db| async move {
             let query = format!("{CARDS} WHERE sessions.id = $1");
             let row = db.row(&query, &[&session.as_str()]).await.map_err(trouble)?;
-            row.as_ref().map(card).transpose()
+            row.as_ref().map(summary).transpose()
         })
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>> {
         self.pool.run(move |db| async move {
             let order = "ORDER BY sessions.created DESC, sessions.key DESC";
-            cards(&db, order, &[], limit).await
+            summaries(&db, order, &[], limit).await
         })
     }
 
@@ -38,27 +41,30 @@ impl SessionIndex for Store {
         &self,
         workspace: Option<&Path>,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>> {
         let workspace = workspace.map(|path| path.to_string_lossy().into_owned());
         self.pool.run(move |db| async move {
             let order = "ORDER BY sessions.updated DESC, sessions.key DESC";
             match workspace {
                 Some(workspace) => {
                     let there = format!("WHERE sessions.workspace = $1 {order}");
-                    cards(&db, &there, &[&workspace], limit).await
+                    summaries(&db, &there, &[&workspace], limit).await
                 }
-                None => cards(&db, order, &[], limit).await,
+                None => summaries(&db, order, &[], limit).await,
             }
         })
     }
 
-    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+    fn forks(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>> {
         let session = session.clone();
         self.pool.run(move |db| async move {
             let of = "JOIN forks ON forks.child = sessions.key
                 WHERE forks.parent = (SELECT key FROM sessions WHERE id = $1)
                 ORDER BY sessions.key";
-            cards(&db, of, &[&session.as_str()], usize::MAX).await
+            summaries(&db, of, &[&session.as_str()], usize::MAX).await
         })
     }
 
@@ -71,15 +77,19 @@ impl SessionIndex for Store {
         })
     }
 
-    fn update(&self, lease: &Lease, card: Card) -> BoxFuture<'static, Result<(), StorageError>> {
-        let summary = match Summary::new(&card) {
+    fn update(
+        &self,
+        lease: &Lease,
+        summary: SessionSummary,
+    ) -> BoxFuture<'static, Result<(), StorageError>> {
+        let summary = match Summary::new(&summary) {
             Ok(summary) => summary,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         let lease = lease.clone();
         self.queue.submit(vec![lease.session.clone()], async move |group: &mut Group| {
             Ok(match group.leased(&lease) {
-                Ok(row) if row.begun && row.head == card.head => {
+                Ok(row) if row.begun && row.head == summary.head => {
                     group.pending().summarize(row.key, summary.clone());
                     Ok(())
                 }
@@ -131,28 +141,28 @@ fn session(id: &str) -> Result<SessionId, StorageError> {
 }
 
 /// The first sessions that can be read. One that cannot hides no other, but there may be fewer then.
-async fn cards(
+async fn summaries(
     db: &Lent,
     which: &str,
     values: Values<'_>,
     limit: usize,
-) -> Result<Vec<Card>, StorageError> {
+) -> Result<Vec<SessionSummary>, StorageError> {
     let query = format!("{CARDS} {which} LIMIT ${}", values.len() + 1);
     let limit = to_sql(limit as u64);
     let values = [values, &[&limit]].concat();
     let rows = db.rows(&query, &values).await.map_err(trouble)?;
     let readable = |row: &Row| {
         let unreadable = |error: &StorageError| tracing::error!(%error, "a session is left out");
-        card(row).inspect_err(unreadable).ok()
+        summary(row).inspect_err(unreadable).ok()
     };
     Ok(rows.iter().filter_map(readable).collect())
 }
 
-fn card(row: &Row) -> Result<Card, StorageError> {
+fn summary(row: &Row) -> Result<SessionSummary, StorageError> {
     let (id, json): (&str, &str) = (row.get(0), row.get(1));
-    let mut card: Card = serde_json::from_str(json)
+    let mut summary: SessionSummary = serde_json::from_str(json)
         .map_err(|error| StorageError::Damaged(format!("the summary of session {id}: {error}")))?;
-    card.head = from_sql(row.get(2));
-    card.updated = row.get::<_, Option<i64>>(3).map_or(card.updated, Time::from_micros);
-    Ok(card)
+    summary.head = from_sql(row.get(2));
+    summary.updated = row.get::<_, Option<i64>>(3).map_or(summary.updated, Time::from_micros);
+    Ok(summary)
 }

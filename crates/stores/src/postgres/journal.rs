@@ -2,11 +2,11 @@
 
 use std::future::ready;
 
-use quintet_kernel::card;
 use quintet_kernel::codec;
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, Snapshot, StorageError, Wakes};
+use quintet_kernel::session_summary;
 use quintet_kernel::time::Time;
 use tokio_postgres::{Error, Row};
 
@@ -77,7 +77,7 @@ impl Journal for Store {
     fn fork(
         &self,
         lease: &Lease,
-        from: &card::Fork,
+        from: &session_summary::Fork,
         batch: Batch,
     ) -> BoxFuture<'static, Result<Seq, StorageError>> {
         let first = match Append::first(from.at, &batch) {

@@ -13,7 +13,7 @@ use quintet_kernel::port::{
     BoxFuture, Page, RunEntry, RunFilter, RunJournal, StorageError, WorkerRuns,
 };
 use quintet_kernel::run::{
-    Progress, RunRecord, RunState, RunStatus, decode_event, encode_event, replay,
+    RunProgress, RunRecord, RunState, RunStatus, decode_event, encode_event, replay,
 };
 use quintet_kernel::time::Time;
 use tokio_postgres::types::ToSql;
@@ -43,7 +43,7 @@ impl RunJournal for Store {
         &self,
         run: &RunId,
         record: RunRecord,
-        progress: Progress,
+        progress: RunProgress,
     ) -> BoxFuture<'_, Result<(), StorageError>> {
         let run = run.clone();
         let event = match Encoded::new(&record, &progress) {
@@ -162,7 +162,7 @@ struct Encoded {
 }
 
 impl Encoded {
-    fn new(record: &RunRecord, progress: &Progress) -> Result<Self, StorageError> {
+    fn new(record: &RunRecord, progress: &RunProgress) -> Result<Self, StorageError> {
         let progress = serde_json::to_string(progress)
             .map_err(|error| StorageError::Unavailable(format!("run: {error}")))?;
         let body = encode_event(&record.event);
@@ -210,7 +210,7 @@ async fn append(
     db: &Connection,
     run: &RunId,
     event: &Encoded,
-    progress: &Progress,
+    progress: &RunProgress,
 ) -> Result<Answer<()>, Error> {
     let query = "SELECT key, head FROM runs WHERE id = $1 FOR UPDATE";
     let Some(row) = db.row(query, &[&run.as_str()]).await? else {
@@ -247,7 +247,7 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(progress: &'a Progress, event: &'a Encoded) -> Self {
+    fn of(progress: &'a RunProgress, event: &'a Encoded) -> Self {
         Self {
             status: progress.status.name(),
             worker: progress.worker(),

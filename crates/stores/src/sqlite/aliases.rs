@@ -4,7 +4,7 @@ use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Alias, StorageError};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::writer::Answer;
+use super::writer::WriteResult;
 
 /// Gives a name, if it may be given, and says which session has it. Must run in a transaction.
 pub(super) fn set(
@@ -12,7 +12,7 @@ pub(super) fn set(
     alias: &Alias,
     session: &SessionId,
     instead_of: Option<&SessionId>,
-) -> rusqlite::Result<Answer<SessionId>> {
+) -> rusqlite::Result<WriteResult<SessionId>> {
     let holder = find(db, alias)?;
     if let Some(holder) =
         holder.filter(|holder| instead_of.is_none_or(|old| old.as_str() != holder))

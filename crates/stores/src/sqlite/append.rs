@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use quintet_kernel::card::Card;
 use quintet_kernel::codec;
 use quintet_kernel::event::{Event, Seq};
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{Batch, StorageError};
+use quintet_kernel::session_summary::SessionSummary;
 use quintet_kernel::time::Time;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::writer::Answer;
+use super::writer::WriteResult;
 use super::{fork, from_sql, references};
 
 /// An append, encoded.
@@ -19,21 +19,21 @@ pub(super) struct Append {
     session: SessionId,
     expected: Seq,
     at: i64,
-    events: Vec<Encoded>,
+    events: Vec<EncodedEvent>,
     /// What the list of sessions says then; nothing if that is the same as before.
-    summary: Option<Summary>,
+    summary: Option<SummaryRow>,
 }
 
 /// An event, encoded.
 #[derive(Debug)]
-struct Encoded {
+struct EncodedEvent {
     body: Vec<u8>,
     blobs: BTreeSet<BlobId>,
 }
 
 /// What the list of sessions keeps of one.
 #[derive(Debug)]
-pub(super) struct Summary {
+pub(super) struct SummaryRow {
     created: i64,
     updated: i64,
     open: bool,
@@ -51,7 +51,8 @@ impl Append {
         let is_text =
             batch.records.iter().all(|record| matches!(record.event, Event::TextAppended { .. }));
         let begins = expected == 0 || batch.records.is_empty();
-        let summary = if is_text && !begins { None } else { Some(Summary::new(&batch.card)?) };
+        let summary =
+            if is_text && !begins { None } else { Some(SummaryRow::new(&batch.summary)?) };
         Ok(Self::encode(session, expected, batch, summary))
     }
 
@@ -61,13 +62,18 @@ impl Append {
         after: Seq,
         batch: &Batch,
     ) -> Result<Self, StorageError> {
-        Ok(Self::encode(session, after, batch, Some(Summary::new(&batch.card)?)))
+        Ok(Self::encode(session, after, batch, Some(SummaryRow::new(&batch.summary)?)))
     }
 
-    fn encode(session: &SessionId, expected: Seq, batch: &Batch, summary: Option<Summary>) -> Self {
+    fn encode(
+        session: &SessionId,
+        expected: Seq,
+        batch: &Batch,
+        summary: Option<SummaryRow>,
+    ) -> Self {
         let encoded = |event: &Event| {
             let blobs = event.blobs().into_iter().cloned().collect();
-            Encoded { body: codec::encode(event), blobs }
+            EncodedEvent { body: codec::encode(event), blobs }
         };
         let events = batch.records.iter().map(|record| encoded(&record.event)).collect();
         Self { session: session.clone(), expected, at: batch.at.micros(), events, summary }
@@ -79,7 +85,7 @@ impl Append {
     }
 
     /// Judges an append and, if it may be, writes it. A refusal has changed nothing.
-    pub(super) fn apply(&self, db: &Connection) -> rusqlite::Result<Answer<Seq>> {
+    pub(super) fn apply(&self, db: &Connection) -> rusqlite::Result<WriteResult<Seq>> {
         let found = find(db, &self.session)?;
         let head = found.map_or(0, |(_, head)| head);
         if head != self.expected {
@@ -130,21 +136,21 @@ impl Append {
         )?;
         for (event, seq) in self.events.iter().zip(self.expected + 1..) {
             insert.execute(params![place(key, seq), self.at, codec::VERSION, event.body])?;
-            references::note(db, key, seq, &event.blobs)?;
+            references::add_references(db, key, seq, &event.blobs)?;
         }
         Ok(())
     }
 }
 
-impl Summary {
-    pub(super) fn new(card: &Card) -> Result<Self, StorageError> {
-        let json = serde_json::to_string(card)
+impl SummaryRow {
+    pub(super) fn new(summary: &SessionSummary) -> Result<Self, StorageError> {
+        let json = serde_json::to_string(summary)
             .map_err(|error| StorageError::Unavailable(format!("card: {error}")))?;
         Ok(Self {
-            created: card.created.micros(),
-            updated: card.updated.micros(),
-            open: card.open,
-            workspace: card.workspace.to_string_lossy().into_owned(),
+            created: summary.created.micros(),
+            updated: summary.updated.micros(),
+            open: summary.open,
+            workspace: summary.workspace.to_string_lossy().into_owned(),
             json,
         })
     }

@@ -8,19 +8,19 @@ use quintet_kernel::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::installs::removed;
-use super::{Store, from_sql, to_sql, trouble};
+use super::{SqliteStore, from_sql, storage_error, to_sql};
 
-const FIELDS: &str = "id, owner, mime, size, sha256, created FROM artifacts";
+const COLUMNS: &str = "id, owner, mime, size, sha256, created FROM artifacts";
 const UNCLAIMED: &str = "NOT EXISTS (SELECT 1 FROM claims WHERE artifact = artifacts.id)";
 
-impl Artifacts for Store {
+impl Artifacts for SqliteStore {
     fn add(&self, artifact: Artifact) -> BoxFuture<'_, Result<(), StorageError>> {
         self.writer.change(self.epoch, move |db| insert(db, &artifact))
     }
 
     fn artifact(&self, id: &str) -> BoxFuture<'_, Result<Option<Artifact>, StorageError>> {
         let id = id.to_owned();
-        Box::pin(Arc::clone(&self.readers).run(move |db| find(db, &id).map_err(trouble)))
+        Box::pin(Arc::clone(&self.readers).run(move |db| find(db, &id).map_err(storage_error)))
     }
 
     fn claim(&self, id: &str, session: &SessionId) -> BoxFuture<'_, Result<bool, StorageError>> {
@@ -36,7 +36,9 @@ impl Artifacts for Store {
     }
 
     fn unclaimed(&self, before: Time) -> BoxFuture<'_, Result<Vec<Artifact>, StorageError>> {
-        Box::pin(Arc::clone(&self.readers).run(move |db| unclaimed(db, before).map_err(trouble)))
+        Box::pin(
+            Arc::clone(&self.readers).run(move |db| unclaimed(db, before).map_err(storage_error)),
+        )
     }
 
     fn discard(&self, id: &str) -> BoxFuture<'_, Result<bool, StorageError>> {
@@ -58,12 +60,12 @@ fn insert(db: &Connection, artifact: &Artifact) -> rusqlite::Result<()> {
 }
 
 fn find(db: &Connection, id: &str) -> rusqlite::Result<Option<Artifact>> {
-    let query = format!("SELECT {FIELDS} WHERE id = ?1");
+    let query = format!("SELECT {COLUMNS} WHERE id = ?1");
     db.prepare_cached(&query)?.query_row([id], read).optional()
 }
 
 fn unclaimed(db: &Connection, before: Time) -> rusqlite::Result<Vec<Artifact>> {
-    let query = format!("SELECT {FIELDS} WHERE created < ?1 AND {UNCLAIMED} ORDER BY created, id");
+    let query = format!("SELECT {COLUMNS} WHERE created < ?1 AND {UNCLAIMED} ORDER BY created, id");
     db.prepare_cached(&query)?.query_map([before.micros()], read)?.collect()
 }
 

@@ -7,10 +7,10 @@ use quintet_kernel::port::{Alias, Artifact, BoxFuture, StorageError};
 use quintet_kernel::time::Time;
 use rusqlite::Connection;
 
-use super::{Store, from_sql, trouble};
+use super::{SqliteStore, from_sql, storage_error};
 use crate::transfer::{Claimed, Contents, Setting};
 
-impl Contents for Store {
+impl Contents for SqliteStore {
     fn aliases(&self) -> BoxFuture<'_, Result<Vec<(Alias, SessionId)>, StorageError>> {
         Box::pin(Arc::clone(&self.readers).run(|db| {
             let rows = texts(db, "SELECT space, name, session FROM aliases")?;
@@ -41,16 +41,16 @@ impl Contents for Store {
                 let of = claims.iter().filter(|[artifact, _, _]| artifact == id);
                 of.filter_map(|[_, session, _]| SessionId::parse(session)).collect()
             };
-            let artifacts = artifacts(db).map_err(trouble)?;
+            let artifacts = artifacts(db).map_err(storage_error)?;
             Ok(artifacts.into_iter().map(|it| (it.clone(), claimed(&it.id))).collect())
         }))
     }
 }
 
 fn texts(db: &Connection, query: &str) -> Result<Vec<[String; 3]>, StorageError> {
-    let mut query = db.prepare_cached(query).map_err(trouble)?;
+    let mut query = db.prepare_cached(query).map_err(storage_error)?;
     let rows = query.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]));
-    rows.and_then(Iterator::collect).map_err(trouble)
+    rows.and_then(Iterator::collect).map_err(storage_error)
 }
 
 fn artifacts(db: &Connection) -> rusqlite::Result<Vec<Artifact>> {

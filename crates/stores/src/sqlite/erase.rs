@@ -2,7 +2,7 @@
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::ERASED;
+use quintet_kernel::port::ERASED_SPACE;
 use rusqlite::Connection;
 
 use super::append::{self, place};
@@ -15,7 +15,7 @@ pub(super) fn erase(db: &Connection, session: &SessionId) -> rusqlite::Result<()
         db.prepare_cached(query)?.execute([session.as_str()])?;
     }
     let Some((key, _)) = append::find(db, session)? else { return Ok(()) };
-    preferences::set(db, [ERASED, session.as_str()], Some("true"))?;
+    preferences::set(db, [ERASED_SPACE, session.as_str()], Some("true"))?;
     for query in ["DELETE FROM sessions WHERE key = ?1", "DELETE FROM snapshots WHERE session = ?1"]
     {
         db.prepare_cached(query)?.execute([key])?;
@@ -34,7 +34,7 @@ fn release(db: &Connection, key: i64) -> rusqlite::Result<()> {
         let after = shared.map_or(0, from_sql);
         db.prepare_cached("DELETE FROM events WHERE place > ?1 AND place <= ?2")?
             .execute([place(key, after), place(key, Seq::MAX)])?;
-        references::drop_after(db, key, after)?;
+        references::remove_references(db, key, after)?;
         let parent = fork::base(db, key)?.filter(|_| shared.is_none());
         let Some((parent, _)) = parent else { return Ok(()) };
         db.prepare_cached("DELETE FROM forks WHERE child = ?1")?.execute([key])?;

@@ -1,20 +1,20 @@
 //! A session that begins with the history of another one: a pointer and its first events.
 
-use quintet_kernel::card;
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Batch, StorageError};
+use quintet_kernel::session_summary;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::append::{self, Append};
-use super::writer::Answer;
+use super::writer::WriteResult;
 use super::{from_sql, to_sql};
 
 /// A fork, encoded.
 #[derive(Debug)]
 pub(super) struct Fork {
     child: SessionId,
-    from: card::Fork,
+    from: session_summary::Fork,
     first: Append,
 }
 
@@ -22,7 +22,7 @@ impl Fork {
     /// Encodes a fork and what is appended to it.
     pub(super) fn new(
         child: &SessionId,
-        from: &card::Fork,
+        from: &session_summary::Fork,
         batch: &Batch,
     ) -> Result<Self, StorageError> {
         let first = Append::first(child, from.at, batch)?;
@@ -30,11 +30,11 @@ impl Fork {
     }
 
     /// Judges it and, if it may be, writes it. A refusal has changed nothing.
-    pub(super) fn apply(&self, db: &Connection) -> rusqlite::Result<Answer<Seq>> {
+    pub(super) fn apply(&self, db: &Connection) -> rusqlite::Result<WriteResult<Seq>> {
         if let Some((_, head)) = append::find(db, &self.child)? {
             return Ok(Err(StorageError::Conflict(head)));
         }
-        let card::Fork { parent, at } = &self.from;
+        let session_summary::Fork { parent, at } = &self.from;
         let found = append::find(db, parent)?.filter(|(_, head)| *at > 0 && at <= head);
         let Some((key, _)) = found else {
             return Ok(Err(StorageError::Missing(format!("event {at} of {parent}"))));

@@ -20,26 +20,26 @@ const APPLICATION: usize = 68;
 
 /// Whether there is a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FileState {
     /// There is, and it looks like ours.
-    Ours,
+    OurDatabase,
     /// There is not.
-    Nothing,
+    Missing,
 }
 
 /// Looks at a file without changing it.
-pub(super) fn inspect(path: &Path) -> Result<Found, Error> {
+pub(super) fn inspect(path: &Path) -> Result<FileState, Error> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FileState::Missing),
         Err(error) => return Err(Error::unusable(path)(error)),
     };
     let mut header = Vec::with_capacity(SIZE);
     file.take(SIZE as u64).read_to_end(&mut header).map_err(Error::unusable(path))?;
-    judge(path, &header)
+    check_header(path, &header)
 }
 
-fn judge(path: &Path, header: &[u8]) -> Result<Found, Error> {
+fn check_header(path: &Path, header: &[u8]) -> Result<FileState, Error> {
     if header.len() < SIZE || !header.starts_with(MAGIC) {
         return Err(Error::NotADatabase(path.into()));
     }
@@ -48,7 +48,7 @@ fn judge(path: &Path, header: &[u8]) -> Result<Found, Error> {
     }
     // It may be newer still by what the log holds; SQLite is asked again once it has read that.
     migrate::check(path, number(header, USER_VERSION))?;
-    Ok(Found::Ours)
+    Ok(FileState::OurDatabase)
 }
 
 fn number(header: &[u8], at: usize) -> u32 {

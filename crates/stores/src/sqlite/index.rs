@@ -3,45 +3,48 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use quintet_kernel::card::Card;
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Alias, BoxFuture, Lease, SessionIndex, StorageError};
+use quintet_kernel::session_summary::SessionSummary;
 use rusqlite::{Connection, Params};
 
-use super::append::{self, Summary};
-use super::{Store, aliases, trouble};
+use super::append::{self, SummaryRow};
+use super::{SqliteStore, aliases, storage_error};
 
-impl SessionIndex for Store {
-    fn card(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Card>, StorageError>> {
+impl SessionIndex for SqliteStore {
+    fn summary(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<SessionSummary>, StorageError>> {
         let id = session.clone();
         Box::pin(Arc::clone(&self.readers).run(move |db| {
             let query = "SELECT key, id, card FROM sessions WHERE id = ?1";
-            let row = rows(db, query, [id.as_str()]).map_err(trouble)?.pop();
-            row.map(|row| row.card(db)).transpose()
+            let row = rows(db, query, [id.as_str()]).map_err(storage_error)?.pop();
+            row.map(|row| row.summary(db)).transpose()
         }))
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>> {
         let query = "SELECT key, id, card FROM sessions ORDER BY created DESC, key DESC";
-        Box::pin(Arc::clone(&self.readers).run(move |db| cards(db, query, [], limit)))
+        Box::pin(Arc::clone(&self.readers).run(move |db| summaries(db, query, [], limit)))
     }
 
     fn recent(
         &self,
         workspace: Option<&Path>,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>> {
         // What is no text is no card's workspace either: cards are text.
         let workspace = workspace.map(|path| path.to_string_lossy().into_owned());
         Box::pin(Arc::clone(&self.readers).run(move |db| match workspace {
-            Some(workspace) => cards(
+            Some(workspace) => summaries(
                 db,
                 "SELECT key, id, card FROM sessions WHERE workspace = ?1
                  ORDER BY updated DESC, key DESC",
                 [workspace],
                 limit,
             ),
-            None => cards(
+            None => summaries(
                 db,
                 "SELECT key, id, card FROM sessions ORDER BY updated DESC, key DESC",
                 [],
@@ -50,26 +53,34 @@ impl SessionIndex for Store {
         }))
     }
 
-    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, StorageError>> {
+    fn forks(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>> {
         let id = session.clone();
         let query = "SELECT key, id, card FROM forks JOIN sessions ON sessions.key = forks.child
             WHERE forks.parent = (SELECT key FROM sessions WHERE id = ?1) ORDER BY key";
         Box::pin(
-            Arc::clone(&self.readers).run(move |db| cards(db, query, [id.as_str()], usize::MAX)),
+            Arc::clone(&self.readers)
+                .run(move |db| summaries(db, query, [id.as_str()], usize::MAX)),
         )
     }
 
     fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>> {
         let query = "SELECT key, id, card FROM sessions WHERE open = 1 ORDER BY key";
         Box::pin(Arc::clone(&self.readers).run(move |db| {
-            let rows = rows(db, query, []).map_err(trouble)?;
+            let rows = rows(db, query, []).map_err(storage_error)?;
             Ok(rows.iter().filter_map(|row| readable(row.session(), row)).collect())
         }))
     }
 
-    fn update(&self, lease: &Lease, card: Card) -> BoxFuture<'static, Result<(), StorageError>> {
-        let (session, head) = (lease.session.clone(), card.head);
-        match Summary::new(&card) {
+    fn update(
+        &self,
+        lease: &Lease,
+        summary: SessionSummary,
+    ) -> BoxFuture<'static, Result<(), StorageError>> {
+        let (session, head) = (lease.session.clone(), summary.head);
+        match SummaryRow::new(&summary) {
             Ok(summary) => {
                 self.writer.submit(lease.epoch, move |db| match append::find(db, &session)? {
                     Some((key, found)) if found == head => summary.update(db, key).map(Ok),
@@ -83,7 +94,7 @@ impl SessionIndex for Store {
     fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>> {
         let alias = alias.clone();
         Box::pin(Arc::clone(&self.readers).run(move |db| {
-            let found = aliases::find(db, &alias).map_err(trouble)?;
+            let found = aliases::find(db, &alias).map_err(storage_error)?;
             found.map(|id| aliases::session(&id)).transpose()
         }))
     }
@@ -105,7 +116,7 @@ impl SessionIndex for Store {
 struct Row {
     key: i64,
     id: String,
-    card: Vec<u8>,
+    summary: Vec<u8>,
 }
 
 impl Row {
@@ -113,7 +124,7 @@ impl Row {
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let text = |n| Ok::<_, rusqlite::Error>(row.get_ref(n)?.as_bytes()?.to_vec());
         let id = String::from_utf8_lossy(&text(1)?).into_owned();
-        Ok(Self { key: row.get(0)?, id, card: text(2)? })
+        Ok(Self { key: row.get(0)?, id, summary: text(2)? })
     }
 
     fn session(&self) -> Result<SessionId, StorageError> {
@@ -121,13 +132,13 @@ impl Row {
     }
 
     /// What the list has, up to the last event.
-    fn card(&self, db: &Connection) -> Result<Card, StorageError> {
-        let mut card: Card =
-            serde_json::from_slice(&self.card).map_err(|error| self.damaged(&error.to_string()))?;
-        let (head, at) = append::last(db, self.key).map_err(trouble)?;
-        card.head = head;
-        card.updated = at.unwrap_or(card.updated);
-        Ok(card)
+    fn summary(&self, db: &Connection) -> Result<SessionSummary, StorageError> {
+        let mut summary: SessionSummary = serde_json::from_slice(&self.summary)
+            .map_err(|error| self.damaged(&error.to_string()))?;
+        let (head, at) = append::last(db, self.key).map_err(storage_error)?;
+        summary.head = head;
+        summary.updated = at.unwrap_or(summary.updated);
+        Ok(summary)
     }
 
     fn damaged(&self, what: &str) -> StorageError {
@@ -140,22 +151,22 @@ fn rows(db: &Connection, query: &str, by: impl Params) -> rusqlite::Result<Vec<R
 }
 
 /// The first sessions that can be read; one that cannot hides no other, nor counts as one.
-fn cards(
+fn summaries(
     db: &Connection,
     query: &str,
     by: impl Params,
     limit: usize,
-) -> Result<Vec<Card>, StorageError> {
-    let mut statement = db.prepare_cached(query).map_err(trouble)?;
-    let mut rows = statement.query(by).map_err(trouble)?;
-    let mut cards = Vec::new();
-    while cards.len() < limit
-        && let Some(row) = rows.next().map_err(trouble)?
+) -> Result<Vec<SessionSummary>, StorageError> {
+    let mut statement = db.prepare_cached(query).map_err(storage_error)?;
+    let mut rows = statement.query(by).map_err(storage_error)?;
+    let mut summaries = Vec::new();
+    while summaries.len() < limit
+        && let Some(row) = rows.next().map_err(storage_error)?
     {
-        let row = Row::read(row).map_err(trouble)?;
-        cards.extend(readable(row.card(db), &row));
+        let row = Row::read(row).map_err(storage_error)?;
+        summaries.extend(readable(row.summary(db), &row));
     }
-    Ok(cards)
+    Ok(summaries)
 }
 
 fn readable<T>(found: Result<T, StorageError>, row: &Row) -> Option<T> {

@@ -8,22 +8,22 @@ use quintet_kernel::time::Time;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, params};
 
 use super::open::BUSY_TIMEOUT;
-use super::{Store, migrate, trouble};
+use super::{SqliteStore, migrate, storage_error};
 
-const FIELDS: &str =
+const COLUMNS: &str =
     "install_id, user_id, token_hash, created_at, last_seen_at, operating_system FROM installs";
 
-impl Installs for Store {
+impl Installs for SqliteStore {
     fn register(&self, install: Install) -> BoxFuture<'_, Result<(), StorageError>> {
         self.writer.change(self.epoch, move |db| insert(db, &install))
     }
 
-    fn with_token(&self, token: &str) -> BoxFuture<'_, Result<Option<Install>, StorageError>> {
+    fn find_by_token(&self, token: &str) -> BoxFuture<'_, Result<Option<Install>, StorageError>> {
         let token = token.to_owned();
         Box::pin(Arc::clone(&self.readers).run(move |db| {
-            let query = format!("SELECT {FIELDS} WHERE token_hash = ?1");
-            let mut found = db.prepare_cached(&query).map_err(trouble)?;
-            found.query_row([token], read).optional().map_err(trouble)
+            let query = format!("SELECT {COLUMNS} WHERE token_hash = ?1");
+            let mut found = db.prepare_cached(&query).map_err(storage_error)?;
+            found.query_row([token], read).optional().map_err(storage_error)
         }))
     }
 
@@ -37,7 +37,7 @@ impl Installs for Store {
     }
 
     fn all(&self) -> BoxFuture<'_, Result<Vec<Install>, StorageError>> {
-        Box::pin(Arc::clone(&self.readers).run(|db| all(db).map_err(trouble)))
+        Box::pin(Arc::clone(&self.readers).run(|db| all(db).map_err(storage_error)))
     }
 
     fn revoke(&self, id: &str) -> BoxFuture<'_, Result<bool, StorageError>> {
@@ -57,7 +57,7 @@ fn insert(db: &Connection, install: &Install) -> rusqlite::Result<()> {
 }
 
 fn all(db: &Connection) -> rusqlite::Result<Vec<Install>> {
-    let query = format!("SELECT {FIELDS} ORDER BY created_at, rowid");
+    let query = format!("SELECT {COLUMNS} ORDER BY created_at, rowid");
     db.prepare_cached(&query)?.query_map([], read)?.collect()
 }
 
@@ -84,11 +84,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Install> {
 /// The list of installs alone, for whoever looks after it from outside, also while a daemon runs: it
 /// takes nothing over, and a daemon sees what becomes of it with the next request.
 #[derive(Debug)]
-pub struct Roll {
+pub struct InstallTable {
     path: PathBuf,
 }
 
-impl Roll {
+impl InstallTable {
     /// The list that lies in a database; nothing if there is no such file.
     pub fn of(path: &Path) -> Option<Self> {
         path.is_file().then(|| Self { path: path.into() })
@@ -96,21 +96,21 @@ impl Roll {
 
     /// All of them, oldest first.
     pub fn all(&self) -> Result<Vec<Install>, StorageError> {
-        self.open()?.map_or(Ok(Vec::new()), |db| all(&db).map_err(trouble))
+        self.open()?.map_or(Ok(Vec::new()), |db| all(&db).map_err(storage_error))
     }
 
     /// Takes one away and says whether it was there; durable when it returns.
     pub fn revoke(&self, id: &str) -> Result<bool, StorageError> {
-        self.open()?.map_or(Ok(false), |db| revoke(&db, id).map_err(trouble))
+        self.open()?.map_or(Ok(false), |db| revoke(&db, id).map_err(storage_error))
     }
 
     /// A database that is older than the list has nobody on it.
     fn open(&self) -> Result<Option<Connection>, StorageError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(&self.path, flags).map_err(trouble)?;
-        db.busy_timeout(BUSY_TIMEOUT).map_err(trouble)?;
-        db.pragma_update(None, "synchronous", "FULL").map_err(trouble)?;
-        let version = migrate::version(&db).map_err(trouble)?;
+        let db = Connection::open_with_flags(&self.path, flags).map_err(storage_error)?;
+        db.busy_timeout(BUSY_TIMEOUT).map_err(storage_error)?;
+        db.pragma_update(None, "synchronous", "FULL").map_err(storage_error)?;
+        let version = migrate::version(&db).map_err(storage_error)?;
         migrate::check(&self.path, version)
             .map_err(|error| StorageError::Unavailable(error.to_string()))?;
         Ok((version >= migrate::INSTALLS).then_some(db))

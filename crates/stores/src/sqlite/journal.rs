@@ -3,19 +3,19 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use quintet_kernel::card;
 use quintet_kernel::codec;
 use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, Snapshot, StorageError};
+use quintet_kernel::session_summary;
 use quintet_kernel::time::Time;
 use rusqlite::{Connection, Row};
 
 use super::append::{self, Append, place};
 use super::fork::{self, Fork};
-use super::{Store, erase, from_sql, snapshots, to_sql, trouble};
+use super::{SqliteStore, erase, from_sql, snapshots, storage_error, to_sql};
 
-impl Journal for Store {
+impl Journal for SqliteStore {
     fn append(
         &self,
         lease: &Lease,
@@ -46,7 +46,7 @@ impl Journal for Store {
     fn fork(
         &self,
         lease: &Lease,
-        from: &card::Fork,
+        from: &session_summary::Fork,
         batch: Batch,
     ) -> BoxFuture<'static, Result<Seq, StorageError>> {
         match Fork::new(&lease.session, from, &batch) {
@@ -58,7 +58,7 @@ impl Journal for Store {
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>> {
         let session = session.clone();
         Box::pin(Arc::clone(&self.readers).run(move |db| {
-            let found = append::find(db, &session).map_err(trouble)?;
+            let found = append::find(db, &session).map_err(storage_error)?;
             Ok(found.map(|(_, head)| head))
         }))
     }
@@ -69,7 +69,8 @@ impl Journal for Store {
     ) -> BoxFuture<'_, Result<Option<Snapshot>, StorageError>> {
         let session = session.clone();
         Box::pin(
-            Arc::clone(&self.readers).run(move |db| snapshots::find(db, &session).map_err(trouble)),
+            Arc::clone(&self.readers)
+                .run(move |db| snapshots::find(db, &session).map_err(storage_error)),
         )
     }
 
@@ -89,13 +90,13 @@ fn read(
     after: Seq,
     page: Page,
 ) -> Result<Vec<Record>, StorageError> {
-    let events = load(db, session, after, page).map_err(trouble)?;
+    let events = load(db, session, after, page).map_err(storage_error)?;
     let numbered = events.into_iter().zip(after.saturating_add(1)..);
     numbered.map(|(event, seq)| event.record(session, seq)).collect()
 }
 
 /// An event as it is kept.
-struct Kept {
+struct StoredEvent {
     seq: Seq,
     at: i64,
     format: u16,
@@ -107,9 +108,9 @@ fn load(
     session: &SessionId,
     after: Seq,
     page: Page,
-) -> rusqlite::Result<Vec<Kept>> {
+) -> rusqlite::Result<Vec<StoredEvent>> {
     let Some((key, _)) = append::find(db, session)? else { return Ok(Vec::new()) };
-    let mut reading = Reading { after, page, bytes: 0, events: Vec::new() };
+    let mut reading = PageReader { after, page, bytes: 0, events: Vec::new() };
     for (owner, upto) in spans(db, key, after)? {
         if !reading.read(db, owner, upto)? {
             break;
@@ -132,14 +133,14 @@ fn spans(db: &Connection, key: i64, after: Seq) -> rusqlite::Result<Vec<(i64, Se
 }
 
 /// A page as it fills.
-struct Reading {
+struct PageReader {
     after: Seq,
     page: Page,
     bytes: usize,
-    events: Vec<Kept>,
+    events: Vec<StoredEvent>,
 }
 
-impl Reading {
+impl PageReader {
     /// Reads on in the events of one session; whether there is room for more.
     fn read(&mut self, db: &Connection, owner: i64, upto: Seq) -> rusqlite::Result<bool> {
         let mut query = db.prepare_cached(
@@ -149,7 +150,7 @@ impl Reading {
         let room = to_sql((self.page.events - self.events.len()) as u64);
         let mut rows = query.query([place(owner, self.after), place(owner, upto), room])?;
         while let Some(row) = rows.next()? {
-            let event = Kept::from_row(row)?;
+            let event = StoredEvent::from_row(row)?;
             self.bytes += event.body.len();
             if self.bytes > self.page.bytes && !self.events.is_empty() {
                 return Ok(false);
@@ -161,7 +162,7 @@ impl Reading {
     }
 }
 
-impl Kept {
+impl StoredEvent {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             seq: from_sql(row.get(0)?),

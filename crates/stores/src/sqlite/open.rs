@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::header::{self, APPLICATION_ID, Found};
+use super::header::{self, APPLICATION_ID, FileState};
 use super::{append, migrate};
 use crate::Error;
 
@@ -28,7 +28,7 @@ const LOG_BYTES: u32 = 16 * 1024 * 1024;
 
 /// Opens a database for writing; gives its new epoch, too.
 pub(super) fn open(path: &Path) -> Result<(Connection, u64), Error> {
-    if header::inspect(path)? == Found::Nothing {
+    if header::inspect(path)? == FileState::Missing {
         create(path)?;
     }
     let mut db = connect(path).map_err(sqlite(path))?;

@@ -6,10 +6,10 @@ use quintet_kernel::port::{BoxFuture, Preferences, StorageError};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::Value;
 
-use super::{Store, open, trouble};
+use super::{SqliteStore, open, storage_error};
 use crate::blobs::blocking;
 
-impl Preferences for Store {
+impl Preferences for SqliteStore {
     fn preference(
         &self,
         space: &str,
@@ -17,7 +17,7 @@ impl Preferences for Store {
     ) -> BoxFuture<'_, Result<Option<Value>, StorageError>> {
         let (space, name) = (space.to_owned(), name.to_owned());
         Box::pin(Arc::clone(&self.readers).run(move |db| {
-            let text = find(db, &space, &name).map_err(trouble)?;
+            let text = find(db, &space, &name).map_err(storage_error)?;
             text.map(|text| serde_json::from_str(&text)).transpose().map_err(|error| {
                 StorageError::Damaged(format!("the settings {space} {name}: {error}"))
             })
@@ -26,10 +26,10 @@ impl Preferences for Store {
 
     fn names(&self, space: &str) -> BoxFuture<'_, Result<Vec<String>, StorageError>> {
         let space = space.to_owned();
-        Box::pin(Arc::clone(&self.readers).run(move |db| names(db, &space).map_err(trouble)))
+        Box::pin(Arc::clone(&self.readers).run(move |db| names(db, &space).map_err(storage_error)))
     }
 
-    fn prefer(
+    fn set_preference(
         &self,
         space: &str,
         name: &str,
@@ -60,12 +60,12 @@ impl Preferences for Store {
     }
 }
 
-impl Store {
+impl SqliteStore {
     /// Writes the database anew, so that nothing is left in its files of what was replaced before. Fails
     /// if somebody else uses it at the same time.
     pub async fn vacuum(&self) -> Result<(), StorageError> {
         let path = self.readers.path().to_owned();
-        blocking(move || open::vacuum(&path).map_err(trouble)).await
+        blocking(move || open::vacuum(&path).map_err(storage_error)).await
     }
 }
 

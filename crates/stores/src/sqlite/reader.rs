@@ -16,23 +16,23 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use super::open::BUSY_TIMEOUT;
-use super::trouble;
+use super::storage_error;
 use crate::lock;
 
 /// Pages that one reader keeps, in KiB. The system keeps the file's pages anyway, for all readers once.
 const READER_CACHE_KIB: i64 = 256;
 
 /// Reads that run at once.
-const CONNECTIONS: usize = 4;
+const READERS_LIMIT: usize = 4;
 
 /// The readers of a database.
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    line: Mutex<Line>,
+    queue: Mutex<QueryQueue>,
     /// Signalled when a reader found nothing more to read.
-    rests: Condvar,
+    drained: Condvar,
 }
 
 /// A query, to be answered with the readers' connections.
@@ -40,12 +40,12 @@ type Query = Box<dyn FnOnce(&Readers) + Send>;
 
 /// What waits to be read, and how many read.
 #[derive(Default)]
-struct Line {
+struct QueryQueue {
     waiting: VecDeque<Query>,
     reading: usize,
 }
 
-impl fmt::Debug for Line {
+impl fmt::Debug for QueryQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Line({} wait, {} read)", self.waiting.len(), self.reading)
     }
@@ -56,8 +56,8 @@ impl Readers {
         Self {
             path: path.into(),
             idle: Mutex::default(),
-            line: Mutex::default(),
-            rests: Condvar::new(),
+            queue: Mutex::default(),
+            drained: Condvar::new(),
         }
     }
 
@@ -79,27 +79,27 @@ impl Readers {
                 let _ = reply.send(readers.with_connection(query));
             }
         });
-        if self.line_up(query) {
-            let mut shift = Shift { readers: self, over: false };
-            spawn_blocking(move || while shift.one() {});
+        if self.enqueue(query) {
+            let mut worker = QueueWorker { readers: self, over: false };
+            spawn_blocking(move || while worker.run_one() {});
         }
         answer.await.unwrap_or_else(|error| Err(unavailable(error)))
     }
 
     /// Puts a query in the line; whether somebody more should work it off.
-    fn line_up(&self, query: Query) -> bool {
-        let mut line = lock(&self.line);
-        line.waiting.push_back(query);
-        let more = line.reading < CONNECTIONS;
-        line.reading += usize::from(more);
+    fn enqueue(&self, query: Query) -> bool {
+        let mut queue = lock(&self.queue);
+        queue.waiting.push_back(query);
+        let more = queue.reading < READERS_LIMIT;
+        queue.reading += usize::from(more);
         more
     }
 
     /// Waits until nobody reads, and closes the connections.
     pub(super) fn close(&self) {
-        let mut line = lock(&self.line);
-        while line.reading > 0 {
-            line = self.rests.wait(line).unwrap_or_else(PoisonError::into_inner);
+        let mut queue = lock(&self.queue);
+        while queue.reading > 0 {
+            queue = self.drained.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         lock(&self.idle).clear();
     }
@@ -109,9 +109,9 @@ impl Readers {
         query: impl FnOnce(&Connection) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
         let idle = lock(&self.idle).pop();
-        let db = idle.map_or_else(|| self.connect(), Ok).map_err(trouble)?;
+        let db = idle.map_or_else(|| self.connect(), Ok).map_err(storage_error)?;
         // All that a query looks at is of one moment; a session may be erased meanwhile.
-        let moment = db.unchecked_transaction().map_err(trouble)?;
+        let moment = db.unchecked_transaction().map_err(storage_error)?;
         let answer = query(&moment)?;
         drop(moment);
         lock(&self.idle).push(db);
@@ -128,22 +128,22 @@ impl Readers {
 }
 
 /// A thread that works off the queue until it is empty.
-struct Shift {
+struct QueueWorker {
     readers: Arc<Readers>,
     over: bool,
 }
 
-impl Shift {
+impl QueueWorker {
     /// Answers one query; whether there was one. Whoever finds none is counted no more.
-    fn one(&mut self) -> bool {
-        let mut line = lock(&self.readers.line);
-        let Some(query) = line.waiting.pop_front() else {
-            line.reading -= 1;
+    fn run_one(&mut self) -> bool {
+        let mut queue = lock(&self.readers.queue);
+        let Some(query) = queue.waiting.pop_front() else {
+            queue.reading -= 1;
             self.over = true;
-            self.readers.rests.notify_all();
+            self.readers.drained.notify_all();
             return false;
         };
-        drop(line);
+        drop(queue);
         // Whoever asked is told: the answer is never given. The next one is answered all the same.
         if catch_unwind(AssertUnwindSafe(|| query(&self.readers))).is_err() {
             tracing::error!("a query panicked");
@@ -153,11 +153,11 @@ impl Shift {
 }
 
 /// A runtime that ends may drop it before it began.
-impl Drop for Shift {
+impl Drop for QueueWorker {
     fn drop(&mut self) {
         if !self.over {
-            lock(&self.readers.line).reading -= 1;
-            self.readers.rests.notify_all();
+            lock(&self.readers.queue).reading -= 1;
+            self.readers.drained.notify_all();
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{from_sql, to_sql};
 use crate::FileBlobs;
 
 /// Notes what an event refers to.
-pub(super) fn note<'a>(
+pub(super) fn add_references<'a>(
     db: &Connection,
     session: i64,
     seq: Seq,
@@ -29,7 +29,7 @@ pub(super) fn note<'a>(
 }
 
 /// Takes away what the events of a session after a number refer to.
-pub(super) fn drop_after(db: &Connection, session: i64, after: Seq) -> rusqlite::Result<()> {
+pub(super) fn remove_references(db: &Connection, session: i64, after: Seq) -> rusqlite::Result<()> {
     let of_these = "SELECT DISTINCT blob FROM refs WHERE session = ?1 AND seq > ?2";
     let blobs: Vec<String> = db
         .prepare_cached(of_these)?
@@ -56,7 +56,7 @@ pub(super) fn backfill(db: &Connection) -> rusqlite::Result<()> {
         let (session, seq): (i64, i64) = (row.get(0)?, row.get(1)?);
         let body: Vec<u8> = row.get(3)?;
         if let Ok(event) = codec::decode(row.get(2)?, &body) {
-            note(db, session, from_sql(seq), event.blobs())?;
+            add_references(db, session, from_sql(seq), event.blobs())?;
         }
     }
     Ok(())
@@ -64,18 +64,21 @@ pub(super) fn backfill(db: &Connection) -> rusqlite::Result<()> {
 
 /// Deletes the blobs of a directory that are loose, also those that were put and never referred to. Nobody
 /// else may be at work.
-pub(super) fn clear_away(db: &Connection, blobs: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let put = FileBlobs::put_lately(blobs)?;
+pub(super) fn delete_unreferenced(
+    db: &Connection,
+    blobs: &Path,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let put = FileBlobs::recently_put(blobs)?;
     let noted = db.unchecked_transaction()?;
     for blob in &put {
         noted.execute("INSERT OR IGNORE INTO loose (blob) VALUES (?1)", [blob.as_str()])?;
     }
     noted.commit()?;
-    FileBlobs::forget_put(blobs)?;
-    Ok(delete_loose(db, blobs)?)
+    FileBlobs::clear_recently_put(blobs)?;
+    Ok(delete_loose_blobs(db, blobs)?)
 }
 
-fn delete_loose(db: &Connection, blobs: &Path) -> rusqlite::Result<()> {
+fn delete_loose_blobs(db: &Connection, blobs: &Path) -> rusqlite::Result<()> {
     let query = "SELECT blob, EXISTS (SELECT 1 FROM refs WHERE refs.blob = loose.blob) FROM loose";
     let loose: Vec<(String, bool)> = db
         .prepare(query)?

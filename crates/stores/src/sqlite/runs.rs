@@ -12,23 +12,23 @@ use quintet_kernel::port::{
     BoxFuture, Page, RunEntry, RunFilter, RunJournal, StorageError, WorkerRuns,
 };
 use quintet_kernel::run::{
-    Progress, RunEvent, RunRecord, RunState, RunStatus, decode_event, encode_event, replay,
+    RunEvent, RunProgress, RunRecord, RunState, RunStatus, decode_event, encode_event, replay,
 };
 use quintet_kernel::time::Time;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 
 use super::append::place;
-use super::writer::Answer;
-use super::{Store, from_sql, to_sql, trouble};
+use super::writer::WriteResult;
+use super::{SqliteStore, from_sql, storage_error, to_sql};
 
-impl RunJournal for Store {
+impl RunJournal for SqliteStore {
     fn begin(
         &self,
         run: RunState,
         record: RunRecord,
         most_active: usize,
     ) -> BoxFuture<'_, Result<bool, StorageError>> {
-        let event = match Encoded::new(&record, &run.progress) {
+        let event = match EncodedRunEvent::new(&record, &run.progress) {
             Ok(event) => event,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
@@ -39,10 +39,10 @@ impl RunJournal for Store {
         &self,
         run: &RunId,
         record: RunRecord,
-        progress: Progress,
+        progress: RunProgress,
     ) -> BoxFuture<'_, Result<(), StorageError>> {
         let run = run.clone();
-        let event = match Encoded::new(&record, &progress) {
+        let event = match EncodedRunEvent::new(&record, &progress) {
             Ok(event) => event,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
@@ -77,7 +77,7 @@ impl RunJournal for Store {
     ) -> BoxFuture<'_, Result<Vec<RunRecord>, StorageError>> {
         let run = run.clone();
         Box::pin(Arc::clone(&self.readers).run(move |db| {
-            let Some(key) = key_of(db, &run).map_err(trouble)? else { return Ok(Vec::new()) };
+            let Some(key) = key_of(db, &run).map_err(storage_error)? else { return Ok(Vec::new()) };
             read(db, key, after, page)
         }))
     }
@@ -102,7 +102,7 @@ impl RunJournal for Store {
             let heartbeat: Option<i64> = db
                 .prepare_cached(oldest)
                 .and_then(|mut query| query.query_row([&worker], |row| row.get(0)))
-                .map_err(trouble)?;
+                .map_err(storage_error)?;
             let clause = "WHERE runs.worker = ?1 AND runs.commands > 0 ORDER BY runs.key";
             let commanded = entries(db, clause, &[&worker])?;
             Ok(WorkerRuns { heartbeat: heartbeat.map(Time::from_micros), commanded })
@@ -142,15 +142,15 @@ impl RunJournal for Store {
 }
 
 /// An event and the run after it, encoded on the caller's thread, because the writer's is everybody's.
-struct Encoded {
+struct EncodedRunEvent {
     seq: Seq,
     at: i64,
     body: Vec<u8>,
     progress: String,
 }
 
-impl Encoded {
-    fn new(record: &RunRecord, progress: &Progress) -> Result<Self, StorageError> {
+impl EncodedRunEvent {
+    fn new(record: &RunRecord, progress: &RunProgress) -> Result<Self, StorageError> {
         let progress = serde_json::to_string(progress)
             .map_err(|error| StorageError::Unavailable(format!("run: {error}")))?;
         let body = encode_event(&record.event);
@@ -169,7 +169,7 @@ impl Encoded {
 fn begin(
     db: &Connection,
     run: &RunState,
-    event: &Encoded,
+    event: &EncodedRunEvent,
     most_active: usize,
 ) -> rusqlite::Result<bool> {
     let active: i64 = db
@@ -203,9 +203,9 @@ fn begin(
 fn append(
     db: &Connection,
     run: &RunId,
-    event: &Encoded,
-    progress: &Progress,
-) -> rusqlite::Result<Answer<()>> {
+    event: &EncodedRunEvent,
+    progress: &RunProgress,
+) -> rusqlite::Result<WriteResult<()>> {
     let Some(key) = key_of(db, run)? else {
         return Ok(Err(StorageError::Missing(format!("run {run}"))));
     };
@@ -249,15 +249,15 @@ fn last(db: &Connection, key: i64) -> rusqlite::Result<Seq> {
 }
 
 fn ids(db: &Connection, query: &str, by: &[&dyn ToSql]) -> Result<Vec<RunId>, StorageError> {
-    let mut query = db.prepare_cached(query).map_err(trouble)?;
-    let found = query.query_map(by, |row| row.get::<_, String>(0)).map_err(trouble)?;
-    let found = found.collect::<rusqlite::Result<Vec<_>>>().map_err(trouble)?;
+    let mut query = db.prepare_cached(query).map_err(storage_error)?;
+    let found = query.query_map(by, |row| row.get::<_, String>(0)).map_err(storage_error)?;
+    let found = found.collect::<rusqlite::Result<Vec<_>>>().map_err(storage_error)?;
     // An id that is none can only be damage; hiding the others would not mend it.
     Ok(found.iter().filter_map(|id| RunId::parse(id)).collect())
 }
 
 /// A row and the first event of its run.
-struct Kept {
+struct StoredRun {
     key: i64,
     id: String,
     heartbeat: Option<i64>,
@@ -276,15 +276,15 @@ fn entries(
         "SELECT runs.key, runs.id, runs.heartbeat, runs.progress, at, format, body
          FROM runs JOIN run_events ON place = (runs.key << 32 | 1) {clause}"
     );
-    let kept: Vec<Kept> = db
+    let kept: Vec<StoredRun> = db
         .prepare_cached(&query)
-        .and_then(|mut query| query.query_map(by, kept)?.collect())
-        .map_err(trouble)?;
+        .and_then(|mut query| query.query_map(by, stored_run)?.collect())
+        .map_err(storage_error)?;
     kept.into_iter().map(|kept| kept.entry(db)).collect()
 }
 
-fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
-    Ok(Kept {
+fn stored_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
+    Ok(StoredRun {
         key: row.get(0)?,
         id: row.get(1)?,
         heartbeat: row.get(2)?,
@@ -295,7 +295,7 @@ fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
     })
 }
 
-impl Kept {
+impl StoredRun {
     fn entry(self, db: &Connection) -> Result<RunEntry, StorageError> {
         let damaged = || StorageError::Damaged(format!("run {}", self.id));
         let id = RunId::parse(&self.id).ok_or_else(damaged)?;
@@ -323,13 +323,14 @@ fn read(db: &Connection, key: i64, after: Seq, page: Page) -> Result<Vec<RunReco
             "SELECT place & 0xffffffff, at, format, body FROM run_events
              WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3",
         )
-        .map_err(trouble)?;
+        .map_err(storage_error)?;
     let limit = to_sql(page.events as u64);
-    let mut rows =
-        query.query(params![place(key, after), place(key, Seq::MAX), limit]).map_err(trouble)?;
+    let mut rows = query
+        .query(params![place(key, after), place(key, Seq::MAX), limit])
+        .map_err(storage_error)?;
     let (mut records, mut bytes) = (Vec::new(), 0_usize);
-    while let Some(row) = rows.next().map_err(trouble)? {
-        let (seq, record) = record(row).map_err(trouble)?;
+    while let Some(row) = rows.next().map_err(storage_error)? {
+        let (seq, record) = record(row).map_err(storage_error)?;
         let (at, format, body) = record;
         bytes = bytes.saturating_add(body.len());
         if bytes > page.bytes && !records.is_empty() {
@@ -342,9 +343,9 @@ fn read(db: &Connection, key: i64, after: Seq, page: Page) -> Result<Vec<RunReco
     Ok(records)
 }
 
-type KeptEvent = (Time, u16, Vec<u8>);
+type StoredRunEvent = (Time, u16, Vec<u8>);
 
-fn record(row: &Row<'_>) -> rusqlite::Result<(Seq, KeptEvent)> {
+fn record(row: &Row<'_>) -> rusqlite::Result<(Seq, StoredRunEvent)> {
     let at = Time::from_micros(row.get(1)?);
     Ok((from_sql(row.get(0)?), (at, row.get(2)?, row.get(3)?)))
 }

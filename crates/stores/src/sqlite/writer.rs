@@ -12,11 +12,11 @@ use quintet_kernel::port::{BoxFuture, StorageError};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 
-use super::pulse::Pulse;
-use super::{append, trouble};
+use super::health::WriteHealth;
+use super::{append, storage_error};
 
 /// Changes in one commit, at most: bounds what the first of them waits for.
-const LARGEST_GROUP: usize = 1024;
+const GROUP_LIMIT: usize = 1024;
 
 /// The writer; dropping it finishes what is queued.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Writer {
 }
 
 /// What became of a change.
-pub(super) type Answer<T> = Result<T, StorageError>;
+pub(super) type WriteResult<T> = Result<T, StorageError>;
 
 /// A change that waits to be written.
 trait Change: Send {
@@ -42,17 +42,17 @@ trait Change: Send {
 }
 
 /// A change made by a function, for the owner of one epoch.
-struct Queued<T, F> {
+struct QueuedChange<T, F> {
     epoch: u64,
     make: F,
-    answer: Option<Answer<T>>,
-    reply: oneshot::Sender<Answer<T>>,
+    answer: Option<WriteResult<T>>,
+    reply: oneshot::Sender<WriteResult<T>>,
 }
 
-impl<T, F> Change for Queued<T, F>
+impl<T, F> Change for QueuedChange<T, F>
 where
     T: Send,
-    F: Fn(&Connection) -> rusqlite::Result<Answer<T>> + Send,
+    F: Fn(&Connection) -> rusqlite::Result<WriteResult<T>> + Send,
 {
     fn apply(&mut self, db: &Connection, epoch: u64) -> rusqlite::Result<bool> {
         let answer = if self.epoch == epoch { (self.make)(db)? } else { Err(StorageError::Fenced) };
@@ -73,12 +73,12 @@ where
 
 impl Writer {
     /// Starts the thread.
-    pub(super) fn start(db: Connection, pulse: Arc<Pulse>) -> io::Result<Self> {
+    pub(super) fn start(db: Connection, write_health: Arc<WriteHealth>) -> io::Result<Self> {
         let (queue, changes) = channel();
         let (running, alive) = watch::channel(());
         let work = move || {
             let _running = running;
-            run(db, &changes, &pulse);
+            run(db, &changes, &write_health);
         };
         let thread = thread::Builder::new().name("journal".into()).spawn(work)?;
         Ok(Self { queue: Some(queue), thread: Some(thread), alive })
@@ -89,14 +89,14 @@ impl Writer {
     pub(super) fn submit<T: Send + 'static>(
         &self,
         epoch: u64,
-        make: impl Fn(&Connection) -> rusqlite::Result<Answer<T>> + Send + 'static,
-    ) -> BoxFuture<'static, Answer<T>> {
+        make: impl Fn(&Connection) -> rusqlite::Result<WriteResult<T>> + Send + 'static,
+    ) -> BoxFuture<'static, WriteResult<T>> {
         let (reply, answer) = oneshot::channel();
         if let Some(queue) = &self.queue {
             // If the thread is gone, so is the reply, and the future says it.
-            let _ = queue.send(Box::new(Queued { epoch, make, answer: None, reply }));
+            let _ = queue.send(Box::new(QueuedChange { epoch, make, answer: None, reply }));
         }
-        Box::pin(async { answer.await.unwrap_or_else(|_| Err(gone())) })
+        Box::pin(async { answer.await.unwrap_or_else(|_| Err(writer_gone())) })
     }
 
     /// Queues a change that is never refused to the owner of the data.
@@ -104,7 +104,7 @@ impl Writer {
         &self,
         epoch: u64,
         make: impl Fn(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> BoxFuture<'static, Answer<T>> {
+    ) -> BoxFuture<'static, WriteResult<T>> {
         self.submit(epoch, move |db| make(db).map(Ok))
     }
 
@@ -125,12 +125,12 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut db: Connection, queue: &Receiver<Box<dyn Change>>, pulse: &Pulse) {
+fn run(mut db: Connection, queue: &Receiver<Box<dyn Change>>, write_health: &WriteHealth) {
     while let Ok(first) = queue.recv() {
-        let others = queue.try_iter().take(LARGEST_GROUP - 1);
+        let others = queue.try_iter().take(GROUP_LIMIT - 1);
         let mut group: Vec<_> = iter::once(first).chain(others).collect();
         if let Some(health) = commit(&mut db, &mut group) {
-            pulse.note(health);
+            write_health.note(health);
         }
         group.into_iter().for_each(Change::reply);
     }
@@ -140,7 +140,7 @@ fn run(mut db: Connection, queue: &Receiver<Box<dyn Change>>, pulse: &Pulse) {
 /// alone, so that one that cannot be written (it may be too large for what is left of the disk)
 /// takes no other down with it; but not if the file is locked, because each would wait for that again.
 fn commit(db: &mut Connection, group: &mut [Box<dyn Change>]) -> Option<Result<(), StorageError>> {
-    let error = match together(db, group) {
+    let error = match commit_together(db, group) {
         Ok(accepted) => return accepted.then_some(Ok(())),
         Err(error) => error,
     };
@@ -149,7 +149,7 @@ fn commit(db: &mut Connection, group: &mut [Box<dyn Change>]) -> Option<Result<(
         return each.reduce(Result::and);
     }
     let unique = error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation);
-    let why = trouble(error);
+    let why = storage_error(error);
     group.iter_mut().for_each(|change| change.fail(why.clone()));
     // That something is there already says nothing of storage.
     if unique {
@@ -160,7 +160,7 @@ fn commit(db: &mut Connection, group: &mut [Box<dyn Change>]) -> Option<Result<(
 }
 
 /// Makes changes in one transaction; whether any was accepted.
-fn together(db: &mut Connection, group: &mut [Box<dyn Change>]) -> rusqlite::Result<bool> {
+fn commit_together(db: &mut Connection, group: &mut [Box<dyn Change>]) -> rusqlite::Result<bool> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let epoch = append::epoch(&transaction)?;
     let mut accepted = false;
@@ -171,7 +171,7 @@ fn together(db: &mut Connection, group: &mut [Box<dyn Change>]) -> rusqlite::Res
     Ok(accepted)
 }
 
-fn gone() -> StorageError {
+fn writer_gone() -> StorageError {
     StorageError::Unavailable("the journal's writer is gone".into())
 }
 

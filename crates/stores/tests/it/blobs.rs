@@ -3,7 +3,7 @@
 use std::fs;
 
 use quintet_kernel::id::BlobId;
-use quintet_kernel::port::{Blobs, Body, Extent, StorageError};
+use quintet_kernel::port::{BlobBody, Blobs, FileRange, StorageError};
 use quintet_stores::{FileBlobs, PackBlobs, memory};
 
 /// SHA-256 of "hello".
@@ -27,7 +27,7 @@ async fn check_store(blobs: &dyn Blobs) {
         check(blobs, HELLO, "hello").await;
     }
     let several = ["one", "hello", "", "one"].map(|text| text.as_bytes().to_vec());
-    let ids = blobs.put_all(several.clone().map(Body::Bytes).into()).await.expect("kept");
+    let ids = blobs.put_all(several.clone().map(BlobBody::Bytes).into()).await.expect("kept");
     for (id, content) in ids.iter().zip(&several) {
         assert_eq!(&blobs.get(id).await.expect("kept"), content);
     }
@@ -44,7 +44,7 @@ async fn check_store(blobs: &dyn Blobs) {
 #[tokio::test]
 async fn every_store_gives_back_what_was_put() {
     let dir = tempfile::tempdir().unwrap();
-    check_store(&memory::Store::new()).await;
+    check_store(&memory::MemoryStore::new()).await;
     check_store(&FileBlobs::open(dir.path()).unwrap()).await;
     let packs = tempfile::tempdir().unwrap();
     check_store(&PackBlobs::open(packs.path(), 1 << 20).unwrap()).await;
@@ -61,7 +61,7 @@ async fn a_file_is_taken_over_however_long_it_is() {
         for _ in 0..2 {
             fs::write(&given, &content).unwrap();
             let ids = blobs
-                .put_all(vec![Body::File(Extent {
+                .put_all(vec![BlobBody::File(FileRange {
                     file: given.clone(),
                     offset: 0,
                     length: length as u64,
@@ -71,9 +71,9 @@ async fn a_file_is_taken_over_however_long_it_is() {
             assert_eq!(blobs.put(content.clone()).await.unwrap(), ids[0]);
             fs::remove_file(&given).unwrap();
             match blobs.body(&ids[0], 5).await.unwrap() {
-                Body::Bytes(bytes) => assert_eq!(bytes, content),
-                Body::Hash(_) => panic!("it is kept"),
-                Body::File(Extent { file, .. }) => {
+                BlobBody::Bytes(bytes) => assert_eq!(bytes, content),
+                BlobBody::Hash(_) => panic!("it is kept"),
+                BlobBody::File(FileRange { file, .. }) => {
                     assert_eq!((fs::read(file).unwrap(), length), (content.clone(), 3 << 20))
                 }
             }

@@ -1,6 +1,6 @@
-//! What every store of sessions keeps to. See [`crate::story`] for the words.
+//! What every store of sessions keeps to. See [`crate::script`] for the words.
 
-use crate::story::check;
+use crate::script::check;
 
 #[tokio::test]
 async fn what_is_appended_is_read() {

@@ -3,13 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use quintet_kernel::follow::Piece;
+use quintet_kernel::follow::Delta;
 use quintet_kernel::model::Channel;
 use quintet_kernel::port::{Blobs, Drafts, Journal as _, Leases as _, SessionIndex};
 use quintet_stores::{DataDir, Error};
 
 use crate::drafts::piece as piece_at;
-use crate::subject::{batch, card, session};
+use crate::stores_under_test::{batch, session, summary};
 
 #[tokio::test]
 async fn everything_has_its_place() {
@@ -63,7 +63,7 @@ async fn a_blob_that_nobody_came_to_refer_to_is_gone_after_the_next_start() {
     // The command that brought it was refused.
     let unused = blobs.put(b"unused".to_vec()).await.unwrap();
     let lease = store.acquire(&session("s")).await.unwrap();
-    store.append(&lease, 0, batch(card("s", 1, 1), &["#used"])).await.unwrap();
+    store.append(&lease, 0, batch(summary("s", 1, 1), &["#used"])).await.unwrap();
     drop((store, data));
     let data = DataDir::open(dir.path()).unwrap();
     let (store, blobs) = (data.sqlite().unwrap(), data.blobs().unwrap());
@@ -76,7 +76,7 @@ async fn a_blob_that_nobody_came_to_refer_to_is_gone_after_the_next_start() {
     assert_eq!(data.blobs().unwrap().get(&used).await.unwrap(), b"used");
 }
 
-fn piece(text: &str) -> Piece {
+fn piece(text: &str) -> Delta {
     piece_at(0, Channel::Text, text)
 }
 
@@ -85,11 +85,11 @@ fn drafts_need_no_disk_where_there_is_a_place_for_them() {
     let (home, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let data = DataDir::open(home.path()).unwrap();
     let earlier = data.drafts(None).unwrap();
-    earlier.keep(&session("s"), &piece("one")).unwrap();
+    earlier.push(&session("s"), &piece("one")).unwrap();
     drop(earlier);
     let drafts = data.drafts(Some(runtime.path())).unwrap();
     assert_eq!(drafts.load(&session("s")).unwrap().len(), 1, "it is taken along");
-    drafts.keep(&session("s"), &piece("two")).unwrap();
+    drafts.push(&session("s"), &piece("two")).unwrap();
     drop(drafts);
     assert!(!home.path().join("drafts").exists());
     let again = data.drafts(Some(runtime.path())).unwrap();
@@ -106,7 +106,7 @@ fn drafts_stay_here_if_the_other_place_cannot_be_used() {
     let (data, file) = (DataDir::open(home.path()).unwrap(), home.path().join("file"));
     std::fs::write(&file, "").unwrap();
     let drafts = data.drafts(Some(&file)).unwrap();
-    drafts.keep(&session("s"), &piece("one")).unwrap();
+    drafts.push(&session("s"), &piece("one")).unwrap();
     assert!(home.path().join("drafts/s").exists());
 }
 
@@ -115,11 +115,11 @@ fn drafts_are_found_by_a_start_without_the_place_that_they_were_in() {
     let (home, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let data = DataDir::open(home.path()).unwrap();
     let drafts = data.drafts(Some(runtime.path())).unwrap();
-    drafts.keep(&session("s"), &piece("one")).unwrap();
+    drafts.push(&session("s"), &piece("one")).unwrap();
     drop(drafts);
     let drafts = data.drafts(None).unwrap();
     assert_eq!(drafts.load(&session("s")).unwrap().len(), 1);
-    drafts.keep(&session("s"), &piece("two")).unwrap();
+    drafts.push(&session("s"), &piece("two")).unwrap();
     drop(drafts);
     // And by one that has another place.
     let other = tempfile::tempdir().unwrap();
@@ -135,12 +135,12 @@ fn drafts_outlive_the_place_that_they_are_in() {
     let (home, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let data = DataDir::open(home.path()).unwrap();
     let drafts = data.drafts(Some(runtime.path())).unwrap();
-    drafts.keep(&session("s"), &piece("one")).unwrap();
+    drafts.push(&session("s"), &piece("one")).unwrap();
     // As at a logout: the place is gone, and cannot be made again.
     fs::remove_dir_all(runtime.path()).unwrap();
     fs::write(runtime.path(), "").unwrap();
-    drafts.keep(&session("s"), &piece("two")).unwrap();
-    drafts.keep(&session("t"), &piece("new")).unwrap();
+    drafts.push(&session("s"), &piece("two")).unwrap();
+    drafts.push(&session("t"), &piece("new")).unwrap();
     assert_eq!(drafts.load(&session("s")).unwrap().len(), 2);
     drop(drafts);
     let drafts = data.drafts(None).unwrap();

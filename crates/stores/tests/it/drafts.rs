@@ -3,25 +3,25 @@
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
-use quintet_kernel::follow::Piece;
-use quintet_kernel::id::{Fresh, SessionId, StepId, TurnId};
+use quintet_kernel::follow::Delta;
+use quintet_kernel::id::{GeneratedId, SessionId, StepId, TurnId};
 use quintet_kernel::model::Channel;
 use quintet_kernel::port::{Drafts, StorageError};
 use quintet_kernel::time::Time;
 use quintet_stores::{FileDrafts, memory};
 
-use crate::subject::session;
+use crate::stores_under_test::session;
 
-pub(crate) fn piece(offset: u64, channel: Channel, text: &str) -> Piece {
+pub(crate) fn piece(offset: u64, channel: Channel, text: &str) -> Delta {
     let step = StepId::parse("step_1").expect("an id");
     let turn = TurnId::parse("turn_22").expect("an id");
-    Piece { turn, step, offset, channel, text: text.into(), at: Time::from_micros(-7) }
+    Delta { turn, step, offset, channel, text: text.into(), at: Time::from_micros(-7) }
 }
 
 #[track_caller]
 fn check(drafts: &dyn Drafts, name: &str, then: &str) {
     let pieces = drafts.load(&session(name)).expect("it can be read");
-    let one = |piece: &Piece| {
+    let one = |piece: &Delta| {
         assert_eq!((piece.turn.as_str(), piece.step.as_str()), ("turn_22", "step_1"));
         assert_eq!(piece.at.micros(), -7);
         format!("{}{:?}:{}", piece.offset, piece.channel, piece.text)
@@ -34,21 +34,21 @@ fn check_store(drafts: &dyn Drafts) {
     let s = session("s");
     check(drafts, "s", "");
     drafts.clear(&s);
-    drafts.keep(&s, &piece(0, Channel::Text, "old")).expect("kept");
-    drafts.keep(&session("t"), &piece(0, Channel::Text, "other")).expect("kept");
+    drafts.push(&s, &piece(0, Channel::Text, "old")).expect("kept");
+    drafts.push(&session("t"), &piece(0, Channel::Text, "other")).expect("kept");
     check(drafts, "s", "0Text:old");
     drafts.clear(&s);
     check(drafts, "s", "");
     check(drafts, "t", "0Text:other");
-    drafts.keep(&s, &piece(0, Channel::Text, "hé")).expect("kept");
-    drafts.keep(&s, &piece(3, Channel::Thought, "")).expect("kept");
+    drafts.push(&s, &piece(0, Channel::Text, "hé")).expect("kept");
+    drafts.push(&s, &piece(3, Channel::Thought, "")).expect("kept");
     check(drafts, "s", "0Text:hé 3Thought:");
 }
 
 #[test]
 fn every_store_keeps_pieces_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    check_store(&memory::Store::new());
+    check_store(&memory::MemoryStore::new());
     check_store(&FileDrafts::open(dir.path()).unwrap());
     check(&FileDrafts::open(dir.path()).unwrap(), "s", "0Text:hé 3Thought:");
 }
@@ -59,12 +59,12 @@ fn pieces_of_one_step_name_it_once() {
     let drafts = FileDrafts::open(dir.path()).unwrap();
     let of_step = |step: &str, offset: u64| {
         let step = StepId::parse(step).expect("an id");
-        Piece { step, ..piece(offset, Channel::Text, "ab") }
+        Delta { step, ..piece(offset, Channel::Text, "ab") }
     };
     let s = session("s");
     let length = || fs::metadata(dir.path().join(s.as_str())).unwrap().len();
     for (step, offset) in [("step_1", 0), ("step_1", 2), ("step_2", 0)] {
-        drafts.keep(&s, &of_step(step, offset)).unwrap();
+        drafts.push(&s, &of_step(step, offset)).unwrap();
     }
     let short = 4 + 1 + 2;
     assert_eq!(
@@ -74,12 +74,12 @@ fn pieces_of_one_step_name_it_once() {
     drop(drafts);
     // The next daemon cannot know what the last record was of, and neither can what follows a clear.
     let drafts = FileDrafts::open(dir.path()).unwrap();
-    drafts.keep(&s, &of_step("step_2", 2)).unwrap();
+    drafts.push(&s, &of_step("step_2", 2)).unwrap();
     let read = drafts.load(&s).unwrap();
     let steps: Vec<_> = read.iter().map(|piece| piece.step.as_str()).collect();
     assert_eq!(steps, ["step_1", "step_1", "step_2", "step_2"]);
     drafts.clear(&s);
-    drafts.keep(&s, &of_step("step_2", 4)).unwrap();
+    drafts.push(&s, &of_step("step_2", 4)).unwrap();
     assert_eq!(drafts.load(&s).unwrap()[0].step.as_str(), "step_2");
 }
 
@@ -87,7 +87,7 @@ fn pieces_of_one_step_name_it_once() {
 fn pieces_are_read_as_they_were_written_whatever_they_share() {
     let dir = tempfile::tempdir().unwrap();
     let drafts = FileDrafts::open(dir.path()).unwrap();
-    let at = |micros: i64, piece: Piece| Piece { at: Time::from_micros(micros), ..piece };
+    let at = |micros: i64, piece: Delta| Delta { at: Time::from_micros(micros), ..piece };
     let long = "x".repeat(70_000);
     let written = [
         at(1_000_000, piece(0, Channel::Text, "a")),
@@ -104,7 +104,7 @@ fn pieces_are_read_as_they_were_written_whatever_they_share() {
         at(i64::MIN, piece(70_013, Channel::Thought, "i")),
         at(i64::MAX, piece(70_014, Channel::Thought, "j")),
     ];
-    written.iter().for_each(|piece| drafts.keep(&session("s"), piece).unwrap());
+    written.iter().for_each(|piece| drafts.push(&session("s"), piece).unwrap());
     let read = drafts.load(&session("s")).unwrap();
     assert_eq!(read.len(), written.len());
     for (read, written) in read.iter().zip(&written) {
@@ -135,7 +135,7 @@ fn a_draft_of_an_older_version_is_read() {
         file.extend(body);
     }
     fs::write(dir.path().join("s"), file).unwrap();
-    drafts.keep(&session("s"), &piece(6, Channel::Text, "three")).unwrap();
+    drafts.push(&session("s"), &piece(6, Channel::Text, "three")).unwrap();
     check(&drafts, "s", "0Text:one 3Text:two 6Text:three");
 }
 
@@ -145,12 +145,12 @@ fn check_damage(damage: impl Fn(&Path), then: &str) {
     let dir = tempfile::tempdir().unwrap();
     let drafts = FileDrafts::open(dir.path()).unwrap();
     for (offset, text) in [(0, "one"), (3, "two")] {
-        drafts.keep(&session("s"), &piece(offset, Channel::Text, text)).unwrap();
+        drafts.push(&session("s"), &piece(offset, Channel::Text, text)).unwrap();
     }
     damage(&dir.path().join("s"));
     let drafts = FileDrafts::open(dir.path()).unwrap();
     check(&drafts, "s", then);
-    drafts.keep(&session("s"), &piece(9, Channel::Text, "more")).unwrap();
+    drafts.push(&session("s"), &piece(9, Channel::Text, "more")).unwrap();
     check(&drafts, "s", format!("{then} 9Text:more").trim());
 }
 
@@ -193,7 +193,7 @@ fn an_id_that_is_a_path_goes_nowhere() {
     fs::write(dir.path().join("victim"), "v").unwrap();
     let drafts = FileDrafts::open(&dir.path().join("drafts")).unwrap();
     let id = SessionId::named("../victim".into());
-    let kept = drafts.keep(&id, &piece(0, Channel::Text, "x"));
+    let kept = drafts.push(&id, &piece(0, Channel::Text, "x"));
     assert!(matches!(kept, Err(StorageError::Unavailable(_))), "{kept:?}");
     assert!(drafts.load(&id).is_err());
     drafts.clear(&id);
@@ -206,7 +206,7 @@ fn what_is_released_is_closed_and_stays_if_there_is_anything() {
     let drafts = FileDrafts::open(dir.path()).unwrap();
     let (s, t) = (session("s"), session("t"));
     for name in [&s, &t] {
-        drafts.keep(name, &piece(0, Channel::Text, "one")).unwrap();
+        drafts.push(name, &piece(0, Channel::Text, "one")).unwrap();
     }
     drafts.clear(&t);
     assert_eq!(open_in(dir.path()), 2);
@@ -216,7 +216,7 @@ fn what_is_released_is_closed_and_stays_if_there_is_anything() {
     assert_eq!(open_in(dir.path()), 0);
     check(&drafts, "s", "0Text:one");
     assert!(!dir.path().join("t").exists());
-    drafts.keep(&s, &piece(3, Channel::Text, "two")).unwrap();
+    drafts.push(&s, &piece(3, Channel::Text, "two")).unwrap();
     check(&drafts, "s", "0Text:one 3Text:two");
     drafts.clear(&s);
     drafts.release(&s);

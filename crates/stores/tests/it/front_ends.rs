@@ -3,12 +3,12 @@
 use std::fs;
 use std::sync::Arc;
 
-use quintet_kernel::port::{Artifact, ERASED, Install, StorageError, Uploads};
+use quintet_kernel::port::{Artifact, ERASED_SPACE, Install, StorageError, Uploads};
 use quintet_kernel::time::Time;
 use quintet_stores::{DataDir, FileUploads, sqlite};
 use serde_json::{Value, json};
 
-use crate::subject::{Store, Subject, batch, card, session};
+use crate::stores_under_test::{Store, Subject, batch, session, summary};
 
 fn install(id: &str, token: &str, created: i64) -> Install {
     Install {
@@ -46,15 +46,15 @@ async fn installs_are_found_by_the_hash_of_their_token() {
         assert!(matches!(taken, Err(StorageError::Unavailable(_))), "{taken:?}");
         drop(store);
         let store = subject.start();
-        assert_eq!(store.with_token("hash-a").await.unwrap(), Some(install("a", "hash-a", 1)));
-        assert_eq!(store.with_token("hash-").await.unwrap(), None);
+        assert_eq!(store.find_by_token("hash-a").await.unwrap(), Some(install("a", "hash-a", 1)));
+        assert_eq!(store.find_by_token("hash-").await.unwrap(), None);
         store.touch("a", Time::from_micros(9)).await.unwrap();
-        let seen = store.with_token("hash-a").await.unwrap().unwrap().seen;
+        let seen = store.find_by_token("hash-a").await.unwrap().unwrap().seen;
         assert_eq!(seen, Time::from_micros(9));
         assert_eq!(ids(&store).await, ["a", "b"]);
         assert!(store.revoke("a").await.unwrap());
         assert!(!store.revoke("a").await.unwrap());
-        assert_eq!(store.with_token("hash-a").await.unwrap(), None);
+        assert_eq!(store.find_by_token("hash-a").await.unwrap(), None);
         assert_eq!(ids(&store).await, ["b"]);
     }
 }
@@ -64,9 +64,9 @@ async fn preferences_are_kept_by_space_and_name() {
     for subject in Subject::all() {
         let store = subject.start();
         assert_eq!(store.preference("x", "me").await.unwrap(), None);
-        store.prefer("x", "me", json!({ "mode": "chat" })).await.unwrap();
-        store.prefer("x", "me", json!({ "mode": "agent", "n": [1, null] })).await.unwrap();
-        store.prefer("y", "me", json!(1)).await.unwrap();
+        store.set_preference("x", "me", json!({ "mode": "chat" })).await.unwrap();
+        store.set_preference("x", "me", json!({ "mode": "agent", "n": [1, null] })).await.unwrap();
+        store.set_preference("y", "me", json!(1)).await.unwrap();
         drop(store);
         let store = subject.start();
         let kept = store.preference("x", "me").await.unwrap();
@@ -74,7 +74,7 @@ async fn preferences_are_kept_by_space_and_name() {
         assert_eq!(store.preference("y", "me").await.unwrap(), Some(json!(1)));
         assert_eq!(store.preference("x", "you").await.unwrap(), None);
         assert_eq!(store.names("x").await.unwrap(), ["me"]);
-        store.prefer("x", "me", Value::Null).await.unwrap();
+        store.set_preference("x", "me", Value::Null).await.unwrap();
         assert_eq!(store.preference("x", "me").await.unwrap(), None);
         assert_eq!(store.names("x").await.unwrap(), [] as [&str; 0]);
         assert_eq!(store.names("y").await.unwrap(), ["me"]);
@@ -94,7 +94,7 @@ async fn an_artifact_stays_for_as_long_as_a_session_refers_to_it() {
             store.add(artifact(id, created)).await.unwrap();
         }
         let lease = store.acquire(&session("s")).await.unwrap();
-        store.append(&lease, 0, batch(card("s", 1, 1), &["x"])).await.unwrap();
+        store.append(&lease, 0, batch(summary("s", 1, 1), &["x"])).await.unwrap();
         assert_eq!(unclaimed(&store, 30).await, "a.png b.png");
         for _ in 0..2 {
             assert!(store.claim("a.png", &session("s")).await.unwrap());
@@ -122,11 +122,11 @@ async fn a_fork_refers_to_what_its_parent_did() {
         let store = subject.start();
         store.add(artifact("a.png", 1)).await.unwrap();
         let lease = store.acquire(&session("s")).await.unwrap();
-        store.append(&lease, 0, batch(card("s", 1, 1), &["x"])).await.unwrap();
+        store.append(&lease, 0, batch(summary("s", 1, 1), &["x"])).await.unwrap();
         store.claim("a.png", &session("s")).await.unwrap();
         let fork = store.acquire(&session("t")).await.unwrap();
-        let from = quintet_kernel::card::Fork { parent: session("s"), at: 1 };
-        store.fork(&fork, &from, batch(card("t", 1, 1), &["y"])).await.unwrap();
+        let from = quintet_kernel::session_summary::Fork { parent: session("s"), at: 1 };
+        store.fork(&fork, &from, batch(summary("t", 1, 1), &["y"])).await.unwrap();
         store.erase(&lease).await.unwrap();
         assert_eq!(unclaimed(&store, 99).await, "");
         store.erase(&fork).await.unwrap();
@@ -140,14 +140,14 @@ async fn a_claim_is_made_before_an_erase_that_was_asked_for_later() {
         let store = subject.start();
         store.add(artifact("a.png", 1)).await.unwrap();
         let lease = store.acquire(&session("s")).await.unwrap();
-        store.append(&lease, 0, batch(card("s", 1, 1), &["x"])).await.unwrap();
+        store.append(&lease, 0, batch(summary("s", 1, 1), &["x"])).await.unwrap();
         let name = session("s");
         let (claimed, erased) = (store.claim("a.png", &name), store.erase(&lease));
         assert!(claimed.await.unwrap());
         erased.await.unwrap();
         assert_eq!(unclaimed(&store, 99).await, "a.png");
         // Whoever keeps copies can find out later.
-        assert_eq!(store.names(ERASED).await.unwrap(), ["s"]);
+        assert_eq!(store.names(ERASED_SPACE).await.unwrap(), ["s"]);
     }
 }
 
@@ -155,24 +155,24 @@ async fn a_claim_is_made_before_an_erase_that_was_asked_for_later() {
 async fn what_an_older_owner_writes_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("q.db");
-    let old: Arc<dyn Store> = Arc::new(sqlite::Store::open(&path).unwrap());
-    let _new = sqlite::Store::open(&path).unwrap();
-    let refused = old.prefer("x", "me", json!(1)).await;
+    let old: Arc<dyn Store> = Arc::new(sqlite::SqliteStore::open(&path).unwrap());
+    let _new = sqlite::SqliteStore::open(&path).unwrap();
+    let refused = old.set_preference("x", "me", json!(1)).await;
     assert!(matches!(refused, Err(StorageError::Fenced)), "{refused:?}");
 }
 
 #[tokio::test]
 async fn installs_can_be_taken_away_beside_a_daemon() {
     let dir = tempfile::tempdir().unwrap();
-    assert!(DataDir::roll(dir.path()).is_none());
+    assert!(DataDir::installs(dir.path()).is_none());
     let data = DataDir::open(dir.path()).unwrap();
     let store: Arc<dyn Store> = Arc::new(data.sqlite().unwrap());
     store.register(install("a", "hash-a", 1)).await.unwrap();
-    let roll = DataDir::roll(dir.path()).unwrap();
+    let roll = DataDir::installs(dir.path()).unwrap();
     assert_eq!(roll.all().unwrap(), [install("a", "hash-a", 1)]);
     assert!(roll.revoke("a").unwrap());
     assert!(!roll.revoke("a").unwrap());
-    assert_eq!(store.with_token("hash-a").await.unwrap(), None);
+    assert_eq!(store.find_by_token("hash-a").await.unwrap(), None);
     // The daemon is still the owner of its data.
     store.register(install("b", "hash-b", 2)).await.unwrap();
 }
@@ -186,7 +186,7 @@ async fn files_are_taken_in_and_given_out_in_pieces() {
         upload.write(piece.into()).await.unwrap();
     }
     assert!(files.names().await.unwrap().is_empty());
-    upload.keep("a.png").await.unwrap();
+    upload.commit("a.png").await.unwrap();
     assert_eq!(files.names().await.unwrap(), ["a.png"]);
     let part = async |from, length| files.part("a.png", from, length).await.unwrap();
     assert_eq!(part(0, 99).await, b"hello");
@@ -211,7 +211,7 @@ async fn no_name_of_a_file_leads_elsewhere() {
         let read = files.part(name, 0, 1).await;
         assert!(matches!(read, Err(StorageError::Missing(_))), "{name}: {read:?}");
         let upload = files.begin().await.unwrap();
-        assert!(upload.keep(name).await.is_err(), "{name}");
+        assert!(upload.commit(name).await.is_err(), "{name}");
         files.remove(name).await.unwrap();
     }
     assert!(dir.path().join("secret").exists());

@@ -3,15 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
 
 mod blobs;
+mod concurrency;
 mod conformance;
-mod crowd;
 mod data_dir;
 mod drafts;
+mod durability;
 mod front_ends;
 mod nodes;
 mod refusals;
 mod runs;
-mod story;
-mod subject;
+mod script;
+mod stores_under_test;
 mod transfer;
-mod written;

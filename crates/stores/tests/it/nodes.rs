@@ -4,16 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::card::Card;
 use quintet_kernel::port::{
-    Blobs, Body, Inbox, Journal, Lease, Leases, NodeAddress, Nodes, Page, Preferences, Pulse,
-    SessionIndex, StorageError, Uploads,
+    BlobBody, Blobs, Inbox, Journal, Lease, Leases, NodeAddress, Nodes, Page, Preferences,
+    SessionIndex, StorageError, StorageHealth, Uploads,
 };
+use quintet_kernel::session_summary::SessionSummary;
 use quintet_stores::{Error, postgres};
 use quintet_testkit::postgres::Server;
 use serde_json::json;
 
-use crate::subject::{batch, card, node, session, settings};
+use crate::stores_under_test::{batch, node, session, settings, summary};
 
 const ALL: Page = Page { events: 99, bytes: usize::MAX };
 
@@ -42,14 +42,14 @@ async fn a_session_has_one_owner_at_a_time() {
     let url = Server::shared().fresh();
     let (a, b) = (everywhere(&url, "a"), everywhere(&url, "b"));
     let lease = a.acquire(&session("s")).await.unwrap();
-    a.append(&lease, 0, batch(card("s", 1, 1), &["x"])).await.unwrap();
+    a.append(&lease, 0, batch(summary("s", 1, 1), &["x"])).await.unwrap();
     assert_eq!(held_by(b.acquire(&session("s")).await), "a");
     assert_eq!(b.read(&session("s"), 0, ALL).await.unwrap().len(), 1, "anybody may read");
-    assert_eq!(b.card(&session("s")).await.unwrap().unwrap().head, 1);
+    assert_eq!(b.summary(&session("s")).await.unwrap().unwrap().head, 1);
     a.release(&lease).await.unwrap();
     let mine = b.acquire(&session("s")).await.unwrap();
-    b.append(&mine, 1, batch(card("s", 1, 2), &["y"])).await.unwrap();
-    let late = a.append(&lease, 2, batch(card("s", 1, 2), &["z"])).await;
+    b.append(&mine, 1, batch(summary("s", 1, 2), &["y"])).await.unwrap();
+    let late = a.append(&lease, 2, batch(summary("s", 1, 2), &["z"])).await;
     assert!(matches!(late, Err(StorageError::Fenced)), "{late:?}");
     assert_eq!(held_by(a.acquire(&session("s")).await), "b");
 }
@@ -61,13 +61,13 @@ async fn a_silent_node_is_fenced_and_its_open_sessions_are_claimed_once() {
     let mut leases = Vec::new();
     for name in ["s", "t", "idle"] {
         let lease = a.acquire(&session(name)).await.unwrap();
-        let card = Card { open: name != "idle", ..card(name, 1, 1) };
-        a.append(&lease, 0, batch(card, &["x"])).await.unwrap();
+        let summary = SessionSummary { open: name != "idle", ..summary(name, 1, 1) };
+        a.append(&lease, 0, batch(summary, &["x"])).await.unwrap();
         leases.push(lease);
     }
     assert!(b.claim_open(9).await.unwrap().is_empty(), "the owner is alive");
     silence(&url, "a");
-    let late = a.append(&leases[0], 1, batch(card("s", 1, 2), &["z"])).await;
+    let late = a.append(&leases[0], 1, batch(summary("s", 1, 2), &["z"])).await;
     assert!(matches!(late, Err(StorageError::Fenced)), "{late:?}");
     let (first, second) = tokio::join!(b.claim_open(9), c.claim_open(9));
     let mut claimed = [first.unwrap(), second.unwrap()].concat();
@@ -76,7 +76,7 @@ async fn a_silent_node_is_fenced_and_its_open_sessions_are_claimed_once() {
     assert!(b.claim_open(9).await.unwrap().is_empty());
     // The idle one is there for whoever needs it.
     let idle = c.acquire(&session("idle")).await.unwrap();
-    assert_eq!(c.append(&idle, 1, batch(card("idle", 1, 2), &["y"])).await.unwrap(), 2);
+    assert_eq!(c.append(&idle, 1, batch(summary("idle", 1, 2), &["y"])).await.unwrap(), 2);
 }
 
 #[tokio::test]
@@ -85,14 +85,14 @@ async fn a_node_that_comes_back_has_lost_what_it_had() {
     let lease = Duration::from_millis(400);
     let a = postgres::Store::open(&postgres::Settings { lease, ..settings(&url, "a") }).unwrap();
     let old = a.acquire(&session("s")).await.unwrap();
-    a.append(&old, 0, batch(card("s", 1, 1), &["x"])).await.unwrap();
+    a.append(&old, 0, batch(summary("s", 1, 1), &["x"])).await.unwrap();
     let lost = a.lost();
     silence(&url, "a");
     lost.await;
-    let late = a.append(&old, 1, batch(card("s", 1, 2), &["z"])).await;
+    let late = a.append(&old, 1, batch(summary("s", 1, 2), &["z"])).await;
     assert!(matches!(late, Err(StorageError::Fenced)), "{late:?}");
     let new = a.acquire(&session("s")).await.unwrap();
-    assert_eq!(a.append(&new, 1, batch(card("s", 1, 2), &["y"])).await.unwrap(), 2);
+    assert_eq!(a.append(&new, 1, batch(summary("s", 1, 2), &["y"])).await.unwrap(), 2);
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_workspace_of_one_node_stays_with_it() {
     let url = Server::shared().fresh();
     let (a, b) = (node(&url, "a"), node(&url, "b"));
     let lease = a.acquire(&session("s")).await.unwrap();
-    let open = Card { open: true, ..card("s", 1, 1) };
+    let open = SessionSummary { open: true, ..summary("s", 1, 1) };
     a.append(&lease, 0, batch(open, &["x"])).await.unwrap();
     a.release(&lease).await.unwrap();
     assert_eq!(held_by(b.acquire(&session("s")).await), "a");
@@ -120,7 +120,7 @@ async fn nodes_are_listed_and_drained() {
     let (a, b) = (node(&url, "a"), postgres::Store::open(&b).unwrap());
     assert_eq!(b.this(), address);
     let lease = b.acquire(&session("s")).await.unwrap();
-    let open = Card { open: true, ..card("s", 1, 1) };
+    let open = SessionSummary { open: true, ..summary("s", 1, 1) };
     b.append(&lease, 0, batch(open, &["x"])).await.unwrap();
     b.drain("a", true).await.unwrap();
     let missing = a.drain("n", true).await;
@@ -189,7 +189,7 @@ async fn other_nodes_are_woken_by_appends_and_commands() {
     let (a, b) = (node(&url, "a"), node(&url, "b"));
     let mut wakes = b.wakes().unwrap();
     let lease = a.acquire(&session("s")).await.unwrap();
-    a.append(&lease, 0, batch(card("s", 1, 1), &["x", "y"])).await.unwrap();
+    a.append(&lease, 0, batch(summary("s", 1, 1), &["x", "y"])).await.unwrap();
     while !wakes.next().await.unwrap().contains(&(session("s"), 2)) {}
     let mut of_owner = a.wakes().unwrap();
     b.send(&session("s"), "k", b"do it".to_vec()).await.unwrap();
@@ -240,7 +240,7 @@ async fn files_are_taken_in_and_given_out_in_pieces() {
         upload.write(piece.to_vec()).await.unwrap();
     }
     assert!(Uploads::names(&b).await.unwrap().is_empty());
-    upload.keep("a.bin").await.unwrap();
+    upload.commit("a.bin").await.unwrap();
     a.begin().await.unwrap().keep("empty").await.unwrap();
     assert!(a.begin().await.unwrap().keep("../a").await.is_err());
     assert_eq!(Uploads::names(&b).await.unwrap(), ["a.bin", "empty"]);
@@ -261,12 +261,12 @@ async fn blobs_are_given_whole_and_damage_is_noticed() {
     let store = node(&url, "a");
     let content = vec![7; 3 << 20];
     let id = store.put(content.clone()).await.unwrap();
-    assert_eq!(store.body(&id, 5).await.unwrap(), Body::Bytes(content.clone()));
+    assert_eq!(store.body(&id, 5).await.unwrap(), BlobBody::Bytes(content.clone()));
     Server::shared().run_on(&url, "UPDATE blobs SET body = 'x'");
     assert!(matches!(store.get(&id).await, Err(StorageError::Damaged(_))));
     assert_eq!(store.put(content.clone()).await.unwrap(), id);
     assert_eq!(store.get(&id).await.unwrap(), content);
-    let missing = store.get(&crate::subject::blob("n")).await;
+    let missing = store.get(&crate::stores_under_test::blob("n")).await;
     assert!(matches!(missing, Err(StorageError::Missing(_))), "{missing:?}");
 }
 
@@ -276,7 +276,7 @@ async fn write(store: Arc<postgres::Store>, name: String, appends: u64) -> u64 {
     let mut acknowledged = 0;
     let mut lease = store.acquire(&id).await.unwrap();
     while acknowledged < appends {
-        match store.append(&lease, acknowledged, batch(card(&name, 1, 1), &["x"])).await {
+        match store.append(&lease, acknowledged, batch(summary(&name, 1, 1), &["x"])).await {
             Ok(head) => acknowledged = head,
             Err(StorageError::Conflict(head)) => {
                 assert_eq!(head, acknowledged + 1, "only what was not answered may be there");
@@ -329,6 +329,6 @@ async fn nothing_acknowledged_is_lost_when_connections_are_cut() {
         };
         assert_eq!(read.len(), 60);
     }
-    assert!(store.beat().await.is_ok());
+    assert!(store.check().await.is_ok());
     assert!(cuts > 0, "connections were cut");
 }

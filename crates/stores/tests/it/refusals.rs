@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use quintet_kernel::card::Card;
 use quintet_kernel::port::{Journal, Leases, Page, SessionIndex, StorageError};
+use quintet_kernel::session_summary::SessionSummary;
 use quintet_stores::{Error, sqlite};
 use rusqlite::Connection;
 
-use crate::subject::{batch, card, session};
+use crate::stores_under_test::{batch, session, summary};
 
 /// Makes a database with something in it, does something to it and tries to open it.
 async fn check(spoil: impl Fn(&Path), then: &str) {
@@ -17,7 +17,7 @@ async fn check(spoil: impl Fn(&Path), then: &str) {
     fill(&path).await;
     spoil(&path);
     let before = files(dir.path());
-    let error = sqlite::Store::open(&path).map(|_| "it opened").unwrap_err();
+    let error = sqlite::SqliteStore::open(&path).map(|_| "it opened").unwrap_err();
     let name = match &error {
         Error::InUse(_) => "in use",
         Error::NotADatabase(_) => "not a database",
@@ -36,11 +36,11 @@ async fn check(spoil: impl Fn(&Path), then: &str) {
 }
 
 async fn fill(path: &Path) {
-    let store = sqlite::Store::open(path).unwrap();
+    let store = sqlite::SqliteStore::open(path).unwrap();
     let lease = store.acquire(&session("s")).await.unwrap();
     for expected in 0..200 {
         let word = "x".repeat(500);
-        drop(store.append(&lease, expected, batch(card("s", 1, 1), &[&word])));
+        drop(store.append(&lease, expected, batch(summary("s", 1, 1), &[&word])));
     }
 }
 
@@ -113,7 +113,7 @@ async fn damage_deeper_down_is_found_when_it_is_read() {
     // Somewhere among the leaves, but not the last of them, which is looked at before.
     let pages = fs::read(&path).unwrap().len() / PAGE;
     scribble((pages - 12) * PAGE, 8 * PAGE)(&path);
-    let store = sqlite::Store::open(&path).unwrap();
+    let store = sqlite::SqliteStore::open(&path).unwrap();
     let read = store.read(&session("s"), 0, Page { events: 999, bytes: usize::MAX }).await;
     assert!(matches!(read, Err(StorageError::Damaged(_))), "{read:?}");
 }
@@ -122,11 +122,11 @@ async fn damage_deeper_down_is_found_when_it_is_read() {
 async fn what_cannot_be_read_of_one_session_hides_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("test.db");
-    let store = sqlite::Store::open(&path).unwrap();
+    let store = sqlite::SqliteStore::open(&path).unwrap();
     for name in ["a", "b", "c", "d"] {
         let lease = store.acquire(&session(name)).await.unwrap();
-        let card = Card { open: name != "d", ..card(name, 1, 1) };
-        store.append(&lease, 0, batch(card, &["x", "y"])).await.unwrap();
+        let summary = SessionSummary { open: name != "d", ..summary(name, 1, 1) };
+        store.append(&lease, 0, batch(summary, &["x", "y"])).await.unwrap();
     }
     drop(store);
     let db = Connection::open(&path).unwrap();
@@ -135,8 +135,10 @@ async fn what_cannot_be_read_of_one_session_hides_no_other() {
     db.execute("UPDATE sessions SET card = CAST(x'ff' AS TEXT) WHERE id = 'd'", []).unwrap();
     db.execute("UPDATE events SET body = x'00' WHERE place = 2 << 32 | 2", []).unwrap();
     drop(db);
-    let store = sqlite::Store::open(&path).unwrap();
-    let ids = |cards: Vec<Card>| cards.iter().map(|card| card.id.to_string()).collect::<Vec<_>>();
+    let store = sqlite::SqliteStore::open(&path).unwrap();
+    let ids = |summaries: Vec<SessionSummary>| {
+        summaries.iter().map(|summary| summary.id.to_string()).collect::<Vec<_>>()
+    };
     assert_eq!(ids(store.list(9).await.unwrap()), ["c", "b"]);
     assert_eq!(ids(store.recent(None, 9).await.unwrap()), ["c", "b"]);
     // It does not count as one either: whoever gets fewer than asked for has all that there are.
@@ -144,7 +146,7 @@ async fn what_cannot_be_read_of_one_session_hides_no_other() {
     assert_eq!(ids(store.list(1).await.unwrap()), ["c"]);
     assert_eq!(store.open().await.unwrap(), [session("a"), session("b")]);
     let all = Page { events: 9, bytes: usize::MAX };
-    assert!(matches!(store.card(&session("a")).await, Err(StorageError::Damaged(_))));
+    assert!(matches!(store.summary(&session("a")).await, Err(StorageError::Damaged(_))));
     assert!(matches!(store.read(&session("b"), 0, all).await, Err(StorageError::Damaged(_))));
     assert_eq!(store.read(&session("a"), 0, all).await.unwrap().len(), 2);
     assert_eq!(store.read(&session("b"), 0, Page { events: 1, ..all }).await.unwrap().len(), 1);
@@ -173,8 +175,8 @@ async fn a_log_without_its_database_is_not_played_into_a_new_one() {
 #[tokio::test]
 async fn a_place_that_cannot_be_written_is_unusable() {
     let dir = tempfile::tempdir().unwrap();
-    let error = sqlite::Store::open(&dir.path().join("not/there.db")).unwrap_err();
+    let error = sqlite::SqliteStore::open(&dir.path().join("not/there.db")).unwrap_err();
     assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
-    let error = sqlite::Store::open(dir.path()).unwrap_err();
+    let error = sqlite::SqliteStore::open(dir.path()).unwrap_err();
     assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
 }

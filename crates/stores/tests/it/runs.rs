@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::id::{Fresh as _, RunId};
+use quintet_kernel::id::{GeneratedId as _, RunId};
 use quintet_kernel::port::{Page, RunEntry, RunFilter, RunJournal, StorageError};
 use quintet_kernel::run::{
     ControlAction, NewRun, Reporter, RunCommand, RunRecord, RunState, RunStatus, Worker, begin,
@@ -13,7 +13,7 @@ use quintet_kernel::stamp::Stamp;
 use quintet_kernel::time::Time;
 use serde_json::{Map, json};
 
-use crate::subject::Subject;
+use crate::stores_under_test::Subject;
 
 const ALL: Page = Page { events: 99, bytes: usize::MAX };
 
@@ -243,7 +243,7 @@ async fn runs_are_listed_newest_first_by_what_is_asked_for() {
 
 #[tokio::test]
 async fn an_older_store_writes_no_runs() {
-    let subject = Subject::Memory(quintet_stores::memory::Store::new());
+    let subject = Subject::Memory(quintet_stores::memory::MemoryStore::new());
     let old = subject.start_runs();
     create(&old, "r", "w", 9).await;
     let store = subject.start_runs();

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use quintet_kernel::card::Fork;
-use quintet_kernel::id::{Fresh as _, RunId};
+use quintet_kernel::id::{GeneratedId as _, RunId};
 use quintet_kernel::port::{Alias, Artifact, Install, Page, RunJournal};
 use quintet_kernel::run::{ControlAction, NewRun, RunCommand, RunRecord, RunState, begin, handle};
+use quintet_kernel::session_summary::Fork;
 use quintet_kernel::stamp::Stamp;
 use quintet_kernel::time::Time;
 use quintet_stores::transfer::{Error, Report, Side, compare, copy};
@@ -14,7 +14,7 @@ use quintet_stores::{DataDir, postgres};
 use quintet_testkit::postgres::Server;
 use serde_json::{Map, json};
 
-use crate::subject::{batch, blob, card, node, session};
+use crate::stores_under_test::{batch, blob, node, session, summary};
 
 fn sqlite(path: &Path) -> Side {
     let dir = DataDir::open(path).unwrap();
@@ -37,26 +37,26 @@ async fn fill(side: &Side) {
     let Side { store, runs, blobs, uploads } = side;
     blobs.put(b"b".to_vec()).await.unwrap();
     let lease = store.acquire(&session("s")).await.unwrap();
-    store.append(&lease, 0, batch(card("s", 1, 1), &["x", "#b", "#never-kept"])).await.unwrap();
-    store.append(&lease, 3, batch(card("s", 1, 5), &["y"])).await.unwrap();
-    store.append(&lease, 4, batch(card("s", 1, 7), &["~text", "~more"])).await.unwrap();
+    store.append(&lease, 0, batch(summary("s", 1, 1), &["x", "#b", "#never-kept"])).await.unwrap();
+    store.append(&lease, 3, batch(summary("s", 1, 5), &["y"])).await.unwrap();
+    store.append(&lease, 4, batch(summary("s", 1, 7), &["~text", "~more"])).await.unwrap();
     for (child, parent, at) in [("t", "s", 2), ("u", "t", 3), ("w", "gone", 1)] {
         if parent == "gone" {
             let lease = store.acquire(&session("gone")).await.unwrap();
-            store.append(&lease, 0, batch(card("gone", 8, 8), &["x"])).await.unwrap();
+            store.append(&lease, 0, batch(summary("gone", 8, 8), &["x"])).await.unwrap();
         }
         let lease = store.acquire(&session(child)).await.unwrap();
         let from = Fork { parent: session(parent), at };
-        let mut card = card(child, 9, 9);
-        card.forked = Some(from.clone());
-        card.open = child == "u";
-        store.fork(&lease, &from, batch(card, &["z"])).await.unwrap();
+        let mut summary = summary(child, 9, 9);
+        summary.forked = Some(from.clone());
+        summary.open = child == "u";
+        store.fork(&lease, &from, batch(summary, &["z"])).await.unwrap();
     }
     let gone = store.acquire(&session("gone")).await.unwrap();
     store.erase(&gone).await.unwrap();
     let alias = Alias { space: "desk".into(), name: "j".into() };
     store.set_alias(&alias, &session("s"), None).await.unwrap();
-    store.prefer("x", "me", json!({ "mode": "agent" })).await.unwrap();
+    store.set_preference("x", "me", json!({ "mode": "agent" })).await.unwrap();
     store
         .register(Install {
             id: "i".into(),
@@ -70,7 +70,7 @@ async fn fill(side: &Side) {
         .unwrap();
     let mut upload = uploads.begin().await.unwrap();
     upload.write(vec![7; 1_500_000]).await.unwrap();
-    upload.keep("a.png").await.unwrap();
+    upload.commit("a.png").await.unwrap();
     store
         .add(Artifact {
             id: "a.png".into(),
@@ -137,7 +137,7 @@ async fn a_target_with_something_else_is_refused() {
     let (from, to) = (sqlite(home.path()), sqlite(other.path()));
     fill(&from).await;
     let lease = to.store.acquire(&session("mine")).await.unwrap();
-    to.store.append(&lease, 0, batch(card("mine", 1, 1), &["x"])).await.unwrap();
+    to.store.append(&lease, 0, batch(summary("mine", 1, 1), &["x"])).await.unwrap();
     let refused = copy(&from, &to).await;
     assert!(matches!(refused, Err(Error::Foreign(_))), "{refused:?}");
     assert_eq!(to.store.list(99).await.unwrap().len(), 1);

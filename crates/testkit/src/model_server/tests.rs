@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::answer::{Frames, whole};
+use super::response::{Frames, whole};
 use super::script::step_for;
 
 fn body(messages: Value) -> Value {

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Body, Content, Extent};
+use quintet_kernel::change::FileKind;
+use quintet_kernel::port::{BlobBody, FileContent, FileRange};
 use rustix::fs::{AtFlags, FileType, Mode, chmodat, fchmod, mkdirat, mknodat};
 
 use super::{Error, Existing, Place};
@@ -19,14 +19,14 @@ pub(super) struct Load<'a> {
     pub(super) filling: Filling<'a>,
     /// The permissions; the usual ones if they are not known.
     pub(super) mode: Option<u32>,
-    pub(super) shape: Shape,
+    pub(super) shape: FileKind,
 }
 
 /// What will be in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Filling<'a> {
     Bytes(&'a [u8]),
-    File(&'a Extent),
+    File(&'a FileRange),
 }
 
 impl Load<'_> {
@@ -47,13 +47,15 @@ impl Load<'_> {
 
 impl Place {
     /// Puts something here, whole or not at all. Only a file or a link takes the place of another.
-    pub(crate) fn restore(&self, content: &Content, existing: Existing) -> Result<(), Error> {
+    pub(crate) fn restore(&self, content: &FileContent, existing: Existing) -> Result<(), Error> {
         let (at, name) = self.parts();
         let made = match content.shape {
-            Shape::File | Shape::Link => return self.put(&self.load(content)?, existing),
-            Shape::Folder => mkdirat(at, name, Mode::from_raw_mode(FOLDER)),
-            Shape::Pipe => mknodat(at, name, FileType::Fifo, Mode::from_raw_mode(0o666), 0),
-            Shape::Socket | Shape::Other => return Err(Error::Special(self.given().to_owned())),
+            FileKind::File | FileKind::Link => return self.put(&self.load(content)?, existing),
+            FileKind::Folder => mkdirat(at, name, Mode::from_raw_mode(FOLDER)),
+            FileKind::Pipe => mknodat(at, name, FileType::Fifo, Mode::from_raw_mode(0o666), 0),
+            FileKind::Socket | FileKind::Other => {
+                return Err(Error::Special(self.given().to_owned()));
+            }
         };
         made.map_err(|errno| self.explain(errno))?;
         content.mode.map_or(Ok(()), |mode| self.allow(mode))
@@ -66,11 +68,11 @@ impl Place {
         set.map_err(|errno| self.explain(errno))
     }
 
-    fn load<'a>(&self, content: &'a Content) -> Result<Load<'a>, Error> {
+    fn load<'a>(&self, content: &'a FileContent) -> Result<Load<'a>, Error> {
         let filling = match &content.body {
-            Some(Body::Bytes(bytes)) => Filling::Bytes(bytes),
-            Some(Body::File(extent)) => Filling::File(extent),
-            Some(Body::Hash(_)) | None => return Err(Error::Special(self.given().to_owned())),
+            Some(BlobBody::Bytes(bytes)) => Filling::Bytes(bytes),
+            Some(BlobBody::File(extent)) => Filling::File(extent),
+            Some(BlobBody::Hash(_)) | None => return Err(Error::Special(self.given().to_owned())),
         };
         Ok(Load { filling, mode: content.mode, shape: content.shape })
     }

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quintet_kernel::change::Shape;
+use quintet_kernel::change::FileKind;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, readlinkat,
     renameat, renameat_with, statat, symlinkat, unlinkat,
@@ -38,13 +38,13 @@ pub(crate) struct Content {
     /// The permissions; none for a new file that gets the usual ones.
     pub(crate) mode: Option<u32>,
     /// The bytes of a link are the path that it leads to.
-    pub(crate) shape: Shape,
+    pub(crate) shape: FileKind,
 }
 
 impl Content {
     /// What a regular file holds.
     pub(crate) fn file(bytes: Vec<u8>, mode: Option<u32>) -> Self {
-        Self { bytes, mode, shape: Shape::File }
+        Self { bytes, mode, shape: FileKind::File }
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) type Identity = (u64, u64, OsString);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
     /// Something of this shape is replaced.
-    Replace(Shape),
+    Replace(FileKind),
     Refuse,
 }
 
@@ -141,7 +141,7 @@ impl Place {
 
     /// Opens the file here.
     pub(crate) fn open(&self) -> Result<File, Error> {
-        self.check(Shape::File)?;
+        self.check(FileKind::File)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = openat(&self.directory, &self.name, flags, Mode::empty());
         Ok(File::from(opened.map_err(|errno| self.explain(errno))?))
@@ -161,10 +161,10 @@ impl Place {
 
     /// What is in the file here, or where the link leads.
     pub(crate) fn look(&self) -> Result<Content, Error> {
-        if self.check(Shape::Link).is_err() {
+        if self.check(FileKind::Link).is_err() {
             return self.read();
         }
-        Ok(Content { bytes: self.target()?, mode: None, shape: Shape::Link })
+        Ok(Content { bytes: self.target()?, mode: None, shape: FileKind::Link })
     }
 
     /// Puts a file here, whole or not at all.
@@ -177,7 +177,7 @@ impl Place {
     pub(super) fn put(&self, load: &Load<'_>, existing: Existing) -> Result<(), Error> {
         let there = match existing {
             Existing::Replace(shape) => shape,
-            Existing::Refuse => Shape::File,
+            Existing::Refuse => FileKind::File,
         };
         match (self.check(there), existing) {
             (Ok(()), Existing::Refuse) => return Err(Error::Exists(self.path.clone())),
@@ -196,21 +196,23 @@ impl Place {
     }
 
     /// Takes what is here away, if it has this shape.
-    pub(crate) fn remove(&self, shape: Shape) -> Result<(), Error> {
+    pub(crate) fn remove(&self, shape: FileKind) -> Result<(), Error> {
         self.check(shape)?;
-        let flags = if shape == Shape::Folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let flags = if shape == FileKind::Folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let removed = unlinkat(&self.directory, &self.name, flags);
         removed.map_err(|errno| self.explain(errno))
     }
 
     /// Whether there is something of this shape here.
-    fn check(&self, shape: Shape) -> Result<(), Error> {
+    fn check(&self, shape: FileKind) -> Result<(), Error> {
         match shape_of(&self.stat()?) {
             found if found == shape => Ok(()),
-            Shape::File => Err(Error::Exists(self.path.clone())),
-            Shape::Link => Err(Error::Link(self.path.clone())),
-            Shape::Folder => Err(Error::Directory(self.path.clone())),
-            Shape::Pipe | Shape::Socket | Shape::Other => Err(Error::Special(self.path.clone())),
+            FileKind::File => Err(Error::Exists(self.path.clone())),
+            FileKind::Link => Err(Error::Link(self.path.clone())),
+            FileKind::Folder => Err(Error::Directory(self.path.clone())),
+            FileKind::Pipe | FileKind::Socket | FileKind::Other => {
+                Err(Error::Special(self.path.clone()))
+            }
         }
     }
 
@@ -233,7 +235,7 @@ impl Place {
             let id = std::process::id();
             let name = OsString::from(format!("{TEMPORARY}{id}-{number}{TEMPORARY_END}"));
             let made = match (load.shape, load.filling) {
-                (Shape::Link, Filling::Bytes(target)) => {
+                (FileKind::Link, Filling::Bytes(target)) => {
                     symlinkat(OsStr::from_bytes(target), &self.directory, &name).map(|()| None)
                 }
                 _ => openat(&self.directory, &name, flags, Mode::from_raw_mode(0o666))
@@ -278,14 +280,14 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 }
 
 /// What there is, by what the kernel says of it.
-pub(crate) fn shape_of(stat: &Stat) -> Shape {
+pub(crate) fn shape_of(stat: &Stat) -> FileKind {
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Shape::File,
-        FileType::Symlink => Shape::Link,
-        FileType::Directory => Shape::Folder,
-        FileType::Fifo => Shape::Pipe,
-        FileType::Socket => Shape::Socket,
-        FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => Shape::Other,
+        FileType::RegularFile => FileKind::File,
+        FileType::Symlink => FileKind::Link,
+        FileType::Directory => FileKind::Folder,
+        FileType::Fifo => FileKind::Pipe,
+        FileType::Socket => FileKind::Socket,
+        FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => FileKind::Other,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quintet_kernel::tool::{Assessment, Risk, Subject};
+use quintet_kernel::tool::{Assessment, CallSubject, Risk};
 
 use super::Change;
 use crate::git::{self, Kept};
@@ -46,7 +46,8 @@ pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -
         let paths = changes.iter().flat_map(Change::paths);
         Ok((show::preview(&diffs), subject::of(&root, Deed::Changes, paths)))
     });
-    let (preview, mut subject) = shown.await.unwrap_or_else(|error| (error, Subject::default()));
+    let (preview, mut subject) =
+        shown.await.unwrap_or_else(|error| (error, CallSubject::default()));
     // What can lose work is asked about each time.
     subject.similar.take_if(|_| risk >= Risk::High);
     Assessment { risk, reasons, reversible, preview, subject, settled: None }

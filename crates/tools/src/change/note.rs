@@ -9,8 +9,8 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Changed, Invocation};
+use quintet_kernel::change::FileKind;
+use quintet_kernel::port::{ChangedFile, Invocation};
 use quintet_kernel::{CallId, TurnId};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
@@ -44,7 +44,7 @@ struct Noted {
 struct Before {
     size: usize,
     mode: Option<u32>,
-    shape: Shape,
+    shape: FileKind,
 }
 
 impl Notes {
@@ -64,7 +64,7 @@ impl Notes {
         root: &Path,
         turn: &TurnId,
         call: &CallId,
-    ) -> Option<Vec<Changed>> {
+    ) -> Option<Vec<ChangedFile>> {
         let note = fs::read(self.file(turn, call)?).ok()?;
         let files = read(&note)?;
         let became =

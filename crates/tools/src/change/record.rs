@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Body, Changed, Content, Output};
+use quintet_kernel::change::FileKind;
+use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, ToolOutput};
 use quintet_kernel::tool::Outcome;
 
 use super::{Change, Note, make};
@@ -13,7 +13,7 @@ use crate::beneath::{self, Error, Place};
 
 /// Makes changes, which are noted first; says `done`, or why not, and what became of the files in
 /// either case.
-pub(crate) fn carry_out(note: &Note, changes: &[Change], done: Output) -> Output {
+pub(crate) fn carry_out(note: &Note, changes: &[Change], done: ToolOutput) -> ToolOutput {
     let root = &note.root;
     let folders = missing(root, changes);
     note.write(changes, &folders);
@@ -39,7 +39,7 @@ fn missing(root: &Path, changes: &[Change]) -> Vec<PathBuf> {
 }
 
 /// Looks at the files again: a change that broke off may have been made, undone or neither.
-fn recorded(root: &Path, change: &Change) -> Vec<Changed> {
+fn recorded(root: &Path, change: &Change) -> Vec<ChangedFile> {
     let sides = change.sides().into_iter();
     sides.filter_map(|(path, before)| became(root, path, before)).collect()
 }
@@ -49,11 +49,11 @@ pub(super) fn became(
     root: &Path,
     path: &Path,
     before: Option<&beneath::Content>,
-) -> Option<Changed> {
+) -> Option<ChangedFile> {
     let after = match beneath::look(root, path) {
         Ok(content) => content.as_ref().map(kept),
         Err(Error::Large(_, size)) => {
-            Some(Content { body: None, size, mode: None, shape: Shape::File })
+            Some(FileContent { body: None, size, mode: None, shape: FileKind::File })
         }
         Err(Error::Directory(_)) => Some(folder(root, path)),
         // Something else is in its place.
@@ -63,21 +63,21 @@ pub(super) fn became(
     let before = before.map(kept);
     let path = Place::find(root, path).and_then(|place| place.real(root)).ok()?;
     let path = path.to_str()?.to_owned();
-    (before != after).then_some(Changed { path, before, after })
+    (before != after).then_some(ChangedFile { path, before, after })
 }
 
 /// A folder, which may have taken the place of a file or was made for one.
-fn folder(root: &Path, path: &Path) -> Content {
+fn folder(root: &Path, path: &Path) -> FileContent {
     let stat = Place::find(root, path).and_then(|place| place.stat());
     let mode = stat.ok().map(|stat| stat.st_mode & 0o7777);
-    Content { body: None, size: 0, mode, shape: Shape::Folder }
+    FileContent { body: None, size: 0, mode, shape: FileKind::Folder }
 }
 
-fn kept(content: &beneath::Content) -> Content {
+fn kept(content: &beneath::Content) -> FileContent {
     let bytes = content.bytes.clone();
-    Content {
+    FileContent {
         size: bytes.len() as u64,
-        body: Some(Body::Bytes(bytes)),
+        body: Some(BlobBody::Bytes(bytes)),
         mode: content.mode,
         shape: content.shape,
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use quintet_kernel::port::Desk;
+use quintet_kernel::port::ToolContext;
 
 use super::{checked, quiet, text};
 use crate::run::{End, Finished, Job, Runner};
@@ -16,12 +16,12 @@ const MISSING: &str = "Graphviz is not installed, so nothing was drawn: install 
 pub(crate) async fn draw(
     runner: &Runner,
     workspace: &Path,
-    desk: &Desk,
+    context: &ToolContext,
     source: &str,
 ) -> Result<Option<String>, String> {
     let command = command(source)?;
     let job = Job { command: &command, workspace, timeout: TIMEOUT };
-    let finished = runner.run(job, &quiet(desk)).await.map_err(|error| error.to_string())?;
+    let finished = runner.run(job, &quiet(context)).await.map_err(|error| error.to_string())?;
     checked(picture(&finished)?).await
 }
 

@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use quintet_kernel::port::Desk;
+use quintet_kernel::port::ToolContext;
 
 use super::draw::{self, BAD_SOURCE, MEMORY, PROCESSOR, TIMEOUT};
 use super::{checked, quiet, text};
@@ -24,11 +24,11 @@ const OUT_OF_TIME: [i32; 2] = [128 + libc::SIGXCPU, 128 + libc::SIGKILL];
 /// A checked picture of this source; nothing if the call was cancelled.
 pub(crate) async fn draw(
     runner: &Runner,
-    desk: &Desk,
+    context: &ToolContext,
     source: &str,
 ) -> Result<Option<String>, String> {
     let args = arguments(text(source)?);
-    let finished = runner.run_own(args, TIMEOUT, &quiet(desk)).await;
+    let finished = runner.run_own(args, TIMEOUT, &quiet(context)).await;
     let finished = finished.map_err(|error| error.to_string())?;
     checked(picture(&finished)?).await
 }

@@ -1,7 +1,7 @@
 //! What a server sent, and how a model reads it.
 
 use encoding_rs::{Encoding, UTF_8};
-use quintet_kernel::port::Output;
+use quintet_kernel::port::ToolOutput;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use reqwest::{Response, StatusCode, Url};
 
@@ -80,7 +80,7 @@ impl Page {
     }
 
     /// What the model reads.
-    pub(crate) fn output(&self, raw: bool, flag: &Flag) -> Output {
+    pub(crate) fn output(&self, raw: bool, flag: &Flag) -> ToolOutput {
         let text = self.text(raw, flag);
         if self.status.is_client_error() || self.status.is_server_error() {
             return show::failure(&text, &format!("the server says {}", self.status), "page.txt");

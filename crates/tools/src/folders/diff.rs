@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Body, Changed, Content};
+use quintet_kernel::change::FileKind;
+use quintet_kernel::port::{BlobBody, ChangedFile, FileContent};
 use tokio::time::Instant;
 
 use crate::{change, show};
@@ -19,12 +19,12 @@ const DIFF_TIME_LIMIT: Duration = Duration::from_secs(5);
 struct File<'a> {
     old_path: &'a Path,
     path: &'a Path,
-    before: Option<&'a Content>,
-    after: Option<&'a Content>,
+    before: Option<&'a FileContent>,
+    after: Option<&'a FileContent>,
 }
 
 /// All changes as one diff, sorted by path.
-pub(super) fn diff(changes: &[Changed]) -> String {
+pub(super) fn diff(changes: &[ChangedFile]) -> String {
     let deadline = Instant::now() + DIFF_TIME_LIMIT;
     let paths: Vec<&Path> = changes.iter().map(|changed| Path::new(&changed.path)).collect();
     let files: Vec<_> = paths.iter().zip(changes).map(|(path, it)| File::of(path, it)).collect();
@@ -39,7 +39,7 @@ pub(super) fn diff(changes: &[Changed]) -> String {
 
 /// What was deleted here and created there with the same content has moved.
 fn paired<'a>(changes: &[File<'a>]) -> Vec<File<'a>> {
-    let mut gone: HashMap<&Body, Vec<&File<'a>>> = HashMap::new();
+    let mut gone: HashMap<&BlobBody, Vec<&File<'a>>> = HashMap::new();
     for change in changes.iter().rev().filter(|change| change.after.is_none()) {
         if let Some(body) = text(change.before) {
             gone.entry(body).or_default().push(change);
@@ -58,13 +58,13 @@ fn paired<'a>(changes: &[File<'a>]) -> Vec<File<'a>> {
 }
 
 /// What is in a file by which it can be told from others.
-fn text(content: Option<&Content>) -> Option<&Body> {
-    let file = content.filter(|content| content.shape == Shape::File && content.size > 0)?;
+fn text(content: Option<&FileContent>) -> Option<&BlobBody> {
+    let file = content.filter(|content| content.shape == FileKind::File && content.size > 0)?;
     file.body.as_ref()
 }
 
 impl<'a> File<'a> {
-    fn of(path: &'a Path, changed: &'a Changed) -> Self {
+    fn of(path: &'a Path, changed: &'a ChangedFile) -> Self {
         let (before, after) = (changed.before.as_ref(), changed.after.as_ref());
         Self { old_path: path, path, before, after }
     }
@@ -72,7 +72,7 @@ impl<'a> File<'a> {
     /// Whether nothing but a folder was or is there.
     fn is_folder(&self) -> bool {
         let mut sides = [self.before, self.after].into_iter().flatten();
-        sides.all(|side| side.shape == Shape::Folder)
+        sides.all(|side| side.shape == FileKind::Folder)
     }
 
     /// A file that became a link, or the other way, is one that goes and another that comes.
@@ -130,18 +130,18 @@ impl<'a> File<'a> {
     }
 
     /// What it is, if nothing of it can be shown.
-    fn special(&self) -> Option<Shape> {
+    fn special(&self) -> Option<FileKind> {
         let mut sides = [self.before, self.after].into_iter().flatten();
         sides.find(|side| !side.shape.has_content()).map(|side| side.shape)
     }
 
-    fn unlike(&self, shape: Shape) -> String {
+    fn unlike(&self, shape: FileKind) -> String {
         let what = match shape {
-            Shape::File | Shape::Link => return String::new(),
-            Shape::Folder => "The folder",
-            Shape::Pipe => "The pipe",
-            Shape::Socket => "The socket",
-            Shape::Other => "The device",
+            FileKind::File | FileKind::Link => return String::new(),
+            FileKind::Folder => "The folder",
+            FileKind::Pipe => "The pipe",
+            FileKind::Socket => "The socket",
+            FileKind::Other => "The device",
         };
         let became = match (self.before, self.after) {
             (None, _) => "is new",
@@ -152,14 +152,14 @@ impl<'a> File<'a> {
     }
 
     fn is_kept(&self) -> bool {
-        let is_kept = |side: &Content| !matches!(side.body, None | Some(Body::Hash(_)));
+        let is_kept = |side: &FileContent| !matches!(side.body, None | Some(BlobBody::Hash(_)));
         [self.before, self.after].into_iter().flatten().all(is_kept)
     }
 
     /// Whether there is more to it than a diff can hold.
     fn is_long(&self) -> bool {
         let mut sides = [self.before, self.after].into_iter().flatten();
-        sides.any(|side| matches!(side.body, Some(Body::File(_))))
+        sides.any(|side| matches!(side.body, Some(BlobBody::File(_))))
     }
 
     fn unkept(&self) -> String {
@@ -168,7 +168,7 @@ impl<'a> File<'a> {
     }
 
     fn sizes(&self) -> String {
-        let size = |content: &Content| {
+        let size = |content: &FileContent| {
             show::count(usize::try_from(content.size).unwrap_or(usize::MAX), "byte")
         };
         match (self.before.map(size), self.after.map(size)) {
@@ -179,7 +179,7 @@ impl<'a> File<'a> {
     }
 }
 
-fn named(content: Option<&Content>, name: String) -> String {
+fn named(content: Option<&FileContent>, name: String) -> String {
     if content.is_some() { name } else { "/dev/null".to_owned() }
 }
 
@@ -189,11 +189,11 @@ fn whole(name: String) -> String {
 }
 
 /// What is in a file, if it was kept; nothing is in one that is not there.
-fn bytes(content: Option<&Content>) -> Option<&[u8]> {
+fn bytes(content: Option<&FileContent>) -> Option<&[u8]> {
     match content.map(|content| content.body.as_ref()) {
         None => Some(&[]),
-        Some(Some(Body::Bytes(bytes))) => Some(bytes),
-        Some(Some(Body::File(_) | Body::Hash(_)) | None) => None,
+        Some(Some(BlobBody::Bytes(bytes))) => Some(bytes),
+        Some(Some(BlobBody::File(_) | BlobBody::Hash(_)) | None) => None,
     }
 }
 
@@ -202,14 +202,14 @@ fn is_binary(bytes: &[u8]) -> bool {
 }
 
 /// The mode as git has it.
-fn mode(content: &Content) -> u32 {
+fn mode(content: &FileContent) -> u32 {
     match content.shape {
-        Shape::File => 0o100_000 | content.mode.unwrap_or(0o644),
-        Shape::Link => 0o120_000,
-        Shape::Folder => 0o040_000 | content.mode.unwrap_or(0o755),
-        Shape::Pipe => 0o010_000 | content.mode.unwrap_or(0o644),
-        Shape::Socket => 0o140_000 | content.mode.unwrap_or(0o644),
-        Shape::Other => content.mode.unwrap_or_default(),
+        FileKind::File => 0o100_000 | content.mode.unwrap_or(0o644),
+        FileKind::Link => 0o120_000,
+        FileKind::Folder => 0o040_000 | content.mode.unwrap_or(0o755),
+        FileKind::Pipe => 0o010_000 | content.mode.unwrap_or(0o644),
+        FileKind::Socket => 0o140_000 | content.mode.unwrap_or(0o644),
+        FileKind::Other => content.mode.unwrap_or_default(),
     }
 }
 

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
-use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Body, Content, Extent};
+use quintet_kernel::change::FileKind;
+use quintet_kernel::port::{BlobBody, FileContent, FileRange};
 
 use crate::beneath::{Error, Place, shape_of};
 use crate::show;
@@ -26,7 +26,7 @@ pub(super) struct Now {
 struct There {
     place: Place,
     path: PathBuf,
-    shape: Shape,
+    shape: FileKind,
     mode: u32,
     size: u64,
 }
@@ -61,13 +61,13 @@ impl Now {
     }
 
     /// True if there is something of this shape.
-    pub(super) fn is(&self, shape: Shape) -> bool {
+    pub(super) fn is(&self, shape: FileKind) -> bool {
         self.there.as_ref().is_some_and(|there| there.shape == shape)
     }
 
     /// The permissions, where there are any.
     pub(super) fn mode(&self) -> Option<u32> {
-        let there = self.there.as_ref().filter(|there| there.shape != Shape::Link)?;
+        let there = self.there.as_ref().filter(|there| there.shape != FileKind::Link)?;
         Some(there.mode)
     }
 
@@ -75,7 +75,7 @@ impl Now {
     ///
     /// # Errors
     /// If the file, or what was kept of it, cannot be read.
-    pub(super) fn matches(&self, then: Option<&Content>) -> Result<bool, String> {
+    pub(super) fn matches(&self, then: Option<&FileContent>) -> Result<bool, String> {
         let (Some(there), Some(then)) = (&self.there, then) else {
             return Ok(self.there.is_none() && then.is_none());
         };
@@ -87,43 +87,45 @@ impl Now {
             return Ok(!then.shape.has_content());
         };
         let same = match then.shape {
-            Shape::Link => there.leads_to(body),
-            Shape::File | Shape::Folder | Shape::Pipe | Shape::Socket | Shape::Other => {
-                there.holds(body)
-            }
+            FileKind::Link => there.leads_to(body),
+            FileKind::File
+            | FileKind::Folder
+            | FileKind::Pipe
+            | FileKind::Socket
+            | FileKind::Other => there.holds(body),
         };
         same.map_err(|error| format!("{}: {error}", show::path(&there.path)))
     }
 }
 
 impl There {
-    fn leads_to(&self, body: &Body) -> io::Result<bool> {
+    fn leads_to(&self, body: &BlobBody) -> io::Result<bool> {
         let target = self.place.target().map_err(io::Error::other)?;
         match body {
-            Body::Bytes(bytes) => Ok(*bytes == target),
-            Body::Hash(id) => Ok(has_id(&target, id)),
-            Body::File(extent) => same(&*target, part(extent)?),
+            BlobBody::Bytes(bytes) => Ok(*bytes == target),
+            BlobBody::Hash(id) => Ok(has_id(&target, id)),
+            BlobBody::File(extent) => same(&*target, part(extent)?),
         }
     }
 
-    fn holds(&self, body: &Body) -> io::Result<bool> {
+    fn holds(&self, body: &BlobBody) -> io::Result<bool> {
         let mut mine = self.place.open().map_err(io::Error::other)?;
         match body {
-            Body::Bytes(bytes) if bytes.len() as u64 != self.size => Ok(false),
-            Body::Bytes(bytes) => same(mine, &**bytes),
-            Body::Hash(_) if self.size > HASHED_LIMIT => Ok(false),
-            Body::Hash(id) => {
+            BlobBody::Bytes(bytes) if bytes.len() as u64 != self.size => Ok(false),
+            BlobBody::Bytes(bytes) => same(mine, &**bytes),
+            BlobBody::Hash(_) if self.size > HASHED_LIMIT => Ok(false),
+            BlobBody::Hash(id) => {
                 let mut bytes = Vec::new();
                 mine.read_to_end(&mut bytes)?;
                 Ok(has_id(&bytes, id))
             }
-            Body::File(extent) => Ok(extent.length == self.size && same(mine, part(extent)?)?),
+            BlobBody::File(extent) => Ok(extent.length == self.size && same(mine, part(extent)?)?),
         }
     }
 }
 
 /// A part of a file, to be read.
-pub(crate) fn part(extent: &Extent) -> io::Result<impl Read + use<>> {
+pub(crate) fn part(extent: &FileRange) -> io::Result<impl Read + use<>> {
     let mut file = File::open(&extent.file)?;
     file.seek(io::SeekFrom::Start(extent.offset))?;
     Ok(file.take(extent.length))

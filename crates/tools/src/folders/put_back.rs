@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Body, Changed, Content, UndoRun};
+use quintet_kernel::change::FileKind;
+use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, RevertMode};
 
 use super::now::{Now, now};
 use crate::beneath::{Existing, Place};
@@ -21,11 +21,15 @@ const REASONS_LIMIT: usize = 20;
 ///
 /// # Errors
 /// Why not, with the names of the files that are in the way.
-pub(super) fn put_back(root: &Path, changes: &[Changed], run: UndoRun) -> Result<(), String> {
+pub(super) fn put_back(
+    root: &Path,
+    changes: &[ChangedFile],
+    run: RevertMode,
+) -> Result<(), String> {
     let plan = Plan::new(root, changes)?;
     match run {
-        UndoRun::Apply => plan.carry_out(),
-        UndoRun::Dry => Ok(()),
+        RevertMode::Apply => plan.carry_out(),
+        RevertMode::DryRun => Ok(()),
     }
 }
 
@@ -40,20 +44,20 @@ struct Plan<'a> {
 }
 
 /// What is there, and what is to be there instead.
-type Exchange = (Option<Content>, Option<Content>);
+type Exchange = (Option<FileContent>, Option<FileContent>);
 
 /// One thing to be made into another.
 #[derive(Debug)]
 struct Step<'a> {
     path: &'a Path,
-    from: Option<Content>,
-    to: Option<Content>,
+    from: Option<FileContent>,
+    to: Option<FileContent>,
 }
 
 impl<'a> Plan<'a> {
     /// Finds out what is to be done, or why nothing can be.
-    fn new(root: &'a Path, changes: &'a [Changed]) -> Result<Self, String> {
-        let became_link = |it: &&Changed| has(it.after.as_ref(), Shape::Link);
+    fn new(root: &'a Path, changes: &'a [ChangedFile]) -> Result<Self, String> {
+        let became_link = |it: &&ChangedFile| has(it.after.as_ref(), FileKind::Link);
         let links = changes.iter().filter(became_link).map(|it| Path::new(&it.path)).collect();
         let mut plan = Self { root, links, steps: Vec::new(), reasons: Vec::new() };
         for of_path in changes.chunk_by(|one, other| one.path == other.path) {
@@ -79,7 +83,7 @@ impl<'a> Plan<'a> {
 
     /// Finds out what is left to be done to a file, or why it cannot be. A file stands there several
     /// times if it was changed by somebody else in between.
-    fn check(&mut self, changes: &'a [Changed]) {
+    fn check(&mut self, changes: &'a [ChangedFile]) {
         let [first, ..] = changes else { return };
         let [.., last] = changes else { return };
         match self.exchange(&first.path, first.before.as_ref(), last.after.as_ref()) {
@@ -96,15 +100,15 @@ impl<'a> Plan<'a> {
     fn exchange(
         &self,
         name: &str,
-        before: Option<&Content>,
-        after: Option<&Content>,
+        before: Option<&FileContent>,
+        after: Option<&FileContent>,
     ) -> Result<Option<Exchange>, String> {
         let path = Path::new(name);
         let now = if self.is_behind_a_link(path) { Now::default() } else { now(self.root, path)? };
         // A folder is as good as nothing where there was nothing, and one that is there again as good as
         // the one that was: what is in it has its own changes.
-        let left = now.is(Shape::Folder) && before.is_none() && !has(after, Shape::Folder);
-        let again = now.is(Shape::Folder) && has(before, Shape::Folder) && after.is_none();
+        let left = now.is(FileKind::Folder) && before.is_none() && !has(after, FileKind::Folder);
+        let again = now.is(FileKind::Folder) && has(before, FileKind::Folder) && after.is_none();
         if left || again || now.matches(before)? {
             return Ok(None);
         }
@@ -118,7 +122,7 @@ impl<'a> Plan<'a> {
                 (None, _) => format!("{name} is there again"),
             });
         }
-        let with_mode = |side: Option<&Content>| {
+        let with_mode = |side: Option<&FileContent>| {
             let mut side = side.cloned()?;
             side.mode = side.mode.or(now.mode());
             Some(side)
@@ -128,7 +132,8 @@ impl<'a> Plan<'a> {
 
     /// True if a link is in the place of a folder around a path; it goes with the rest.
     fn is_behind_a_link(&self, path: &Path) -> bool {
-        let is_link = |folder: &Path| now(self.root, folder).is_ok_and(|now| now.is(Shape::Link));
+        let is_link =
+            |folder: &Path| now(self.root, folder).is_ok_and(|now| now.is(FileKind::Link));
         path.ancestors().skip(1).any(|folder| self.links.contains(folder) && is_link(folder))
     }
 
@@ -195,8 +200,8 @@ impl<'a> Plan<'a> {
     fn make(
         &self,
         path: &Path,
-        from: Option<&Content>,
-        to: Option<&Content>,
+        from: Option<&FileContent>,
+        to: Option<&FileContent>,
     ) -> Result<(), String> {
         if from.is_some() && !now(self.root, path)?.matches(from)? {
             return Err(format!("{} was changed meanwhile", show::path(path)));
@@ -223,13 +228,13 @@ impl<'a> Plan<'a> {
 impl Step<'_> {
     /// True if a folder goes.
     fn clears(&self) -> bool {
-        self.to.is_none() && has(self.from.as_ref(), Shape::Folder)
+        self.to.is_none() && has(self.from.as_ref(), FileKind::Folder)
     }
 }
 
 /// A file takes the place of another at once; anything else has to go before another can come.
-fn halves(path: &Path, from: Option<Content>, to: Option<Content>) -> Vec<Step<'_>> {
-    let replaces = |a: &Content, b: &Content| {
+fn halves(path: &Path, from: Option<FileContent>, to: Option<FileContent>) -> Vec<Step<'_>> {
+    let replaces = |a: &FileContent, b: &FileContent| {
         a.shape == b.shape || a.shape.has_content() && b.shape.has_content()
     };
     match (from, to) {
@@ -241,16 +246,16 @@ fn halves(path: &Path, from: Option<Content>, to: Option<Content>) -> Vec<Step<'
 }
 
 /// Why a file cannot be made again.
-fn lost(path: &str, before: Option<&Content>, after: Option<&Content>) -> Option<String> {
-    let unkept = |side: &Content| side.body.is_none() && side.shape.has_content();
-    let gone = |side: &Content| matches!(side.body, Some(Body::Hash(_)));
+fn lost(path: &str, before: Option<&FileContent>, after: Option<&FileContent>) -> Option<String> {
+    let unkept = |side: &FileContent| side.body.is_none() && side.shape.has_content();
+    let gone = |side: &FileContent| matches!(side.body, Some(BlobBody::Hash(_)));
     if [before, after].into_iter().flatten().any(unkept) || before.is_some_and(gone) {
         return Some(format!("what was in {path} was not kept"));
     }
-    let special = has(before, Shape::Socket) || has(before, Shape::Other);
+    let special = has(before, FileKind::Socket) || has(before, FileKind::Other);
     special.then(|| format!("{path} was not a file, and cannot be made again"))
 }
 
-fn has(side: Option<&Content>, shape: Shape) -> bool {
+fn has(side: Option<&FileContent>, shape: FileKind) -> bool {
     side.is_some_and(|side| side.shape == shape)
 }

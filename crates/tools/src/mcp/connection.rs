@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
-use quintet_kernel::port::{Desk, Progress, ToolServer, ToolTransport};
+use quintet_kernel::port::{ToolContext, ToolProgress, ToolServer, ToolTransport};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect;
 use rmcp::model::{
@@ -93,7 +93,7 @@ struct Events {
 
 /// Where the progress of a call goes.
 #[derive(Clone)]
-struct ProgressSink(Arc<dyn Progress>);
+struct ProgressSink(Arc<dyn ToolProgress>);
 
 impl std::fmt::Debug for ProgressSink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -125,7 +125,7 @@ impl ClientHandler for Handler {
         if let Some(ProgressSink(sink)) = sink {
             let of = progress.total.map(|total| format!("/{total}")).unwrap_or_default();
             let text = progress.message.map(|text| format!(" {text}")).unwrap_or_default();
-            sink.say(&format!("[{}{of}]{text}\n", progress.progress));
+            sink.report(&format!("[{}{of}]{text}\n", progress.progress));
         }
     }
 }
@@ -328,7 +328,7 @@ impl Connection {
         tool: &str,
         arguments: Map<String, Value>,
         timeout: Duration,
-        desk: &Desk,
+        context: &ToolContext,
     ) -> Called {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -340,7 +340,7 @@ impl Connection {
             Err(error) => return Called::Refused(explain(&error)),
         };
         let (id, token) = (handle.id.clone(), handle.progress_token.clone());
-        self.events.lock().insert(token.clone(), ProgressSink(Arc::clone(&desk.progress)));
+        self.events.lock().insert(token.clone(), ProgressSink(Arc::clone(&context.progress)));
         let called = tokio::select! {
             answer = handle.await_response() => match answer {
                 Ok(answer) => Called::Answered(Box::new(answer)),
@@ -350,7 +350,7 @@ impl Connection {
                 Err(ServiceError::Timeout { .. }) => Called::TimedOut(timeout),
                 Err(error) => Called::Unknown(explain(&error)),
             },
-            () = desk.cancel.cancelled() => {
+            () = context.cancel.cancelled() => {
                 let reason = Some("the user cancelled the turn".to_owned());
                 let cancelled = CancelledNotificationParam::new(Some(id), reason);
                 if let Err(error) = self.peer.notify_cancelled(cancelled).await {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Weak};
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Placement, Risk, Spec, Subject};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, CallSubject, Outcome, Placement, Risk, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -23,9 +23,9 @@ const FOUND_LIMIT: usize = 10;
 
 /// A tool that finds tools.
 pub(super) struct SearchTools {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     /// All that can be found.
-    tools: Vec<Arc<Spec>>,
+    tools: Vec<Arc<ToolSpec>>,
     pool: Weak<Pool>,
 }
 
@@ -35,7 +35,7 @@ struct Input {
 }
 
 impl SearchTools {
-    pub(super) fn new(tools: Vec<Arc<Spec>>, pool: Weak<Pool>) -> Self {
+    pub(super) fn new(tools: Vec<Arc<ToolSpec>>, pool: Weak<Pool>) -> Self {
         let description = format!(
             "Find tools by words of their names and descriptions. {} more tools can be called once \
              they were found; the search gives their descriptions and arguments. Their names: {}",
@@ -53,17 +53,17 @@ impl SearchTools {
             "required": ["query"],
             "additionalProperties": false,
         });
-        let spec = Spec {
+        let spec = ToolSpec {
             name: SEARCH.to_owned(),
             description,
             schema,
-            kind: Kind::Read,
+            kind: ToolKind::Read,
             placement: Placement::Daemon,
         };
         Self { spec: Arc::new(spec), tools, pool }
     }
 
-    fn search(&self, call: &Invocation) -> Result<Output, String> {
+    fn search(&self, call: &Invocation) -> Result<ToolOutput, String> {
         let Input { query } = input::parse(&call.input)?;
         let found = find(&self.tools, &query);
         if found.is_empty() {
@@ -82,7 +82,7 @@ impl SearchTools {
 }
 
 /// The names of tools, as many as fit.
-fn index(tools: &[Arc<Spec>]) -> String {
+fn index(tools: &[Arc<ToolSpec>]) -> String {
     let mut text = String::new();
     for (n, tool) in tools.iter().enumerate() {
         if text.len() + tool.name.len() > INDEX_LIMIT {
@@ -97,11 +97,11 @@ fn index(tools: &[Arc<Spec>]) -> String {
 
 /// The tools that fit best, the best first: an exact name, then more of the words, in the name rather
 /// than in the description.
-fn find<'a>(tools: &'a [Arc<Spec>], query: &str) -> Vec<&'a Arc<Spec>> {
+fn find<'a>(tools: &'a [Arc<ToolSpec>], query: &str) -> Vec<&'a Arc<ToolSpec>> {
     let query = query.to_lowercase();
     let words: Vec<&str> =
         query.split(|letter: char| !letter.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
-    let score = |tool: &Spec| {
+    let score = |tool: &ToolSpec| {
         let (name, about) = (tool.name.to_lowercase(), tool.description.to_lowercase());
         let exact = if query.contains(&name) { 100 } else { 0 };
         let of_word =
@@ -115,7 +115,7 @@ fn find<'a>(tools: &'a [Arc<Spec>], query: &str) -> Vec<&'a Arc<Spec>> {
 }
 
 impl Tool for SearchTools {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         Arc::clone(&self.spec)
     }
 
@@ -126,7 +126,7 @@ impl Tool for SearchTools {
                 reasons: vec!["only reads descriptions of tools".to_owned()],
                 reversible: true,
                 preview: format!("find tools: {}", input.query),
-                subject: Subject::default(),
+                subject: CallSubject::default(),
                 settled: None,
             },
             Err(why) => nothing_will_run(why),
@@ -134,7 +134,7 @@ impl Tool for SearchTools {
         Box::pin(std::future::ready(assessment))
     }
 
-    fn run(&self, call: Invocation, _desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, _desk: ToolContext) -> BoxFuture<'_, ToolOutput> {
         let found = self.search(&call);
         let output = found.unwrap_or_else(|why| Outcome::failure(why).into());
         Box::pin(std::future::ready(output))

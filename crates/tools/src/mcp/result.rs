@@ -1,7 +1,7 @@
 //! What a server answers to a call, as the model and people read it.
 
 use quintet_kernel::message::{MediaKind, Part};
-use quintet_kernel::port::{File, Output};
+use quintet_kernel::port::{OutputFile, ToolOutput};
 use quintet_kernel::tool::{Ending, Outcome};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::show;
 const FILES_LIMIT: usize = 32;
 
 /// Turns an answer into what comes of the call.
-pub(super) fn output(answer: ServerResult) -> Output {
+pub(super) fn output(answer: ServerResult) -> ToolOutput {
     match answer {
         ServerResult::CallToolResult(result) => of_result(result),
         ServerResult::InputRequiredResult(_) => Outcome::failure(
@@ -31,7 +31,7 @@ pub(super) fn output(answer: ServerResult) -> Output {
     }
 }
 
-fn of_result(result: CallToolResult) -> Output {
+fn of_result(result: CallToolResult) -> ToolOutput {
     let CallToolResult { content, structured_content, is_error, .. } = result;
     let mut gathered = Gathered::default();
     content.into_iter().for_each(|block| gathered.add(block));
@@ -45,7 +45,7 @@ fn of_result(result: CallToolResult) -> Output {
 #[derive(Default)]
 struct Gathered {
     texts: Vec<String>,
-    files: Vec<File>,
+    files: Vec<OutputFile>,
     media: Vec<Part>,
 }
 
@@ -104,7 +104,7 @@ impl Gathered {
         } else {
             self.texts.push(format!("[file {name} of type {mime}, {} bytes]", content.len()));
         }
-        self.files.push(File { name, mime, content });
+        self.files.push(OutputFile { name, mime, content });
     }
 
     /// Servers repeat structured content as text for older clients; it is not said twice.
@@ -117,7 +117,7 @@ impl Gathered {
         }
     }
 
-    fn output(self, is_error: bool) -> Output {
+    fn output(self, is_error: bool) -> ToolOutput {
         let Self { texts, mut files, media } = self;
         let text = texts.join("\n");
         let text =

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::change::Gap;
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
+use quintet_kernel::change::UnrecordedChange;
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{
+    Assessment, CallSubject, Ending, Outcome, Placement, Risk, ToolKind, ToolSpec,
+};
 use serde_json::Value;
 
 use super::connection::Called;
@@ -15,7 +17,7 @@ use crate::show;
 
 /// A tool of a server.
 pub(super) struct McpTool {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     server: Arc<Core>,
     /// The server's own name for it.
     tool: String,
@@ -25,30 +27,30 @@ impl McpTool {
     /// The tool under the name that models call it by. What a server says of its tools' harmlessness
     /// is not believed: each counts as running a command.
     pub(super) fn new(name: String, server: Arc<Core>, tool: &ListedTool) -> Self {
-        let spec = Arc::new(Spec {
+        let spec = Arc::new(ToolSpec {
             name,
             description: tool.description.clone(),
             schema: tool.schema.clone(),
-            kind: Kind::Exec,
+            kind: ToolKind::Exec,
             placement: Placement::Daemon,
         });
         Self { spec, server, tool: tool.name.clone() }
     }
 
-    async fn call(&self, call: Invocation, desk: &Desk) -> Output {
+    async fn call(&self, call: Invocation, context: &ToolContext) -> ToolOutput {
         let Value::Object(arguments) = call.input else {
             return Outcome::failure("invalid input: an object is required").into();
         };
         let connection = tokio::select! {
             connection = self.server.ready() => connection,
-            () = desk.cancel.cancelled() => return cancelled(),
+            () = context.cancel.cancelled() => return cancelled(),
         };
         let connection = match connection {
             Ok(connection) => connection,
             Err(why) => return Outcome::failure(why).into(),
         };
         let timeout = self.server.definition.timeout;
-        let mut output = match connection.call(&self.tool, arguments, timeout, desk).await {
+        let mut output = match connection.call(&self.tool, arguments, timeout, context).await {
             Called::Answered(answer) => result::output(*answer),
             Called::Refused(why) => Outcome::failure(why).into(),
             Called::Unknown(why) => Outcome::failure(format!(
@@ -61,7 +63,7 @@ impl McpTool {
             }
             Called::Cancelled => cancelled(),
         };
-        output.outcome.unrecorded.push(Gap {
+        output.outcome.unrecorded.push(UnrecordedChange {
             path: String::new(),
             paths: None,
             reason: format!("the MCP server {} may have changed files", self.server.name()),
@@ -70,12 +72,12 @@ impl McpTool {
     }
 }
 
-fn cancelled() -> Output {
+fn cancelled() -> ToolOutput {
     Outcome::ended(Ending::Cancelled, "cancelled").into()
 }
 
 impl Tool for McpTool {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         Arc::clone(&self.spec)
     }
 
@@ -89,16 +91,16 @@ impl Tool for McpTool {
             reasons: vec![format!("the MCP server {server} runs it, outside the sandbox")],
             reversible: false,
             preview,
-            subject: Subject {
+            subject: CallSubject {
                 similar: Some(format!("calls of {}", self.spec.name)),
-                ..Subject::default()
+                ..CallSubject::default()
             },
             settled: None,
         };
         Box::pin(std::future::ready(assessment))
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
-        Box::pin(async move { self.call(call, &desk).await })
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
+        Box::pin(async move { self.call(call, &context).await })
     }
 }

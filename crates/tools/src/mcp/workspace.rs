@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool, ToolServer, ToolTransport};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec, Subject};
+use quintet_kernel::port::{
+    BoxFuture, Invocation, Tool, ToolContext, ToolOutput, ToolServer, ToolTransport,
+};
+use quintet_kernel::tool::{
+    Assessment, CallSubject, Ending, Outcome, Placement, Risk, ToolKind, ToolSpec,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -137,7 +141,7 @@ fn server(name: &str, entry: &Value) -> Result<ToolServer, String> {
 
 /// Starts the servers of a workspace, once a person allowed it.
 pub(super) struct ConnectServers {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     workspace: PathBuf,
     /// What waits for a person's word.
     servers: Vec<ToolServer>,
@@ -159,11 +163,11 @@ impl ConnectServers {
             "required": ["digest"],
             "additionalProperties": false,
         });
-        let spec = Spec {
+        let spec = ToolSpec {
             name: CONNECT.to_owned(),
             description,
             schema,
-            kind: Kind::Exec,
+            kind: ToolKind::Exec,
             placement: Placement::Daemon,
         };
         Self { spec: Arc::new(spec), workspace, servers, pool }
@@ -175,7 +179,7 @@ impl ConnectServers {
         format!("{FILE} of this workspace starts\n{}", lines.join("\n"))
     }
 
-    async fn start(&self) -> Output {
+    async fn start(&self) -> ToolOutput {
         let Some(pool) = self.pool.upgrade() else {
             return Outcome::failure("the daemon is shutting down").into();
         };
@@ -206,7 +210,7 @@ fn digest(workspace: &Path, servers: &[ToolServer]) -> String {
 }
 
 impl Tool for ConnectServers {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         Arc::clone(&self.spec)
     }
 
@@ -218,16 +222,16 @@ impl Tool for ConnectServers {
             ],
             reversible: false,
             preview: self.preview(),
-            subject: Subject { opaque: true, ..Subject::default() },
+            subject: CallSubject { opaque: true, ..CallSubject::default() },
             settled: None,
         }))
     }
 
-    fn run(&self, _call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, _call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             tokio::select! {
                 output = self.start() => output,
-                () = desk.cancel.cancelled() => {
+                () = context.cancel.cancelled() => {
                     Outcome::ended(Ending::Cancelled, "cancelled").into()
                 }
             }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use quintet_kernel::tool::{Risk, Subject};
+use quintet_kernel::tool::{CallSubject, Risk};
 
 use super::rows::{MEANINGFUL, SHELLS, SYSTEM, WRAPPERS};
 use super::words::{Simple, split};
@@ -22,14 +22,14 @@ const LONGEST: usize = 200;
 const RUNNERS: [&str; 3] = ["eval", ".", "source"];
 
 /// What commands are about that are this bad.
-pub(super) fn subject(commands: &[String], risk: Risk) -> Subject {
+pub(super) fn subject(commands: &[String], risk: Risk) -> CallSubject {
     let mut found = Found { sure: true, room: MOST_TEXT, ..Found::default() };
     for command in commands {
         found.line(command, 0);
     }
     let similar = found.similar().filter(|_| risk < Risk::High);
     let (commands, opaque) = (found.commands, !found.sure);
-    Subject { commands, opaque, similar, ..Subject::default() }
+    CallSubject { commands, opaque, similar, ..CallSubject::default() }
 }
 
 #[derive(Default)]

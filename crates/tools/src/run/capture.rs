@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use quintet_kernel::port::File;
+use quintet_kernel::port::OutputFile;
 
 use crate::utf8;
 
@@ -49,7 +49,7 @@ impl Capture {
     }
 
     /// All that was kept, as a file, if the model does not read all of it.
-    pub(crate) fn file(&self, name: &str) -> Option<File> {
+    pub(crate) fn file(&self, name: &str) -> Option<OutputFile> {
         (self.total > SHOWN).then(|| log(name, self.content().into_owned()))
     }
 
@@ -78,8 +78,8 @@ impl Capture {
 }
 
 /// A log as a file.
-pub(super) fn log(name: &str, content: Vec<u8>) -> File {
-    File { name: name.to_owned(), mime: "text/plain".to_owned(), content }
+pub(super) fn log(name: &str, content: Vec<u8>) -> OutputFile {
+    OutputFile { name: name.to_owned(), mime: "text/plain".to_owned(), content }
 }
 
 #[cfg(test)]

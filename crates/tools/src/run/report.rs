@@ -1,7 +1,7 @@
 //! A finished command, as the model and people read it.
 
 use quintet_kernel::message::Part;
-use quintet_kernel::port::{File, Output};
+use quintet_kernel::port::{OutputFile, ToolOutput};
 use quintet_kernel::tool::{Ending, Outcome};
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ impl Finished {
     }
 
     /// The streams that the model does not read whole.
-    pub(crate) fn files(&self) -> Vec<File> {
+    pub(crate) fn files(&self) -> Vec<OutputFile> {
         let streams = [("stdout.log", &self.stdout), ("stderr.log", &self.stderr)];
         streams.into_iter().filter_map(|(name, stream)| stream.file(name)).collect()
     }
@@ -86,8 +86,8 @@ pub(crate) fn output(
     ending: Ending,
     json: &impl Serialize,
     error: Option<String>,
-    files: Vec<File>,
-) -> Output {
+    files: Vec<OutputFile>,
+) -> ToolOutput {
     let text = serde_json::to_string(json).expect("a report is plain text and numbers");
     let outcome = Outcome {
         ending,
@@ -99,7 +99,7 @@ pub(crate) fn output(
         unrecorded: Vec::new(),
         aside: serde_json::Value::Null,
     };
-    Output::with_files(outcome, files)
+    ToolOutput::with_files(outcome, files)
 }
 
 /// The whole output of several commands as one file.
@@ -121,7 +121,7 @@ impl Log {
     }
 
     /// The file.
-    pub(crate) fn file(self, name: &str) -> File {
+    pub(crate) fn file(self, name: &str) -> OutputFile {
         log(name, self.content)
     }
 }

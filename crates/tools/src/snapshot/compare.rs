@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use quintet_kernel::change::{Gap, Shape};
-use quintet_kernel::port::{Body, Changed, Content, Extent};
+use quintet_kernel::change::{FileKind, UnrecordedChange};
+use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, FileRange};
 
 use super::index::{File, Folder, Index, Kept, Moment, Stat};
 use super::{FILE_LIMIT, Record, objects, uncovered};
@@ -18,9 +18,12 @@ pub(super) fn compare(root: &Path, old: &Index, new: &Index, since: Moment) -> R
     comparison.folders();
     let Comparison { changes, mut gaps, .. } = comparison;
     uncovered::add(root, [old, new], since, &mut gaps);
-    let one = |(path, (before, after))| Changed { path, before, after };
-    let gap =
-        |(path, (paths, reason)): (String, (Option<u64>, String))| Gap { path, paths, reason };
+    let one = |(path, (before, after))| ChangedFile { path, before, after };
+    let gap = |(path, (paths, reason)): (String, (Option<u64>, String))| UnrecordedChange {
+        path,
+        paths,
+        reason,
+    };
     Record {
         changes: changes.into_iter().map(one).filter(|it| it.before != it.after).collect(),
         gaps: gaps.into_iter().map(gap).collect(),
@@ -34,7 +37,7 @@ struct Comparison<'a> {
     root: &'a Path,
     old: &'a Index,
     new: &'a Index,
-    changes: BTreeMap<String, (Option<Content>, Option<Content>)>,
+    changes: BTreeMap<String, (Option<FileContent>, Option<FileContent>)>,
     gaps: Gaps,
 }
 
@@ -89,7 +92,7 @@ impl Comparison<'_> {
     }
 
     fn gone(&mut self, old: &Folder) {
-        if lstat(self.root, &old.path).is_none_or(|now| now.shape != Shape::Folder) {
+        if lstat(self.root, &old.path).is_none_or(|now| now.shape != FileKind::Folder) {
             self.before(old.path.clone(), folder(&old.stat));
         }
         for file in &old.files {
@@ -110,7 +113,7 @@ impl Comparison<'_> {
     /// A file that is not listed any more: it is gone, or git ignores it now.
     fn lost(&mut self, path: String, file: &File) {
         let now = lstat(self.root, &path);
-        match now.filter(|now| matches!(now.shape, Shape::File | Shape::Link)) {
+        match now.filter(|now| matches!(now.shape, FileKind::File | FileKind::Link)) {
             Some(now) if now == file.stat => {}
             Some(_) => self.gap(&path, "git ignores it now"),
             None => self.changed(path, Some(file), None),
@@ -143,11 +146,11 @@ impl Comparison<'_> {
     }
 
     /// A file may have taken the place of a folder, which is then one change.
-    fn before(&mut self, path: String, content: Content) {
+    fn before(&mut self, path: String, content: FileContent) {
         self.changes.entry(path).or_default().0 = Some(content);
     }
 
-    fn after(&mut self, path: String, content: Content) {
+    fn after(&mut self, path: String, content: FileContent) {
         self.changes.entry(path).or_default().1 = Some(content);
     }
 
@@ -176,24 +179,24 @@ fn was_ignored<'a>(path: &'a str, ignored: &HashSet<String>) -> Option<&'a str> 
     ends.chain([path]).find(|path| ignored.contains(*path))
 }
 
-fn content(file: &File, index: &Index) -> Content {
+fn content(file: &File, index: &Index) -> FileContent {
     let body = match &file.kept {
-        Kept::Pack(place) => Some(Body::File(Extent {
+        Kept::Pack(place) => Some(BlobBody::File(FileRange {
             file: index.pack.clone(),
             offset: place.offset,
             length: place.length,
         })),
-        Kept::Object(oid) => objects::blob(oid).map(Body::Hash),
+        Kept::Object(oid) => objects::blob(oid).map(BlobBody::Hash),
         Kept::Large | Kept::Unreadable => None,
     };
-    let mode = (file.stat.shape == Shape::File).then_some(file.stat.mode);
+    let mode = (file.stat.shape == FileKind::File).then_some(file.stat.mode);
     let size = match &file.kept {
         Kept::Pack(place) => place.length,
         Kept::Object(_) | Kept::Large | Kept::Unreadable => file.stat.size,
     };
-    Content { body, size, mode, shape: file.stat.shape }
+    FileContent { body, size, mode, shape: file.stat.shape }
 }
 
-fn folder(stat: &Stat) -> Content {
-    Content { body: None, size: 0, mode: Some(stat.mode), shape: Shape::Folder }
+fn folder(stat: &Stat) -> FileContent {
+    FileContent { body: None, size: 0, mode: Some(stat.mode), shape: FileKind::Folder }
 }

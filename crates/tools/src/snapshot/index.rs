@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quintet_kernel::change::Shape;
+use quintet_kernel::change::FileKind;
 use rustix::fs::Stat as Found;
 use serde::{Deserialize, Serialize};
 
@@ -94,7 +94,7 @@ pub(super) struct Stat {
     #[serde(rename = "p")]
     pub(super) mode: u32,
     #[serde(rename = "k")]
-    pub(super) shape: Shape,
+    pub(super) shape: FileKind,
     #[serde(rename = "m")]
     modified: Moment,
     #[serde(rename = "c")]

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use quintet_kernel::change::Shape;
+use quintet_kernel::change::FileKind;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 
 use super::index::{Folder, Index, Stat, join};
@@ -133,7 +133,7 @@ impl Walk<'_> {
     fn folder(&self, pending: Pending) -> Option<(Listed, Arc<Rules>, bool)> {
         let Pending { path, rules: around, same_rules } = pending;
         let stat = stat(self.at, if path.is_empty() { "." } else { &path })?;
-        if stat.shape != Shape::Folder {
+        if stat.shape != FileKind::Folder {
             return None;
         }
         let old = self.known.get(path.as_str()).map(|old| Arc::clone(old));
@@ -192,7 +192,7 @@ impl Listed {
     fn stat_files(&mut self, at: &OwnedFd) {
         let one = |name: &str| {
             let stat = stat(at, &join(&self.path, name))?;
-            matches!(stat.shape, Shape::File | Shape::Link).then(|| (name.to_owned(), stat))
+            matches!(stat.shape, FileKind::File | FileKind::Link).then(|| (name.to_owned(), stat))
         };
         self.files = match (&self.names, &self.old) {
             (Names::Read { files, .. }, _) => files.iter().filter_map(|name| one(name)).collect(),

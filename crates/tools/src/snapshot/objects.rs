@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use quintet_kernel::id::BlobId;
-use quintet_kernel::port::{Body, Changed, Content, Extent};
+use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, FileRange};
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
@@ -106,7 +106,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// Objects that were read; some may be in a file that goes with this.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
-    bodies: HashMap<BlobId, Body>,
+    bodies: HashMap<BlobId, BlobBody>,
     held: u64,
     spilled: Option<(NamedTempFile, u64)>,
 }
@@ -117,12 +117,12 @@ impl Objects {
         runner: &Runner,
         workspace: &Path,
         cache: &Path,
-        changes: &[Changed],
+        changes: &[ChangedFile],
     ) -> Self {
         let sides = changes.iter().flat_map(|it| [&it.before, &it.after]).flatten();
         let wanted = sides.filter_map(|side| match &side.body {
-            Some(Body::Hash(id)) => Some((id.as_str().strip_prefix(PREFIX)?, side.size)),
-            Some(Body::Bytes(_) | Body::File(_)) | None => None,
+            Some(BlobBody::Hash(id)) => Some((id.as_str().strip_prefix(PREFIX)?, side.size)),
+            Some(BlobBody::Bytes(_) | BlobBody::File(_)) | None => None,
         });
         let mut wanted: Vec<(&str, u64)> =
             wanted.filter(|(oid, _)| oid.bytes().all(|it| it.is_ascii_hexdigit())).collect();
@@ -152,10 +152,10 @@ impl Objects {
     }
 
     /// Puts contents where only their ids were.
-    pub(crate) fn fill(&self, changes: &mut [Changed]) {
+    pub(crate) fn fill(&self, changes: &mut [ChangedFile]) {
         let sides = changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten();
-        for Content { body, .. } in sides {
-            if let Some(Body::Hash(id)) = body
+        for FileContent { body, .. } in sides {
+            if let Some(BlobBody::Hash(id)) = body
                 && let Some(found) = self.bodies.get(id)
             {
                 *body = Some(found.clone());
@@ -184,19 +184,19 @@ impl Objects {
         }
     }
 
-    fn body(&mut self, content: &[u8], cache: &Path) -> Option<Body> {
+    fn body(&mut self, content: &[u8], cache: &Path) -> Option<BlobBody> {
         let length = content.len() as u64;
         if self.held + length <= HELD {
             self.held += length;
-            return Some(Body::Bytes(content.to_vec()));
+            return Some(BlobBody::Bytes(content.to_vec()));
         }
         if self.spilled.is_none() {
             self.spilled = Some((NamedTempFile::new_in(cache).ok()?, 0));
         }
         let (file, offset) = self.spilled.as_mut()?;
         file.write_all(content).ok()?;
-        let extent = Extent { file: file.path().to_owned(), offset: *offset, length };
+        let extent = FileRange { file: file.path().to_owned(), offset: *offset, length };
         *offset += length;
-        Some(Body::File(extent))
+        Some(BlobBody::File(extent))
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use quintet_kernel::change::Shape;
+use quintet_kernel::change::FileKind;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, readlinkat};
 
 use super::index::{File, Folder, Index, Kept, Moment, Stat};
@@ -114,7 +114,8 @@ impl Reader<'_> {
         let path = super::index::join(folder, &name);
         let settled = stat.is_settled(self.now);
         let asked = self.tracked.get(&path);
-        if let Some(oid) = asked.filter(|_| stat.shape == Shape::File && stat.size <= FILE_LIMIT) {
+        if let Some(oid) = asked.filter(|_| stat.shape == FileKind::File && stat.size <= FILE_LIMIT)
+        {
             let (kept, tracked) = (Kept::Object(oid.clone()), asked.cloned());
             return Ok(File { name, stat, settled, kept, tracked });
         }
@@ -148,7 +149,7 @@ impl Reader<'_> {
 
     /// What is in a file, or where a link leads; nothing if it cannot be read or is too long.
     fn content(&self, path: &str, stat: Stat) -> Option<Vec<u8>> {
-        if stat.shape == Shape::Link {
+        if stat.shape == FileKind::Link {
             return Some(readlinkat(&self.root, path, Vec::new()).ok()?.into_bytes());
         }
         if stat.size > FILE_LIMIT {

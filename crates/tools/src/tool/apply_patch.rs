@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::{blocking, change, input, patch, show};
 
 /// The tool.
 pub(crate) struct ApplyPatch {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
     notes: Arc<Notes>,
     buffers: Buffers,
@@ -46,13 +46,13 @@ impl ApplyPatch {
         let properties = json!({
             "patch": { "type": "string", "description": "The patch" },
         });
-        let spec = super::spec(Kind::Write, "apply_patch", description, properties, &["patch"]);
+        let spec = super::spec(ToolKind::Write, "apply_patch", description, properties, &["patch"]);
         Self { spec, runner, notes, buffers }
     }
 }
 
 impl Tool for ApplyPatch {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -78,26 +78,26 @@ impl Tool for ApplyPatch {
         })
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             let note = self.notes.of(&call);
             let done = match Input::of(&call) {
                 Ok(input) => {
                     let paths = patch::paths(&input.patch);
-                    let unsaved = self.buffers.fetch_or_cancel(&call, &desk, paths).await;
+                    let unsaved = self.buffers.fetch_or_cancel(&call, &context, paths).await;
                     let root = call.workspace.clone();
                     blocking::change(move || apply(&root, &input.patch, &unsaved, &note)).await
                 }
                 Err(why) => Err(why),
             };
             let output = blocking::settle(done);
-            self.buffers.pass_on(&call, &desk, &output.changes).await;
+            self.buffers.pass_on(&call, &context, &output.changes).await;
             output
         })
     }
 }
 
-fn apply(root: &Path, patch: &str, unsaved: &Unsaved, note: &Note) -> Result<Output, String> {
+fn apply(root: &Path, patch: &str, unsaved: &Unsaved, note: &Note) -> Result<ToolOutput, String> {
     let plan = patch::plan(root, patch, unsaved)?;
     if plan.failed > 0 {
         let error = format!(

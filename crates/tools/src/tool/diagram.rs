@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::port::{BoxFuture, Desk, File, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Risk, Spec, Subject};
+use quintet_kernel::port::{BoxFuture, Invocation, OutputFile, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, CallSubject, Ending, Outcome, Risk, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ const NONE: &str = "nothing to draw: no source was given, and the workspace has 
 
 /// The tool.
 pub(crate) struct Diagram {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
 }
 
@@ -81,41 +81,41 @@ impl Diagram {
                 "description": "Name of the file, without its ending; default `diagram`",
             },
         });
-        let spec = super::spec(Kind::Exec, "diagram", description, properties, &[]);
+        let spec = super::spec(ToolKind::Exec, "diagram", description, properties, &[]);
         Self { spec, runner }
     }
 
-    async fn start(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
+    async fn start(&self, call: &Invocation, context: &ToolContext) -> Result<ToolOutput, String> {
         match Work::of(call).await? {
             Work::Nothing => Ok(Outcome::idle(NONE).into()),
-            Work::Make => self.make(call, desk).await,
+            Work::Make => self.make(call, context).await,
             Work::Draw { source, language, file } => {
                 let drawn = match language {
                     Language::Graphviz => {
-                        graphviz::draw(&self.runner, &call.workspace, desk, &source).await?
+                        graphviz::draw(&self.runner, &call.workspace, context, &source).await?
                     }
-                    Language::Mermaid => mermaid::draw(&self.runner, desk, &source).await?,
+                    Language::Mermaid => mermaid::draw(&self.runner, context, &source).await?,
                 };
                 Ok(kept(drawn, file))
             }
         }
     }
 
-    async fn make(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
+    async fn make(&self, call: &Invocation, context: &ToolContext) -> Result<ToolOutput, String> {
         let job = Job { command: COMMAND, workspace: &call.workspace, timeout: TIMEOUT };
-        let finished = self.runner.run(job, desk).await.map_err(|error| error.to_string())?;
+        let finished = self.runner.run(job, context).await.map_err(|error| error.to_string())?;
         let (report, error) = (finished.report(), finished.error());
         Ok(output(finished.ending(), &report, error, finished.files()))
     }
 }
 
-fn kept(drawn: Option<String>, name: String) -> Output {
+fn kept(drawn: Option<String>, name: String) -> ToolOutput {
     let Some(picture) = drawn else {
         return Outcome::ended(Ending::Cancelled, "cancelled").into();
     };
     let outcome = Outcome::success(format!("drew {name}, {} bytes", picture.len()));
     let mime = "image/svg+xml".to_owned();
-    Output::with_files(outcome, vec![File { name, mime, content: picture.into_bytes() }])
+    ToolOutput::with_files(outcome, vec![OutputFile { name, mime, content: picture.into_bytes() }])
 }
 
 fn assess(source: &str) -> Assessment {
@@ -124,13 +124,13 @@ fn assess(source: &str) -> Assessment {
         reasons: vec!["draws a picture and changes no file".to_owned()],
         reversible: true,
         preview: show::preview(source),
-        subject: Subject::default(),
+        subject: CallSubject::default(),
         settled: None,
     }
 }
 
 impl Tool for Diagram {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -145,7 +145,7 @@ impl Tool for Diagram {
         })
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
-        Box::pin(async move { blocking::settle(self.start(&call, &desk).await) })
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
+        Box::pin(async move { blocking::settle(self.start(&call, &context).await) })
     }
 }

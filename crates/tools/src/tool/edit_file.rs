@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memchr::memmem;
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ const MOST_NAMED: usize = 20;
 
 /// The tool.
 pub(crate) struct EditFile {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
     notes: Arc<Notes>,
     buffers: Buffers,
@@ -66,13 +66,13 @@ impl EditFile {
             },
         });
         let required = ["path", "old", "new"];
-        let spec = super::spec(Kind::Write, "edit_file", description, properties, &required);
+        let spec = super::spec(ToolKind::Write, "edit_file", description, properties, &required);
         Self { spec, runner, notes, buffers }
     }
 }
 
 impl Tool for EditFile {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -93,26 +93,26 @@ impl Tool for EditFile {
         })
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             let note = self.notes.of(&call);
             let done = match Input::of(&call) {
                 Ok(input) => {
                     let paths = vec![input.path.clone()];
-                    let unsaved = self.buffers.fetch_or_cancel(&call, &desk, paths).await;
+                    let unsaved = self.buffers.fetch_or_cancel(&call, &context, paths).await;
                     let root = call.workspace.clone();
                     blocking::change(move || edit(&root, &input, &unsaved, &note)).await
                 }
                 Err(why) => Err(why),
             };
             let output = blocking::settle(done);
-            self.buffers.pass_on(&call, &desk, &output.changes).await;
+            self.buffers.pass_on(&call, &context, &output.changes).await;
             output
         })
     }
 }
 
-fn edit(root: &Path, input: &Input, unsaved: &Unsaved, note: &Note) -> Result<Output, String> {
+fn edit(root: &Path, input: &Input, unsaved: &Unsaved, note: &Note) -> Result<ToolOutput, String> {
     let (change, lines) = plan(root, input, unsaved)?;
     let path = show::path(&change.path);
     let places = show::count(lines.len(), "place");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Risk, Spec, Subject};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, CallSubject, Ending, Outcome, Risk, ToolKind, ToolSpec};
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::json;
@@ -19,7 +19,7 @@ const LONGEST_URL: usize = 8 * 1024;
 
 /// The tool.
 pub(crate) struct FetchUrl {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     reach: Reach,
 }
 
@@ -56,7 +56,7 @@ impl FetchUrl {
                 "description": "Whether to give HTML as its source; default false",
             },
         });
-        let spec = super::spec(Kind::Network, "fetch_url", description, properties, &["url"]);
+        let spec = super::spec(ToolKind::Network, "fetch_url", description, properties, &["url"]);
         Self { spec, reach }
     }
 
@@ -70,20 +70,20 @@ impl FetchUrl {
         Ok((Request { url, most }, input.raw.unwrap_or(false)))
     }
 
-    async fn fetch(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
+    async fn fetch(&self, call: &Invocation, context: &ToolContext) -> Result<ToolOutput, String> {
         let (request, raw) = self.request(call)?;
         let page = tokio::select! {
-            page = fetch::fetch(&self.reach, request, &*desk.progress) => page?,
-            () = desk.cancel.cancelled() => {
+            page = fetch::fetch(&self.reach, request, &*context.progress) => page?,
+            () = context.cancel.cancelled() => {
                 return Ok(Outcome::ended(Ending::Cancelled, "cancelled").into());
             }
         };
-        Ok(blocking::look(desk, move |flag| Ok(page.output(raw, flag))).await)
+        Ok(blocking::look(context, move |flag| Ok(page.output(raw, flag))).await)
     }
 }
 
 impl Tool for FetchUrl {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -95,9 +95,9 @@ impl Tool for FetchUrl {
         Box::pin(std::future::ready(assessment))
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
-            let fetched = timeout(TIMEOUT, self.fetch(&call, &desk)).await;
+            let fetched = timeout(TIMEOUT, self.fetch(&call, &context)).await;
             let late = || Err(format!("timed out after {}s", TIMEOUT.as_secs()));
             blocking::settle(fetched.unwrap_or_else(|_| late()))
         })
@@ -114,7 +114,10 @@ fn assess(request: &Request) -> Assessment {
         ],
         reversible: false,
         preview: request.line(),
-        subject: Subject { similar: Some(format!("requests to {host}")), ..Subject::default() },
+        subject: CallSubject {
+            similar: Some(format!("requests to {host}")),
+            ..CallSubject::default()
+        },
         settled: None,
     }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ const MOST: usize = 5000;
 
 /// The tool.
 pub(crate) struct FindFiles {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,12 +58,14 @@ impl FindFiles {
                 "description": format!("At most this many files; default {USUAL}"),
             },
         });
-        Self { spec: super::spec(Kind::Read, "find_files", description, properties, &["pattern"]) }
+        Self {
+            spec: super::spec(ToolKind::Read, "find_files", description, properties, &["pattern"]),
+        }
     }
 }
 
 impl Tool for FindFiles {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -73,12 +75,12 @@ impl Tool for FindFiles {
         Box::pin(super::only_looks(call, preview))
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             match Input::of(&call) {
                 Ok((input, glob)) => {
                     let find = move |flag: &Flag| find(&call.workspace, &input, &glob, flag);
-                    blocking::look(&desk, find).await
+                    blocking::look(&context, find).await
                 }
                 Err(why) => Outcome::failure(why).into(),
             }
@@ -86,7 +88,7 @@ impl Tool for FindFiles {
     }
 }
 
-fn find(workspace: &Path, input: &Input, glob: &Glob, flag: &Flag) -> Result<Output, String> {
+fn find(workspace: &Path, input: &Input, glob: &Glob, flag: &Flag) -> Result<ToolOutput, String> {
     let most = input.max_results.unwrap_or(USUAL);
     let walk = Walk { workspace, within: input.path.as_deref(), skipped: &[], depth: None };
     let (mut found, mut left_out) = (Vec::new(), 0);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Ending, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::{git, input};
 
 /// The tool.
 pub(crate) struct GitStatus {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
 }
 
@@ -25,22 +25,22 @@ impl GitStatus {
         let description = "Show which files of the workspace changed since the last commit, as \
                            `git status --short` does."
             .to_owned();
-        let spec = super::spec(Kind::Read, "git_status", description, json!({}), &[]);
+        let spec = super::spec(ToolKind::Read, "git_status", description, json!({}), &[]);
         Self { spec, runner }
     }
 
-    async fn look(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
+    async fn look(&self, call: &Invocation, context: &ToolContext) -> Result<ToolOutput, String> {
         let Input {} = input::parse(&call.input)?;
-        let finished = git::status(&self.runner, &call.workspace, desk).await;
+        let finished = git::status(&self.runner, &call.workspace, context).await;
         report(&finished.map_err(|error| error.to_string())?)
     }
 }
 
-fn report(finished: &Finished) -> Result<Output, String> {
+fn report(finished: &Finished) -> Result<ToolOutput, String> {
     let (text, complaint) = (finished.stdout.text(), finished.stderr.text());
     match finished.end {
         End::Exited(0) if text.is_empty() => Ok(Outcome::success("nothing changed").into()),
-        End::Exited(0) => Ok(Output::with_files(Outcome::success(text), finished.files())),
+        End::Exited(0) => Ok(ToolOutput::with_files(Outcome::success(text), finished.files())),
         End::Exited(127) => Err("git is not installed".to_owned()),
         End::Exited(_) if complaint.contains("not a git repository") => {
             Err("the workspace is not a git repository".to_owned())
@@ -52,7 +52,7 @@ fn report(finished: &Finished) -> Result<Output, String> {
 }
 
 impl Tool for GitStatus {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -62,7 +62,7 @@ impl Tool for GitStatus {
         Box::pin(super::only_looks(call, preview))
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
-        Box::pin(async move { settle(self.look(&call, &desk).await) })
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
+        Box::pin(async move { settle(self.look(&call, &context).await) })
     }
 }

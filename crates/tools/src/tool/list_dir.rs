@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
 use serde::Deserialize;
 use serde_json::json;
@@ -21,7 +21,7 @@ const MOST: usize = 1000;
 
 /// The tool.
 pub(crate) struct ListDir {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -47,12 +47,12 @@ impl ListDir {
                 "description": "The directory, relative to the workspace; default the workspace",
             },
         });
-        Self { spec: super::spec(Kind::Read, "list_dir", description, properties, &[]) }
+        Self { spec: super::spec(ToolKind::Read, "list_dir", description, properties, &[]) }
     }
 }
 
 impl Tool for ListDir {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -64,12 +64,12 @@ impl Tool for ListDir {
         Box::pin(super::only_looks(call, preview))
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             match input::parse::<Input>(&call.input) {
                 Ok(input) => {
                     let list = move |flag: &Flag| list(&call.workspace, input.path(), flag);
-                    blocking::look(&desk, list).await
+                    blocking::look(&context, list).await
                 }
                 Err(why) => Outcome::failure(why).into(),
             }
@@ -77,7 +77,7 @@ impl Tool for ListDir {
     }
 }
 
-fn list(workspace: &Path, path: &Path, flag: &Flag) -> Result<Output, String> {
+fn list(workspace: &Path, path: &Path, flag: &Flag) -> Result<ToolOutput, String> {
     let directory = beneath::directory(workspace, path).map_err(|error| error.to_string())?;
     let names = names(&directory, flag).map_err(|error| error.to_string())?;
     if names.is_empty() {

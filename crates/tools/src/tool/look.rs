@@ -5,12 +5,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quintet_kernel::message::Artifact;
-use quintet_kernel::pictures::LOOK;
+use quintet_kernel::message::CallArtifact;
+use quintet_kernel::pictures::LOOK_TOOL;
 use quintet_kernel::port::{
-    Blobs, BoxFuture, Desk, Invocation, Ocr, Output, RecognizedText, StorageError, Tool,
+    Blobs, BoxFuture, Invocation, Ocr, RecognizedText, StorageError, Tool, ToolContext, ToolOutput,
 };
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Risk, Spec, Subject};
+use quintet_kernel::tool::{Assessment, CallSubject, Ending, Outcome, Risk, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ const NAMED_LIMIT: usize = 10;
 
 /// The tool.
 pub(crate) struct Look {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     ocr: Arc<dyn Ocr>,
     blobs: Option<Arc<dyn Blobs>>,
 }
@@ -53,10 +53,14 @@ impl Look {
                 "description": "A picture in the workspace instead, by its path (PNG or JPEG)",
             },
         });
-        Self { spec: super::spec(Kind::Read, LOOK, description, properties, &[]), ocr, blobs }
+        Self {
+            spec: super::spec(ToolKind::Read, LOOK_TOOL, description, properties, &[]),
+            ocr,
+            blobs,
+        }
     }
 
-    async fn look(&self, call: &Invocation) -> Result<Output, String> {
+    async fn look(&self, call: &Invocation) -> Result<ToolOutput, String> {
         let (name, bytes) = match input::parse(&call.input)? {
             Input { picture: Some(_), path: Some(_) } => {
                 return Err("invalid input: give either /picture or /path".to_owned());
@@ -74,7 +78,7 @@ impl Look {
         Ok(show::output(&report(&name, &read), "picture.txt"))
     }
 
-    async fn read_picture(&self, picture: &Artifact) -> Result<Vec<u8>, String> {
+    async fn read_picture(&self, picture: &CallArtifact) -> Result<Vec<u8>, String> {
         let name = &picture.name;
         let blobs = self.blobs.as_ref().ok_or("there are no pictures here")?;
         if picture.size > PICTURE_LIMIT {
@@ -88,7 +92,7 @@ impl Look {
 }
 
 impl Tool for Look {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -102,7 +106,7 @@ impl Tool for Look {
                 }
                 Ok(Input { picture, path: None }) => {
                     let what = picture.unwrap_or_else(|| "the newest picture".to_owned());
-                    (format!("read the text in {what}"), Subject::default())
+                    (format!("read the text in {what}"), CallSubject::default())
                 }
                 Err(why) => return super::nothing_will_run(why),
             };
@@ -117,13 +121,13 @@ impl Tool for Look {
         })
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             tokio::select! {
                 looked = self.look(&call) => {
                     looked.unwrap_or_else(|why| Outcome::failure(why).into())
                 }
-                () = desk.cancel.cancelled() => {
+                () = context.cancel.cancelled() => {
                     Outcome::ended(Ending::Cancelled, "cancelled").into()
                 }
             }
@@ -132,7 +136,10 @@ impl Tool for Look {
 }
 
 /// The picture of a name, or the newest.
-fn chosen<'a>(pictures: &'a [Artifact], name: Option<&str>) -> Result<&'a Artifact, String> {
+fn chosen<'a>(
+    pictures: &'a [CallArtifact],
+    name: Option<&str>,
+) -> Result<&'a CallArtifact, String> {
     let Some(newest) = pictures.first() else {
         return Err("this conversation has no picture; give /path for one of the workspace".into());
     };

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::memory::{Lines, Passage};
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Memory, Output, Tool};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Risk, Spec};
+use quintet_kernel::memory::{LineRange, Passage};
+use quintet_kernel::port::{BoxFuture, Invocation, Memory, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Ending, Outcome, Risk, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::{input, show};
 
 /// The tool.
 pub(crate) struct MemoryGet {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     memory: Arc<dyn Memory>,
 }
 
@@ -39,13 +39,13 @@ impl MemoryGet {
                 "type": "integer", "minimum": 1, "description": "The last line; default the end",
             },
         });
-        let spec = super::spec(Kind::Read, "memory_get", description, properties, &["path"]);
+        let spec = super::spec(ToolKind::Read, "memory_get", description, properties, &["path"]);
         Self { spec, memory }
     }
 }
 
 impl Tool for MemoryGet {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -67,19 +67,19 @@ impl Tool for MemoryGet {
         })
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             let input: Input = match input::parse(&call.input) {
                 Ok(input) => input,
                 Err(why) => return Outcome::failure(why).into(),
             };
-            let lines = Lines { first: input.start_line.unwrap_or(1), last: input.end_line };
+            let lines = LineRange { first: input.start_line.unwrap_or(1), last: input.end_line };
             tokio::select! {
                 read = self.memory.get(&call.workspace, &input.path, lines) => match read {
                     Ok(passage) => show::output(&report(&passage), "memory.txt"),
                     Err(error) => Outcome::failure(error.to_string()).into(),
                 },
-                () = desk.cancel.cancelled() => {
+                () = context.cancel.cancelled() => {
                     Outcome::ended(Ending::Cancelled, "cancelled").into()
                 }
             }

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use quintet_kernel::memory::{Found, Query, SearchResult, Target};
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Memory, Output, Tool};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Spec};
+use quintet_kernel::memory::{MemoryFile, MemoryMatch, MemoryQuery, SearchResult};
+use quintet_kernel::port::{BoxFuture, Invocation, Memory, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Ending, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::{input, show};
 
 /// The tool.
 pub(crate) struct MemorySearch {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     memory: Arc<dyn Memory>,
 }
 
@@ -47,13 +47,14 @@ impl MemorySearch {
                 "description": "The most passages; default 8",
             },
         });
-        let spec = super::spec(Kind::Read, "memory_search", description, properties, &["query"]);
+        let spec =
+            super::spec(ToolKind::Read, "memory_search", description, properties, &["query"]);
         Self { spec, memory }
     }
 }
 
 impl Tool for MemorySearch {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -63,20 +64,20 @@ impl Tool for MemorySearch {
         Box::pin(super::only_looks(call, preview))
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             let input: Input = match input::parse(&call.input) {
                 Ok(input) => input,
                 Err(why) => return Outcome::failure(why).into(),
             };
-            let kind = input.kind.as_deref().and_then(Target::named);
-            let query = Query { text: input.query, kind, limit: input.limit };
+            let kind = input.kind.as_deref().and_then(MemoryFile::named);
+            let query = MemoryQuery { text: input.query, kind, limit: input.limit };
             tokio::select! {
                 found = self.memory.search(&call.workspace, query) => match found {
                     Ok(found) => show::output(&report(&found), "memory.txt"),
                     Err(error) => Outcome::failure(error.to_string()).into(),
                 },
-                () = desk.cancel.cancelled() => {
+                () = context.cancel.cancelled() => {
                     Outcome::ended(Ending::Cancelled, "cancelled").into()
                 }
             }
@@ -86,7 +87,7 @@ impl Tool for MemorySearch {
 
 fn report(result: &SearchResult) -> String {
     let mut text = String::new();
-    for Found { path, excerpt, line_start, line_end, score } in &result.passages {
+    for MemoryMatch { path, excerpt, line_start, line_end, score } in &result.passages {
         let _infallible = writeln!(
             text,
             "{path}, lines {line_start}-{line_end} (score {score:.2}):\n{excerpt}\n"

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quintet_kernel::memory::{Entry, Target, Written};
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Memory, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Risk, Spec, Subject};
+use quintet_kernel::memory::{MemoryEntry, MemoryFile, SavedEntry};
+use quintet_kernel::port::{BoxFuture, Invocation, Memory, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, CallSubject, Outcome, Risk, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::{input, show, subject};
 
 /// The tool.
 pub(crate) struct MemoryWrite {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     memory: Arc<dyn Memory>,
 }
 
@@ -24,15 +24,15 @@ struct Input {
 }
 
 impl Input {
-    fn target(&self) -> Target {
-        self.target.as_deref().and_then(Target::named).unwrap_or(Target::Daily)
+    fn target(&self) -> MemoryFile {
+        self.target.as_deref().and_then(MemoryFile::named).unwrap_or(MemoryFile::Daily)
     }
 
     /// The file, with no date where that is not known before it is written.
     fn path(&self) -> &'static str {
         match self.target() {
-            Target::LongTerm => "memory/MEMORY.md",
-            Target::Daily => "memory/YYYY-MM-DD.md",
+            MemoryFile::LongTerm => "memory/MEMORY.md",
+            MemoryFile::Daily => "memory/YYYY-MM-DD.md",
         }
     }
 }
@@ -57,13 +57,14 @@ impl MemoryWrite {
                 "description": "Where it belongs; default daily",
             },
         });
-        let spec = super::spec(Kind::Memory, "memory_write", description, properties, &["content"]);
+        let spec =
+            super::spec(ToolKind::Memory, "memory_write", description, properties, &["content"]);
         Self { spec, memory }
     }
 }
 
 impl Tool for MemoryWrite {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -82,19 +83,19 @@ impl Tool for MemoryWrite {
                 reasons: vec!["adds to the agent's notes and changes nothing else".to_owned()],
                 reversible: true,
                 preview: show::preview(&format!("{}\n{added}", input.path())),
-                subject: Subject { similar: Some("adds to memory".to_owned()), ..about },
+                subject: CallSubject { similar: Some("adds to memory".to_owned()), ..about },
                 settled: None,
             }
         })
     }
 
-    fn run(&self, call: Invocation, _: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, _: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             let input: Input = match input::parse(&call.input) {
                 Ok(input) => input,
                 Err(why) => return Outcome::failure(why).into(),
             };
-            let entry = Entry::new(input.target(), input.content);
+            let entry = MemoryEntry::new(input.target(), input.content);
             match self.memory.write(&call.workspace, entry).await {
                 Ok(written) => Outcome::success(report(&written)).into(),
                 Err(error) => Outcome::failure(error.to_string()).into(),
@@ -103,7 +104,7 @@ impl Tool for MemoryWrite {
     }
 }
 
-fn report(Written { path, line_start, line_end, warning }: &Written) -> String {
+fn report(SavedEntry { path, line_start, line_end, warning }: &SavedEntry) -> String {
     let warning = warning.as_ref().map(|warning| format!("\nwarning: {warning}"));
     format!("added to {path}, lines {line_start}-{line_end}{}", warning.unwrap_or_default())
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Risk, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Ending, Outcome, Placement, Risk, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ const BUFFER: usize = 64 * 1024;
 
 /// The tool.
 pub(crate) struct ReadFile {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     buffers: Buffers,
 }
 
@@ -36,8 +36,8 @@ impl ReadFile {
     }
 }
 
-fn spec() -> Spec {
-    Spec {
+fn spec() -> ToolSpec {
+    ToolSpec {
         name: "read_file".to_owned(),
         description: format!(
             "Read a text file of the workspace, at most {MOST_LINES} lines at once. If there is \
@@ -63,13 +63,13 @@ fn spec() -> Spec {
             },
             "required": ["path"],
         }),
-        kind: Kind::Read,
+        kind: ToolKind::Read,
         placement: Placement::Daemon,
     }
 }
 
 impl Tool for ReadFile {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -90,10 +90,10 @@ impl Tool for ReadFile {
         })
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             match input::parse(&call.input) {
-                Ok(input) => self.read(call, input, desk).await.into(),
+                Ok(input) => self.read(call, input, context).await.into(),
                 Err(why) => Outcome::failure(why).into(),
             }
         })
@@ -101,9 +101,9 @@ impl Tool for ReadFile {
 }
 
 impl ReadFile {
-    async fn read(&self, call: Invocation, input: Input, desk: Desk) -> Outcome {
+    async fn read(&self, call: Invocation, input: Input, context: ToolContext) -> Outcome {
         let paths = vec![input.path.clone()];
-        let unsaved = self.buffers.fetch_or_cancel(&call, &desk, paths).await;
+        let unsaved = self.buffers.fetch_or_cancel(&call, &context, paths).await;
         let cancelled = Arc::new(AtomicBool::new(false));
         let flag = cancelled.clone();
         let go_on = move || !flag.load(Ordering::Relaxed);
@@ -111,7 +111,7 @@ impl ReadFile {
         let mut reading = tokio::task::spawn_blocking(read);
         let read = tokio::select! {
             read = &mut reading => read,
-            () = desk.cancel.cancelled() => {
+            () = context.cancel.cancelled() => {
                 cancelled.store(true, Ordering::Relaxed);
                 reading.await
             }

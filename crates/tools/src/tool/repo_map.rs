@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ const MOST_TOKENS: usize = 8000;
 
 /// The tool.
 pub(crate) struct RepoMap {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     mapper: Arc<Mapper>,
 }
 
@@ -74,13 +74,13 @@ impl RepoMap {
                 "description": format!("About how long the map may be; default {MOST_TOKENS}"),
             },
         });
-        let spec = super::spec(Kind::Read, "repo_map", description, properties, &[]);
+        let spec = super::spec(ToolKind::Read, "repo_map", description, properties, &[]);
         Self { spec, mapper }
     }
 }
 
 impl Tool for RepoMap {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -90,13 +90,13 @@ impl Tool for RepoMap {
         Box::pin(super::only_looks(call, preview))
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             match input::parse::<Input>(&call.input) {
                 Ok(input) => {
                     let mapper = self.mapper.clone();
                     let look = move |flag: &Flag| draw(&mapper, &call.workspace, &input, flag);
-                    blocking::look(&desk, look).await
+                    blocking::look(&context, look).await
                 }
                 Err(why) => Outcome::failure(why).into(),
             }
@@ -104,7 +104,12 @@ impl Tool for RepoMap {
     }
 }
 
-fn draw(mapper: &Mapper, workspace: &Path, input: &Input, flag: &Flag) -> Result<Output, String> {
+fn draw(
+    mapper: &Mapper,
+    workspace: &Path,
+    input: &Input,
+    flag: &Flag,
+) -> Result<ToolOutput, String> {
     let within = input.path.as_deref().map(|path| real(workspace, path)).transpose()?;
     let files = map::files(workspace, flag)?;
     let text = mapper.draw(workspace, &files, &input.form(within.unwrap_or_default()), flag);

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ const SKIPPED: [&str; 6] = ["node_modules", "vendor", "dist", "build", "bin", "t
 
 /// The tool.
 pub(crate) struct RepoTree {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -43,12 +43,12 @@ impl RepoTree {
                 "description": format!("At most this many files; default {USUAL}"),
             },
         });
-        Self { spec: super::spec(Kind::Read, "repo_tree", description, properties, &[]) }
+        Self { spec: super::spec(ToolKind::Read, "repo_tree", description, properties, &[]) }
     }
 }
 
 impl Tool for RepoTree {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -57,13 +57,13 @@ impl Tool for RepoTree {
         Box::pin(super::only_looks(call, preview.map(|_| ("list all files".to_owned(), None))))
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             match input::parse::<Input>(&call.input) {
                 Ok(input) => {
                     let most = input.max_files.unwrap_or(USUAL);
                     let list = move |flag: &Flag| list(&call.workspace, most, flag);
-                    blocking::look(&desk, list).await
+                    blocking::look(&context, list).await
                 }
                 Err(why) => Outcome::failure(why).into(),
             }
@@ -71,7 +71,7 @@ impl Tool for RepoTree {
     }
 }
 
-fn list(workspace: &Path, most: usize, flag: &Flag) -> Result<Output, String> {
+fn list(workspace: &Path, most: usize, flag: &Flag) -> Result<ToolOutput, String> {
     let (files, more) = files(workspace, most, flag)?;
     if files.is_empty() {
         return Ok(Outcome::success("workspace contains no files").into());

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ const LONGEST_LINE: usize = 64 * 1024 * 1024;
 
 /// The tool.
 pub(crate) struct Search {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -74,7 +74,7 @@ impl Wanted {
             .build()
     }
 
-    fn run(&self, workspace: &Path, flag: &Flag) -> Result<Output, String> {
+    fn run(&self, workspace: &Path, flag: &Flag) -> Result<ToolOutput, String> {
         let tally = Tally::new(self.input.max_results.unwrap_or(USUAL));
         let root = Root::open(workspace).map_err(|error| error.to_string())?;
         let walk = Walk { workspace, within: None, skipped: &[], depth: None };
@@ -130,12 +130,12 @@ impl Search {
                 "description": format!("At most this many matches; default {USUAL}"),
             },
         });
-        Self { spec: super::spec(Kind::Read, "search", description, properties, &["query"]) }
+        Self { spec: super::spec(ToolKind::Read, "search", description, properties, &["query"]) }
     }
 }
 
 impl Tool for Search {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -145,12 +145,12 @@ impl Tool for Search {
         Box::pin(super::only_looks(call, preview))
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             match Wanted::of(&call) {
                 Ok(wanted) => {
                     let search = move |flag: &Flag| wanted.run(&call.workspace, flag);
-                    blocking::look(&desk, search).await
+                    blocking::look(&context, search).await
                 }
                 Err(why) => Outcome::failure(why).into(),
             }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, PERMISSIONS, Placement, Risk, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{
+    Assessment, Outcome, PERMISSIONS_ARGUMENT, Placement, Risk, ToolKind, ToolSpec,
+};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -17,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// The tool.
 pub(crate) struct Shell {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
 }
 
@@ -66,12 +68,12 @@ impl Shell {
         Ok(assessment)
     }
 
-    async fn start(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
+    async fn start(&self, call: &Invocation, context: &ToolContext) -> Result<ToolOutput, String> {
         let input = Input::of(call)?;
         let (workspace, timeout) = (&*call.workspace, input.timeout());
         let job = Job { command: &input.command, workspace, timeout };
         let permissions = self.beyond(&input)?;
-        let finished = self.runner.run_permitted(job, &permissions, desk).await;
+        let finished = self.runner.run_permitted(job, &permissions, context).await;
         let finished = finished.map_err(|error| error.to_string())?;
         let (report, error) = (finished.report(), finished.error());
         Ok(output(finished.ending(), &report, error, finished.files()))
@@ -93,8 +95,8 @@ fn widen(assessment: &mut Assessment, permissions: &Permissions) {
     assessment.subject.permissions = words;
 }
 
-fn spec() -> Spec {
-    Spec {
+fn spec() -> ToolSpec {
+    ToolSpec {
         name: "shell".to_owned(),
         description: "Run a shell command in the workspace and wait for it. It has no input, and \
                       nothing it starts outlives it. It may be confined: then it can write only to the \
@@ -117,7 +119,7 @@ fn spec() -> Spec {
                         "When to give up; default {} seconds", TIMEOUT.as_secs()
                     ),
                 },
-                PERMISSIONS: {
+                PERMISSIONS_ARGUMENT: {
                     "type": "object",
                     "description": "What the command needs beyond the sandbox",
                     "properties": {
@@ -129,13 +131,13 @@ fn spec() -> Spec {
             },
             "required": ["command"],
         }),
-        kind: Kind::Exec,
+        kind: ToolKind::Exec,
         placement: Placement::Daemon,
     }
 }
 
 impl Tool for Shell {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -144,9 +146,9 @@ impl Tool for Shell {
         Box::pin(std::future::ready(assessment))
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
-            let done = self.start(&call, &desk).await;
+            let done = self.start(&call, &context).await;
             done.unwrap_or_else(|error| Outcome::failure(error).into())
         })
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ const STEPS_LIMIT: usize = 50;
 
 /// The tool. The plan itself is in the arguments of the call, and so in the journal.
 pub(crate) struct UpdatePlan {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -44,12 +44,14 @@ impl UpdatePlan {
         let properties = json!({
             "plan": { "type": "array", "items": step, "maxItems": STEPS_LIMIT },
         });
-        Self { spec: super::spec(Kind::Read, "update_plan", description, properties, &["plan"]) }
+        Self {
+            spec: super::spec(ToolKind::Read, "update_plan", description, properties, &["plan"]),
+        }
     }
 }
 
 impl Tool for UpdatePlan {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -58,7 +60,7 @@ impl Tool for UpdatePlan {
         Box::pin(super::only_looks(call, preview))
     }
 
-    fn run(&self, call: Invocation, _: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, _: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(std::future::ready(match summary(&call) {
             Ok(text) => Outcome::success(text).into(),
             Err(why) => Outcome::failure(why).into(),

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quintet_kernel::id::CallId;
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Placement, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Ending, Outcome, Placement, ToolKind, ToolSpec};
 use serde_json::json;
 
 use crate::run::{Error, Job, Log, Runner, TIMEOUT, output};
@@ -20,7 +20,7 @@ const MOST_SHOWN: usize = 64;
 
 /// The tool.
 pub(crate) struct Verify {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
     configured: Vec<String>,
     /// What people were shown of calls that have not run yet. A call before it may change the files
@@ -61,14 +61,14 @@ impl Verify {
         &self,
         commands: &[String],
         call: &Invocation,
-        desk: &Desk,
-    ) -> Result<Output, Error> {
+        context: &ToolContext,
+    ) -> Result<ToolOutput, Error> {
         let (mut reports, mut log) = (Vec::new(), Log::default());
         let mut ending = Ending::Succeeded;
         for command in commands {
-            desk.progress.say(&format!("$ {command}\n"));
+            context.progress.report(&format!("$ {command}\n"));
             let job = Job { command, workspace: &call.workspace, timeout: TIMEOUT };
-            let finished = self.runner.run(job, desk).await?;
+            let finished = self.runner.run(job, context).await?;
             reports.push(finished.report());
             log.add(&finished);
             ending = finished.ending();
@@ -117,20 +117,20 @@ fn makeable(workspace: &Path, commands: Vec<String>) -> Result<Vec<String>, Stri
     }
 }
 
-fn spec() -> Spec {
-    Spec {
+fn spec() -> ToolSpec {
+    ToolSpec {
         name: "verify".to_owned(),
         description: "Run the checks that the workspace's AGENTS.md names or that are configured \
                       for it, such as its tests, and stop at the first that fails."
             .to_owned(),
         schema: json!({ "type": "object", "properties": {} }),
-        kind: Kind::Exec,
+        kind: ToolKind::Exec,
         placement: Placement::Daemon,
     }
 }
 
 impl Tool for Verify {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -146,14 +146,14 @@ impl Tool for Verify {
         })
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             match self.applicable(&call.workspace).await {
                 Ok(commands) if !self.is_as_shown(&call.call, &commands) => {
                     Outcome::failure(CHANGED).into()
                 }
                 Ok(commands) => self
-                    .run_all(&commands, &call, &desk)
+                    .run_all(&commands, &call, &context)
                     .await
                     .unwrap_or_else(|error| Outcome::failure(error.to_string()).into()),
                 Err(why) => Outcome::idle(why).into(),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::search::{DESCRIPTION, WEB_SEARCH};
-use quintet_kernel::tool::{Assessment, Ending, Kind, Outcome, Risk, Spec, Subject};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, CallSubject, Ending, Outcome, Risk, ToolKind, ToolSpec};
+use quintet_kernel::web_search::{WEB_SEARCH, WEB_SEARCH_DESCRIPTION};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
@@ -22,7 +22,7 @@ const MOST: usize = 20;
 
 /// The tool.
 pub(crate) struct WebSearch {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     engine: Engine,
 }
 
@@ -34,7 +34,7 @@ struct Input {
 
 impl WebSearch {
     pub(crate) fn new(engine: Engine) -> Self {
-        let description = DESCRIPTION.to_owned();
+        let description = WEB_SEARCH_DESCRIPTION.to_owned();
         let properties = json!({
             "query": {
                 "type": "string",
@@ -53,16 +53,16 @@ impl WebSearch {
                 "description": "Why this is searched for, for the person who watches",
             },
         });
-        let spec = super::spec(Kind::Network, WEB_SEARCH, description, properties, &["query"]);
+        let spec = super::spec(ToolKind::Network, WEB_SEARCH, description, properties, &["query"]);
         Self { spec, engine }
     }
 
-    async fn search(&self, call: &Invocation, desk: &Desk) -> Result<Output, String> {
+    async fn search(&self, call: &Invocation, context: &ToolContext) -> Result<ToolOutput, String> {
         let (query, count) = asked(call)?;
-        desk.progress.say(&format!("{}\n", self.line(&query)));
+        context.progress.report(&format!("{}\n", self.line(&query)));
         tokio::select! {
             found = self.engine.search(&query, count) => Ok(show::output(&found?, "results.txt")),
-            () = desk.cancel.cancelled() => {
+            () = context.cancel.cancelled() => {
                 Ok(Outcome::ended(Ending::Cancelled, "cancelled").into())
             }
         }
@@ -83,14 +83,17 @@ impl WebSearch {
             ],
             reversible: false,
             preview: self.line(query),
-            subject: Subject { similar: Some(format!("searches by {host}")), ..Subject::default() },
+            subject: CallSubject {
+                similar: Some(format!("searches by {host}")),
+                ..CallSubject::default()
+            },
             settled: None,
         }
     }
 }
 
 impl Tool for WebSearch {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -102,9 +105,9 @@ impl Tool for WebSearch {
         Box::pin(std::future::ready(assessment))
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
-            let searched = timeout(TIMEOUT, self.search(&call, &desk)).await;
+            let searched = timeout(TIMEOUT, self.search(&call, &context)).await;
             let late = || Err(format!("timed out after {}s", TIMEOUT.as_secs()));
             blocking::settle(searched.unwrap_or_else(|_| late()))
         })

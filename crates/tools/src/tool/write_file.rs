@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quintet_kernel::port::{BoxFuture, Desk, Invocation, Output, Tool};
-use quintet_kernel::tool::{Assessment, Kind, Outcome, Spec};
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::{blocking, input, show};
 
 /// The tool.
 pub(crate) struct WriteFile {
-    spec: Arc<Spec>,
+    spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
     notes: Arc<Notes>,
     buffers: Buffers,
@@ -41,13 +41,13 @@ impl WriteFile {
             "content": { "type": "string", "description": "All of its content" },
         });
         let required = ["path", "content"];
-        let spec = super::spec(Kind::Write, "write_file", description, properties, &required);
+        let spec = super::spec(ToolKind::Write, "write_file", description, properties, &required);
         Self { spec, runner, notes, buffers }
     }
 }
 
 impl Tool for WriteFile {
-    fn spec(&self) -> Arc<Spec> {
+    fn spec(&self) -> Arc<ToolSpec> {
         self.spec.clone()
     }
 
@@ -66,20 +66,20 @@ impl Tool for WriteFile {
         })
     }
 
-    fn run(&self, call: Invocation, desk: Desk) -> BoxFuture<'_, Output> {
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
             let note = self.notes.of(&call);
             let done = match input::parse::<Input>(&call.input) {
                 Ok(input) => {
                     let paths = vec![input.path.clone()];
-                    let unsaved = self.buffers.fetch_or_cancel(&call, &desk, paths).await;
+                    let unsaved = self.buffers.fetch_or_cancel(&call, &context, paths).await;
                     let root = call.workspace.clone();
                     blocking::change(move || write(&root, input, &unsaved, &note)).await
                 }
                 Err(why) => Err(why),
             };
             let output = blocking::settle(done);
-            self.buffers.pass_on(&call, &desk, &output.changes).await;
+            self.buffers.pass_on(&call, &context, &output.changes).await;
             output
         })
     }
@@ -92,7 +92,7 @@ fn plan(root: &Path, input: Input, unsaved: &Unsaved) -> Result<Change, String> 
     Ok(Change { blind: true, ..Change::of(input.path, before, Some(after)) })
 }
 
-fn write(root: &Path, input: Input, unsaved: &Unsaved, note: &Note) -> Result<Output, String> {
+fn write(root: &Path, input: Input, unsaved: &Unsaved, note: &Note) -> Result<ToolOutput, String> {
     let (size, in_editor) = (input.content.len(), unsaved.text(&input.path).is_some());
     let change = plan(root, input, unsaved)?;
     let path = show::path(&change.path);

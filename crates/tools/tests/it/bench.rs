@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quintet_kernel::change::Shape;
-use quintet_kernel::message::{Artifact, text_of};
+use quintet_kernel::change::FileKind;
+use quintet_kernel::message::{CallArtifact, text_of};
 use quintet_kernel::port::{
-    Blobs, Body, BoxFuture, Cancel, Changed, Content, Desk, Extent, Invocation, Ocr, Output,
-    Progress, Traces, UndoRun,
+    BlobBody, Blobs, BoxFuture, CancelSignal, ChangedFile, FileContent, FileRange,
+    InterruptedChanges, Invocation, Ocr, RevertMode, ToolContext, ToolOutput, ToolProgress,
 };
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_memory::MarkdownMemory;
-use quintet_testkit::stamps::FakeStamps;
+use quintet_testkit::clock::FakeClock;
 use quintet_tools::sandbox::Sandbox;
 use quintet_tools::{Engine, Reach, Recall, Settings, Toolbox};
 use serde_json::Value;
@@ -169,11 +169,11 @@ impl Bench {
         format!("{mark}{}", text(&output))
     }
 
-    pub(crate) async fn run(&self, tool: &str, input: Value) -> Output {
+    pub(crate) async fn run(&self, tool: &str, input: Value) -> ToolOutput {
         self.run_in(self.path(), tool, input).await
     }
 
-    pub(crate) async fn run_in(&self, workspace: &Path, tool: &str, input: Value) -> Output {
+    pub(crate) async fn run_in(&self, workspace: &Path, tool: &str, input: Value) -> ToolOutput {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         self.invoke(tool, call(number, workspace, input)).await
     }
@@ -181,21 +181,21 @@ impl Bench {
     /// A call of a conversation that has these pictures.
     pub(crate) async fn run_with(
         &self,
-        pictures: Vec<Artifact>,
+        pictures: Vec<CallArtifact>,
         tool: &str,
         input: Value,
-    ) -> Output {
+    ) -> ToolOutput {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let call = Invocation { pictures, ..call(number, self.path(), input) };
         self.invoke(tool, call).await
     }
 
-    async fn invoke(&self, tool: &str, call: Invocation) -> Output {
-        let desk = Desk {
+    async fn invoke(&self, tool: &str, call: Invocation) -> ToolOutput {
+        let context = ToolContext {
             progress: self.heard.clone(),
             cancel: Arc::new(Switch(self.cancel.subscribe())),
         };
-        self.toolbox.get(tool).unwrap().run(call, desk).await
+        self.toolbox.get(tool).unwrap().run(call, context).await
     }
 
     pub(crate) async fn assess(&self, tool: &str, input: Value) -> Assessment {
@@ -205,21 +205,21 @@ impl Bench {
 
     /// The context of the workspace, each section under its title.
     pub(crate) async fn survey(&self, workspace: &Path, tokens: usize) -> String {
-        let sections = self.toolbox.workspaces().survey(workspace, tokens as u64).await;
+        let sections = self.toolbox.workspaces().gather_context(workspace, tokens as u64).await;
         sections.iter().map(|section| format!("{}:\n{}", section.title, section.text)).collect()
     }
 
     /// All changes as one diff.
-    pub(crate) async fn diff(&self, changes: Vec<Changed>) -> String {
+    pub(crate) async fn diff(&self, changes: Vec<ChangedFile>) -> String {
         self.toolbox.workspaces().diff(self.path(), changes).await
     }
 
-    pub(crate) async fn put_back(&self, changes: Vec<Changed>) -> Result<(), String> {
-        self.toolbox.workspaces().put_back(self.path(), changes, UndoRun::Apply).await
+    pub(crate) async fn put_back(&self, changes: Vec<ChangedFile>) -> Result<(), String> {
+        self.toolbox.workspaces().revert_changes(self.path(), changes, RevertMode::Apply).await
     }
 
-    pub(crate) async fn could_put_back(&self, changes: Vec<Changed>) -> Result<(), String> {
-        self.toolbox.workspaces().put_back(self.path(), changes, UndoRun::Dry).await
+    pub(crate) async fn could_put_back(&self, changes: Vec<ChangedFile>) -> Result<(), String> {
+        self.toolbox.workspaces().revert_changes(self.path(), changes, RevertMode::DryRun).await
     }
 
     /// The same workspace and cache, as a daemon that starts again has them.
@@ -235,15 +235,15 @@ impl Bench {
     }
 
     /// What is known of the last call.
-    pub(crate) async fn traces(&self) -> Option<Traces> {
+    pub(crate) async fn traces(&self) -> Option<InterruptedChanges> {
         let last = self.calls.load(Ordering::Relaxed);
         let Invocation { turn, call, .. } = call(last, self.path(), Value::Null);
-        self.toolbox.workspaces().cut_off(self.path(), &turn, &call).await
+        self.toolbox.workspaces().interrupted_changes(self.path(), &turn, &call).await
     }
 
     /// The turn is over.
     pub(crate) fn over(&self) {
-        self.toolbox.workspaces().over(&call(0, self.path(), Value::Null).turn);
+        self.toolbox.workspaces().turn_ended(&call(0, self.path(), Value::Null).turn);
     }
 
     /// Whether a process runs in the workspace that goes by this number where it is.
@@ -297,7 +297,7 @@ fn memory(cache: &Path) -> Arc<MarkdownMemory> {
         expired: quintet_memory::OnExpiry::Archive,
         soft_limit_bytes: 40,
     };
-    Arc::new(MarkdownMemory::new(settings, Arc::new(FakeStamps::new())))
+    Arc::new(MarkdownMemory::new(settings, Arc::new(FakeClock::new())))
 }
 
 fn call(number: usize, workspace: &Path, input: Value) -> Invocation {
@@ -312,28 +312,28 @@ fn call(number: usize, workspace: &Path, input: Value) -> Invocation {
 }
 
 /// The text the model reads.
-pub(crate) fn text(output: &Output) -> String {
+pub(crate) fn text(output: &ToolOutput) -> String {
     text_of(&output.outcome.parts)
 }
 
 /// The report that the model reads, as JSON, without the notes after it.
-pub(crate) fn json(output: &Output) -> Value {
+pub(crate) fn json(output: &ToolOutput) -> Value {
     serde_json::from_str(text_of(&output.outcome.parts[..1]).as_str()).unwrap()
 }
 
 /// What a call did to files, as `path: before > after`; `-` is no file, `/` a folder, `|` a pipe,
 /// `?` what was not kept, and `@` comes before where a link leads.
-pub(crate) fn changed(output: &Output) -> Vec<String> {
+pub(crate) fn changed(output: &ToolOutput) -> Vec<String> {
     output.changes.iter().map(shown).collect()
 }
 
-fn shown(change: &Changed) -> String {
-    let text = |content: &Option<Content>| match content {
+fn shown(change: &ChangedFile) -> String {
+    let text = |content: &Option<FileContent>| match content {
         None => "-".to_owned(),
-        Some(Content { shape: Shape::Folder, .. }) => "/".to_owned(),
-        Some(Content { shape: Shape::Pipe, .. }) => "|".to_owned(),
-        Some(content @ Content { shape, .. }) => {
-            let mark = if *shape == Shape::Link { "@" } else { "" };
+        Some(FileContent { shape: FileKind::Folder, .. }) => "/".to_owned(),
+        Some(FileContent { shape: FileKind::Pipe, .. }) => "|".to_owned(),
+        Some(content @ FileContent { shape, .. }) => {
+            let mark = if *shape == FileKind::Link { "@" } else { "" };
             let text = bytes(content).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             format!("{mark}{}", text.unwrap_or_else(|| "?".to_owned()))
         }
@@ -342,15 +342,15 @@ fn shown(change: &Changed) -> String {
 }
 
 /// What is in a file, wherever that is kept; nothing if it is not.
-pub(crate) fn bytes(content: &Content) -> Option<Vec<u8>> {
+pub(crate) fn bytes(content: &FileContent) -> Option<Vec<u8>> {
     match content.body.clone()? {
-        Body::Bytes(bytes) => Some(bytes),
-        Body::File(Extent { file, offset, length }) => {
+        BlobBody::Bytes(bytes) => Some(bytes),
+        BlobBody::File(FileRange { file, offset, length }) => {
             let mut bytes = vec![0; usize::try_from(length).unwrap()];
             File::open(file).unwrap().read_exact_at(&mut bytes, offset).unwrap();
             Some(bytes)
         }
-        Body::Hash(_) => None,
+        BlobBody::Hash(_) => None,
     }
 }
 
@@ -381,15 +381,15 @@ pub(crate) async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) ->
 #[derive(Default)]
 struct Heard(Mutex<String>);
 
-impl Progress for Heard {
-    fn say(&self, text: &str) {
+impl ToolProgress for Heard {
+    fn report(&self, text: &str) {
         self.0.lock().unwrap().push_str(text);
     }
 }
 
 struct Switch(watch::Receiver<bool>);
 
-impl Cancel for Switch {
+impl CancelSignal for Switch {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         let mut switch = self.0.clone();
         Box::pin(async move {

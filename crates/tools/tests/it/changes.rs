@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Body, Changed, Content};
+use quintet_kernel::change::FileKind;
+use quintet_kernel::port::{BlobBody, ChangedFile, FileContent};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, changed};
@@ -49,10 +49,11 @@ async fn a_change_has_sizes_and_permissions() {
     std::fs::set_permissions(bench.path().join("run"), mode(0o751)).unwrap();
     let output = bench.run("write_file", json!({ "path": "run", "content": "new!" })).await;
     let content = |text: &str| {
-        let (size, body) = (text.len() as u64, Some(Body::Bytes(text.as_bytes().to_vec())));
-        Some(Content { body, size, mode: Some(0o751), shape: Shape::File })
+        let (size, body) = (text.len() as u64, Some(BlobBody::Bytes(text.as_bytes().to_vec())));
+        Some(FileContent { body, size, mode: Some(0o751), shape: FileKind::File })
     };
-    let expected = Changed { path: "run".into(), before: content("old"), after: content("new!") };
+    let expected =
+        ChangedFile { path: "run".into(), before: content("old"), after: content("new!") };
     assert_eq!(output.changes, [expected]);
 }
 

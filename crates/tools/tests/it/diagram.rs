@@ -1,6 +1,6 @@
 //! `diagram` draws what can be drawn, and survives what cannot.
 
-use quintet_kernel::port::Output;
+use quintet_kernel::port::ToolOutput;
 use quintet_kernel::tool::{Ending, Risk};
 use serde_json::json;
 
@@ -17,7 +17,7 @@ const STATE: &str = "stateDiagram-v2\n  [*] --> Idle\n  Idle --> Busy : prompt\n
                      [*] --> Asking\n  }\n  Busy --> [*]\n";
 const ER: &str = "erDiagram\n  CUSTOMER ||--o{ ORDER : places\n  ORDER {\n    int id PK\n  }\n";
 
-fn picture(output: &Output) -> String {
+fn picture(output: &ToolOutput) -> String {
     assert!(output.outcome.ok(), "{}", text(output));
     let [file] = &output.files[..] else { panic!("{} files", output.files.len()) };
     assert_eq!(file.mime, "image/svg+xml");

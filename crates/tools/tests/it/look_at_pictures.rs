@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use quintet_kernel::BlobId;
-use quintet_kernel::message::Artifact;
+use quintet_kernel::message::CallArtifact;
 use quintet_kernel::port::{Blobs as _, BoxFuture, Ocr, RecognizedText, SenseError, TextBox};
 use quintet_kernel::tool::Risk;
-use quintet_stores::memory::Store;
+use quintet_stores::memory::MemoryStore;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, text};
@@ -37,21 +37,24 @@ impl Ocr for Plain {
     }
 }
 
-async fn picture(store: &Store, name: &str, content: &str) -> Artifact {
+async fn picture(store: &MemoryStore, name: &str, content: &str) -> CallArtifact {
     let blob = store.put(content.into()).await.unwrap();
-    Artifact { name: name.into(), mime: "image/png".into(), blob, size: content.len() as u64 }
+    CallArtifact { name: name.into(), mime: "image/png".into(), blob, size: content.len() as u64 }
 }
 
 #[tokio::test]
 async fn pictures_are_read_by_name_or_the_newest() {
-    let store = Store::new();
+    let store = MemoryStore::new();
     let bench = Bench::looking(Arc::new(Plain), Some(Arc::new(store.clone())));
     bench.write("shot.png", "Open\nClose");
     let pictures = vec![
         picture(&store, "new.png", "Save\nCancel").await,
         picture(&store, "old.png", "Print").await,
-        Artifact { blob: BlobId::parse("gone").unwrap(), ..picture(&store, "gone.png", "").await },
-        Artifact { size: 1 << 30, ..picture(&store, "huge.png", "").await },
+        CallArtifact {
+            blob: BlobId::parse("gone").unwrap(),
+            ..picture(&store, "gone.png", "").await
+        },
+        CallArtifact { size: 1 << 30, ..picture(&store, "huge.png", "").await },
     ];
     let look = async |input: Value| text(&bench.run_with(pictures.clone(), "look", input).await);
     let newest =

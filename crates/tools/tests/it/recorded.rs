@@ -4,14 +4,14 @@ use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
 
-use quintet_kernel::change::Gap;
-use quintet_kernel::port::{Body, Output};
+use quintet_kernel::change::UnrecordedChange;
+use quintet_kernel::port::{BlobBody, ToolOutput};
 use quintet_kernel::tool::Ending;
 use serde_json::json;
 
 use crate::bench::{Bench, changed, text};
 
-async fn shell(bench: &Bench, command: &str) -> Output {
+async fn shell(bench: &Bench, command: &str) -> ToolOutput {
     bench.run("shell", json!({ "command": command })).await
 }
 
@@ -124,8 +124,8 @@ async fn a_cancelled_or_late_command_is_recorded() {
 }
 
 /// What is not recorded, as `path: how many, why`.
-fn gaps(output: &Output) -> Vec<String> {
-    let one = |gap: &Gap| {
+fn gaps(output: &ToolOutput) -> Vec<String> {
+    let one = |gap: &UnrecordedChange| {
         let paths = gap.paths.map_or("?".to_owned(), |paths| paths.to_string());
         format!("{}: {paths}, {}", gap.path, gap.reason)
     };
@@ -299,7 +299,7 @@ async fn committed_content_is_not_copied_and_comes_back_from_git() {
     let output = shell(&bench, "touch a; rm -r dir; echo more >> c; echo x > crlf").await;
     let object = |path: &str| {
         let change = output.changes.iter().find(|it| it.path == path).unwrap();
-        matches!(change.before.as_ref().unwrap().body, Some(Body::Hash(_)))
+        matches!(change.before.as_ref().unwrap().body, Some(BlobBody::Hash(_)))
     };
     let paths: Vec<_> = output.changes.iter().map(|it| it.path.as_str()).collect();
     assert_eq!(paths, ["c", "crlf", "dir", "dir/b"]);

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use quintet_kernel::tool::Subject;
+use quintet_kernel::tool::CallSubject;
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
@@ -15,7 +15,7 @@ fn workspace() -> Bench {
     bench
 }
 
-async fn subject(bench: &Bench, tool: &str, input: Value) -> Subject {
+async fn subject(bench: &Bench, tool: &str, input: Value) -> CallSubject {
     bench.assess(tool, input).await.subject
 }
 

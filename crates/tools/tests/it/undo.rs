@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use quintet_kernel::change::Shape;
-use quintet_kernel::port::{Body, Changed, Content};
+use quintet_kernel::change::FileKind;
+use quintet_kernel::port::{BlobBody, ChangedFile, FileContent};
 use serde_json::json;
 
 use crate::bench::Bench;
@@ -33,7 +33,7 @@ fn workspace() -> Bench {
     bench
 }
 
-async fn changes_of(bench: &Bench, command: &str) -> Vec<Changed> {
+async fn changes_of(bench: &Bench, command: &str) -> Vec<ChangedFile> {
     bench.run("shell", json!({ "command": command })).await.changes
 }
 
@@ -59,7 +59,8 @@ async fn what_a_command_did_is_turned_back() {
         assert_eq!(files(&bench), before);
     }
     // And forth again.
-    let swap = |change: Changed| Changed { before: change.after, after: change.before, ..change };
+    let swap =
+        |change: ChangedFile| ChangedFile { before: change.after, after: change.before, ..change };
     let forth = changes.into_iter().map(swap).filter(|change| !change.path.starts_with("folder"));
     assert_eq!(bench.put_back(forth.collect()).await, Ok(()));
     assert_eq!(bench.read("odd name"), "x");
@@ -143,15 +144,15 @@ async fn nothing_outside_is_touched() {
     let bench = Bench::new();
     symlink(outside.path(), bench.path().join("out")).unwrap();
     let content = |text: &str| {
-        let (body, size) = (Some(Body::Bytes(text.as_bytes().to_vec())), text.len() as u64);
-        Some(Content { body, size, mode: None, shape: Shape::File })
+        let (body, size) = (Some(BlobBody::Bytes(text.as_bytes().to_vec())), text.len() as u64);
+        Some(FileContent { body, size, mode: None, shape: FileKind::File })
     };
     let name = outside.path().file_name().unwrap().to_str().unwrap();
     for path in
         ["out/x".to_owned(), format!("../{name}/x"), format!("{}/x", outside.path().display())]
     {
         let (before, after) = (content("old"), content("new"));
-        let change = Changed { path: path.clone(), before, after };
+        let change = ChangedFile { path: path.clone(), before, after };
         assert!(bench.put_back(vec![change]).await.is_err(), "{path}");
     }
     assert_eq!(std::fs::read_to_string(outside.path().join("x")).unwrap(), "new");

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use quintet_kernel::policy::{Action, Approval, OnDeny, Pattern, Review, Rule};
-use quintet_kernel::tool::Kind;
+use quintet_kernel::policy::{Action, ApprovalPolicy, OnDeny, Pattern, ReviewMode, Rule};
+use quintet_kernel::tool::ToolKind;
 
 use super::choice;
 use crate::options::layers::Layers;
 
-pub(super) fn approval(layers: &Layers) -> Result<Approval> {
+pub(super) fn approval(layers: &Layers) -> Result<ApprovalPolicy> {
     let kinds = layers.list("approval.kinds").unwrap_or_default();
-    Ok(Approval {
+    Ok(ApprovalPolicy {
         rules: layers
             .names("rules")
             .iter()
@@ -28,8 +28,9 @@ pub(super) fn approval(layers: &Layers) -> Result<Approval> {
     })
 }
 
-pub(super) fn review(layers: &Layers) -> Result<Review> {
-    let words = [("off", Review::Off), ("request", Review::Request), ("auto", Review::Auto)];
+pub(super) fn review(layers: &Layers) -> Result<ReviewMode> {
+    let words =
+        [("off", ReviewMode::Off), ("request", ReviewMode::Request), ("auto", ReviewMode::Auto)];
     choice(layers, "patch_review.mode", &words)
 }
 
@@ -55,8 +56,8 @@ fn rule(layers: &Layers, name: &str) -> Result<Rule> {
     Ok(rule)
 }
 
-fn kind(path: &str, word: &str) -> Result<Kind> {
-    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == word);
+fn kind(path: &str, word: &str) -> Result<ToolKind> {
+    let kind = ToolKind::ALL.into_iter().find(|kind| kind.name() == word);
     kind.with_context(|| {
         format!(
             "{path}: there is no kind {word:?}; there are read, write, exec, network and memory"

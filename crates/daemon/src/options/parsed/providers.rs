@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{ModelRef, Side};
+use quintet_kernel::model::{ModelLocation, ModelRef};
 use quintet_providers::{Api, EffortStyle, ProviderConfig, Vendor, vendors};
 
 use super::{Provider, credentials, local};
@@ -89,7 +89,7 @@ fn unknown(layers: &Layers, name: &str, base_url: Option<&str>) -> Result<Provid
             url.with_context(|| format!("providers.{name}.base_url is not set"))?.into();
         let near = ["://127.", "://localhost", "://[::1]"];
         let local = near.iter().any(|host| provider.base_url.contains(host));
-        provider.side = if local { Side::Local } else { Side::Online };
+        provider.side = if local { ModelLocation::Local } else { ModelLocation::Online };
     }
     Ok(provider)
 }

@@ -1,7 +1,7 @@
 //! Sessions that models have work for them.
 
 use quintet_kernel::event::Budget;
-pub(crate) use quintet_kernel::policy::Subagents as Limits;
+pub(crate) use quintet_kernel::policy::SubagentLimits as Limits;
 
 use crate::options::layers::Layers;
 

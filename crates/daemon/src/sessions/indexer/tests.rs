@@ -1,11 +1,11 @@
 //! The search index behind a journal: nothing is missed or taken twice, and what is erased disappears.
 
-use quintet_kernel::event::{Event, Origin, Record};
+use quintet_kernel::event::{Event, NewSession, Record};
 use quintet_kernel::message::{Part, Role};
-use quintet_kernel::model::{Channel, Finish, Usage};
+use quintet_kernel::model::{Channel, FinishReason, Usage};
 use quintet_kernel::port::{Batch, Leases as _, SessionQuery, SessionSearch as _};
 use quintet_kernel::{MessageId, StepId, TurnId};
-use quintet_stores::memory::Store;
+use quintet_stores::memory::MemoryStore;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -13,13 +13,13 @@ use super::*;
 
 struct World {
     folder: TempDir,
-    store: Store,
+    store: MemoryStore,
     indexer: Indexer,
 }
 
 impl World {
     async fn new() -> Self {
-        let (folder, store) = (TempDir::new().unwrap(), Store::new());
+        let (folder, store) = (TempDir::new().unwrap(), MemoryStore::new());
         let indexer = indexer(&folder, &store).await;
         Self { folder, store, indexer }
     }
@@ -59,7 +59,7 @@ impl World {
     }
 }
 
-async fn indexer(folder: &TempDir, store: &Store) -> Indexer {
+async fn indexer(folder: &TempDir, store: &MemoryStore) -> Indexer {
     let index = MessageIndex::new(folder.path().join("search.db"), None);
     Indexer::open(index, Arc::new(store.clone()), Arc::new(store.clone())).await.unwrap()
 }
@@ -70,19 +70,19 @@ fn session(id: &str) -> SessionId {
 
 fn batch(id: &str, head: Seq, forked: Option<Fork>, events: Vec<Event>) -> Batch {
     let at = Time::from_micros(5);
-    let card = json!({
+    let summary = json!({
         "id": id, "created": 0, "updated": 5, "status": "active", "workspace": "/work",
         "labels": {}, "last_turn": null, "error": null, "open": false, "title": "Tea",
     });
-    let mut card: Card = serde_json::from_value(card).unwrap();
-    (card.forked, card.head) = (forked, head + events.len() as u64);
+    let mut summary: SessionSummary = serde_json::from_value(summary).unwrap();
+    (summary.forked, summary.head) = (forked, head + events.len() as u64);
     let record = |(event, seq)| Arc::new(Record { seq, at, event });
     let records = events.into_iter().zip(head + 1..).map(record).collect();
-    Batch { at, records, card }
+    Batch { at, records, summary }
 }
 
 fn began() -> Event {
-    Event::SessionCreated(Origin::default())
+    Event::SessionCreated(NewSession::default())
 }
 
 fn said(text: &str) -> Event {
@@ -112,7 +112,7 @@ fn completed() -> Event {
         turn: TurnId::parse("t").unwrap(),
         step: StepId::parse("s").unwrap(),
         message: MessageId::parse("m2"),
-        finish: Finish::Stop,
+        finish: FinishReason::Stop,
         calls: Vec::new(),
         usage: Usage::default(),
         sealed: Vec::new(),
@@ -201,7 +201,7 @@ async fn a_journal_from_a_backup_is_read_anew() {
     let mut world = World::new().await;
     world.append("one", vec![began(), said("old tea"), said("new tea")]).await;
     world.update("one").await;
-    world.store = Store::new();
+    world.store = MemoryStore::new();
     world.append("one", vec![began(), said("old tea")]).await;
     world.restart().await;
     world.update("one").await;

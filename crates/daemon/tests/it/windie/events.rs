@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quintet_testkit::replay::{Replay, Reply};
+use quintet_testkit::replay_server::{CannedReply, ReplayServer};
 use serde_json::{Value, json};
 
 use crate::computer::{Computer, first, kinds};
@@ -72,7 +72,7 @@ fn query(script: &Value) -> Value {
     json!({ "text": text, "conversation_ref": "c", "revision_id": "rev_1" })
 }
 
-async fn told_more(engine: &Replay) -> World {
+async fn told_more(engine: &ReplayServer) -> World {
     let config = format!(
         "[approval]\nkinds = []\n[verify]\nauto = false\n[search]\napi = \"searxng\"\nbase_url = {:?}\n\
          [windie]\ntrace_events = true\nmemory_events = true\n",
@@ -83,7 +83,7 @@ async fn told_more(engine: &Replay) -> World {
 
 #[tokio::test]
 async fn everything_is_sent_to_a_client_that_does_everything() {
-    let engine = Replay::start(Reply::json(200, FOUND)).await.unwrap();
+    let engine = ReplayServer::start(CannedReply::json(200, FOUND)).await.unwrap();
     let world = told_more(&engine).await;
     let tools = json!({ "mode": "default_plus_client", "client_manifest": {
         "version": 1, "tools": [],
@@ -151,7 +151,7 @@ async fn a_turn(computer: &mut Computer, sent: &mut Sent) {
 
 #[tokio::test]
 async fn spans_tell_what_took_how_long_and_nothing_that_was_said() {
-    let engine = Replay::start(Reply::json(200, FOUND)).await.unwrap();
+    let engine = ReplayServer::start(CannedReply::json(200, FOUND)).await.unwrap();
     let world = told_more(&engine).await;
     let mut computer = Computer::connect(world.windie(), "u", Value::Null).await;
     computer.send("update-settings", json!({ "speech_mode_enabled": true })).await;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quintet_testkit::replay::{Replay, Reply};
+use quintet_testkit::replay_server::{CannedReply, ReplayServer};
 use serde_json::{Value, json};
 
 use crate::computer::{Computer, first, text};
@@ -64,7 +64,7 @@ pub(crate) async fn ask_in(computer: &mut Computer, conversation: &str) -> Vec<V
 }
 
 /// What the last question was paid with.
-fn paid(server: &Replay) -> String {
+fn paid(server: &ReplayServer) -> String {
     let asked = server.asked();
     let asked = asked.iter().rev().find(|asked| asked.method == "POST").unwrap();
     asked.headers["authorization"].clone()
@@ -72,7 +72,7 @@ fn paid(server: &Replay) -> String {
 
 #[tokio::test]
 async fn everybody_pays_with_what_he_has() {
-    let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
+    let server = ReplayServer::start(CannedReply::stream(ANSWER)).await.unwrap();
     let world = World::start(&config(&server.url(), Some(OURS))).await;
     let mut ann = user(&world, "ann", Some(ANNS)).await;
     let mut bob = user(&world, "bob", Some(BOBS)).await;
@@ -108,7 +108,7 @@ async fn everybody_pays_with_what_he_has() {
 #[tokio::test]
 async fn a_key_of_ones_own_opens_what_the_daemon_has_none_for_and_is_never_told() {
     let refused = format!("{{\"error\":{{\"message\":\"Incorrect API key: {ANNS}\"}}}}");
-    let server = Replay::start(Reply::json(401, &refused)).await.unwrap();
+    let server = ReplayServer::start(CannedReply::json(401, &refused)).await.unwrap();
     let world = World::start(&config(&server.url(), None)).await;
     let mut ann = user(&world, "ann", Some(ANNS)).await;
     let mut bob = user(&world, "bob", None).await;
@@ -130,13 +130,13 @@ async fn a_key_of_ones_own_opens_what_the_daemon_has_none_for_and_is_never_told(
 }
 
 /// How often a model was asked.
-fn asked(server: &Replay) -> usize {
+fn asked(server: &ReplayServer) -> usize {
     server.asked().iter().filter(|asked| asked.method == "POST").count()
 }
 
 #[tokio::test]
 async fn a_key_that_cannot_be_read_is_not_replaced_by_another() {
-    let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
+    let server = ReplayServer::start(CannedReply::stream(ANSWER)).await.unwrap();
     let config = config(&server.url(), Some(OURS)) + "[models]\nfallback = [\"fake/fake\"]\n";
     let mut world = World::start(&config).await;
     let mut ann = user(&world, "ann", Some(ANNS)).await;
@@ -180,7 +180,7 @@ async fn a_key_that_cannot_be_read_is_not_replaced_by_another() {
 
 #[tokio::test]
 async fn settings_that_cannot_be_read_are_reported_and_stay() {
-    let server = Replay::start(Reply::stream(ANSWER)).await.unwrap();
+    let server = ReplayServer::start(CannedReply::stream(ANSWER)).await.unwrap();
     let mut world = World::start(&config(&server.url(), Some(OURS))).await;
     user(&world, "ann", Some(ANNS)).await;
     world.terminate();

@@ -2,7 +2,7 @@
 
 use quintet_kernel::SessionId;
 use quintet_kernel::command::Command;
-use quintet_kernel::event::Origin;
+use quintet_kernel::event::NewSession;
 use quintet_kernel::port::{Alias, Error as PortError};
 use serde_json::{Value, json};
 
@@ -21,14 +21,14 @@ impl Connection {
         let directory = &self.app.services.directory;
         let known = directory.alias(&alias).await.map_err(|error| refused(&error.into()))?;
         if let Some(known) = &known
-            && directory.card(known).await.is_ok_and(|card| card.is_some())
+            && directory.summary(known).await.is_ok_and(|summary| summary.is_some())
         {
             return Ok(answer(known, false));
         }
         let sessions = &self.app.services.sessions;
-        let origin = Origin { workspace: cwd, ..Origin::default() };
+        let origin = NewSession { workspace: cwd, ..NewSession::default() };
         let session = sessions.create(origin).await.map_err(|error| refused(&error))?.session;
-        let recall = Command::Recall { messages, instead: false };
+        let recall = Command::ImportMessages { messages, instead: false };
         let taken = match sessions.submit(&session, recall).await {
             Ok(_) => {
                 directory.set_alias(&alias, &session, known.as_ref()).await.map_err(PortError::from)
@@ -39,7 +39,7 @@ impl Connection {
             Ok(named) if named == session => Ok(answer(&session, true)),
             // Another import had the name first, or the name could not be kept: the new session goes.
             taken => {
-                let removed = self.app.services.removals.remove(&session).await;
+                let removed = self.app.services.session_deletion.remove(&session).await;
                 removed.map_err(|error| refused(&error))?;
                 taken.map(|named| answer(&named, false)).map_err(|error| refused(&error))
             }

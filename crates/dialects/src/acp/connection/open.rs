@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use futures_util::FutureExt as _;
-use quintet_kernel::event::Origin;
+use quintet_kernel::event::NewSession;
 use quintet_kernel::follow::Cursor;
 use quintet_kernel::port::Error as PortError;
 use quintet_kernel::{Item, SessionId, State};
@@ -41,7 +41,7 @@ impl Connection {
         if let Err(error) = is_folder(&opening.cwd).await {
             return Ok(Some(Err(error)));
         }
-        let origin = Origin { workspace: opening.cwd.clone(), ..Origin::default() };
+        let origin = NewSession { workspace: opening.cwd.clone(), ..NewSession::default() };
         match self.app.services.sessions.create(origin).await {
             Ok(receipt) => {
                 let session = receipt.session;
@@ -248,7 +248,7 @@ pub(super) async fn contents(services: &Services, wanted: Wanted<'_>) -> Content
     let mut contents = Contents::default();
     match wanted {
         Wanted::Nothing => {}
-        Wanted::Changes(changes) => match services.changes.contents(changes.to_vec()).await {
+        Wanted::Changes(changes) => match services.changes.with_contents(changes.to_vec()).await {
             Ok(changes) => contents.changes = changes,
             Err(error) => tracing::warn!(%error, "changes of files cannot be shown"),
         },

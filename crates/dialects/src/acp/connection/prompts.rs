@@ -1,6 +1,6 @@
 //! Prompts: what they come to, and their one answer.
 
-use quintet_kernel::command::{Command, Run, Say, Upload};
+use quintet_kernel::command::{Command, NewAttachment, NewMessage, TurnStart};
 use quintet_kernel::event::Setup;
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::{SessionId, TurnId};
@@ -80,7 +80,7 @@ impl Connection {
                     let size = content.len() as u64;
                     let blob = self.app.services.blobs.put(content).await;
                     let blob = blob.map_err(|error| refused(&error.into()))?;
-                    files.push((kind, Upload { name, mime, blob, size }));
+                    files.push((kind, NewAttachment { name, mime, blob, size }));
                 }
             }
         }
@@ -89,8 +89,13 @@ impl Connection {
         let options = open.encoder.settings.turn_options(&models);
         let moved = Some(open.cwd.clone()).filter(|cwd| cwd != open.encoder.workspace());
         let setup = Setup { workspace: moved, ..Setup::default() };
-        let say = Say { files, setup, ..Say::new(Role::User, parts, Run::Next, options) };
-        let submitted = self.app.services.sessions.submit(session, Command::Say(Box::new(say)));
+        let say = NewMessage {
+            files,
+            setup,
+            ..NewMessage::new(Role::User, parts, TurnStart::Queued, options)
+        };
+        let submitted =
+            self.app.services.sessions.submit(session, Command::AddMessage(Box::new(say)));
         let receipt = submitted.await.map_err(|error| refused(&error))?;
         let lost = || Error::new(jsonrpc::INTERNAL_ERROR, "the session added no message");
         let turn = receipt.turn().ok_or_else(lost)?.clone();
@@ -165,7 +170,7 @@ impl Connection {
         self.tasks.spawn(async move {
             for turn in turns {
                 // What is over already cannot be cancelled, and its end is on its way.
-                let command = Command::Withdraw { turn, reason: None };
+                let command = Command::CancelTurn { turn, reason: None };
                 if let Err(error) = sessions.submit(&of, command).await {
                     tracing::debug!(session = %of, %error, "nothing to cancel");
                 }

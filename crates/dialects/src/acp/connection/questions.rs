@@ -4,7 +4,7 @@ use std::path::Path;
 
 use quintet_kernel::command::Command;
 use quintet_kernel::port::Error as PortError;
-use quintet_kernel::{Question, Refusal, SessionId};
+use quintet_kernel::{ApprovalId, Refusal, SessionId};
 use serde_json::{Value, json};
 
 use super::super::permission::OpenQuestion;
@@ -42,7 +42,7 @@ impl Connection {
     pub(super) fn withdraw_question(
         &mut self,
         session: &SessionId,
-        question: &Question,
+        question: &ApprovalId,
     ) -> Option<String> {
         let is_it =
             |sent: &SentQuestion| sent.session == *session && sent.open.question == *question;

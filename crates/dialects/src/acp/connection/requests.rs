@@ -5,7 +5,7 @@ use std::path::Path;
 use quintet_kernel::command::Command;
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::port::Error as PortError;
-use quintet_kernel::{Card, Refusal, SessionId};
+use quintet_kernel::{Refusal, SessionId, SessionSummary};
 use serde_json::{Value, json};
 
 use super::super::decode::{Choice, Client, Step};
@@ -109,13 +109,13 @@ impl Connection {
     }
 
     async fn list(&self, cwd: Option<&Path>, offset: usize) -> Outcome {
-        let cards = self.app.services.branches.recent(cwd, LIST_LIMIT).await;
-        let mut cards = cards.map_err(|error| refused(&error))?;
-        cards.retain(|card| !card.labels.contains_key(SUBAGENT_LABEL));
-        let page: Vec<_> = cards.iter().skip(offset).take(PAGE).map(listed).collect();
+        let summaries = self.app.services.session_forks.recent(cwd, LIST_LIMIT).await;
+        let mut summaries = summaries.map_err(|error| refused(&error))?;
+        summaries.retain(|summary| !summary.labels.contains_key(SUBAGENT_LABEL));
+        let page: Vec<_> = summaries.iter().skip(offset).take(PAGE).map(listed).collect();
         let next = offset.saturating_add(PAGE);
         let mut answer = json!({ "sessions": page });
-        if next < cards.len() {
+        if next < summaries.len() {
             answer["nextCursor"] = next.to_string().into();
         }
         Ok(answer)
@@ -143,7 +143,7 @@ impl Connection {
 
     async fn delete(&mut self, id: Option<&Id>, name: &str) -> Result<Option<Outcome>, Gone> {
         let Some(session) = SessionId::parse(name) else { return Ok(Some(Ok(json!({})))) };
-        match self.app.services.removals.remove(&session).await {
+        match self.app.services.session_deletion.remove(&session).await {
             Ok(()) | Err(PortError::NotFound(_)) => {}
             Err(error) => return Ok(Some(Err(refused(&error)))),
         }
@@ -197,7 +197,7 @@ impl Connection {
     }
 
     async fn label(&self, session: &SessionId, key: &str, value: &str) -> Result<(), Error> {
-        let command = Command::Label { key: key.to_owned(), value: Some(value.to_owned()) };
+        let command = Command::SetLabel { key: key.to_owned(), value: Some(value.to_owned()) };
         let labelled = self.app.services.sessions.submit(session, command).await;
         labelled.map(|_| ()).map_err(|error| refused(&error))
     }
@@ -230,14 +230,14 @@ impl Connection {
     }
 }
 
-fn listed(card: &Card) -> Value {
+fn listed(summary: &SessionSummary) -> Value {
     let mut listed = json!({
-        "sessionId": card.id.as_str(),
-        "cwd": card.workspace.to_string_lossy(),
-        "updatedAt": card.updated.to_string(),
+        "sessionId": summary.id.as_str(),
+        "cwd": summary.workspace.to_string_lossy(),
+        "updatedAt": summary.updated.to_string(),
     });
-    if !card.title.is_empty() {
-        listed["title"] = card.title.as_str().into();
+    if !summary.title.is_empty() {
+        listed["title"] = summary.title.as_str().into();
     }
     listed
 }

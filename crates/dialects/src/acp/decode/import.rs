@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use quintet_kernel::CallId;
-use quintet_kernel::command::Recalled;
+use quintet_kernel::command::ImportedMessage;
 use quintet_kernel::message::{Part, Role};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(in super::super) struct Import {
     /// Where the session is to work.
     pub(in super::super) cwd: PathBuf,
     /// What was said, oldest first.
-    pub(in super::super) messages: Vec<Recalled>,
+    pub(in super::super) messages: Vec<ImportedMessage>,
 }
 
 impl PartialEq for Import {
@@ -40,7 +40,7 @@ pub(super) fn import(fields: &Fields<'_>, params: &Value) -> Result<Import, Erro
     })
 }
 
-fn message((nth, message): (usize, &Value)) -> Result<Recalled, Error> {
+fn message((nth, message): (usize, &Value)) -> Result<ImportedMessage, Error> {
     let wrong = |what: &str| Error::field(&format!("messages[{nth}]"), what);
     let role = match message["role"].as_str() {
         Some("user") => Role::User,
@@ -55,7 +55,7 @@ fn message((nth, message): (usize, &Value)) -> Result<Recalled, Error> {
     let parts = message["parts"].as_array().ok_or_else(|| wrong("a list of parts"))?;
     let parts = parts.iter().map(part).collect::<Option<Vec<_>>>();
     let parts = parts.ok_or_else(|| wrong("made of text, thought and call"))?;
-    Ok(Recalled { role, parts, wording: None, call })
+    Ok(ImportedMessage { role, parts, wording: None, call })
 }
 
 fn part(part: &Value) -> Option<Part> {

@@ -1,15 +1,15 @@
 //! The session tree: what fails, what is missing, and what was erased.
 
 use quintet_kernel::command::Command;
-use quintet_kernel::event::{Origin, Record};
+use quintet_kernel::event::{NewSession, Record};
 use quintet_kernel::message::Attachment;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{
-    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+    ApprovalPolicy, Limits, OnDeny, Recovery, ReviewMode, Rules, SubagentLimits, VerifyPolicy,
 };
-use quintet_kernel::port::{BoxFuture, Branches, Follow, Receipt, Stamps};
+use quintet_kernel::port::{BoxFuture, Clock, Follower, Receipt, SessionForks};
 use quintet_kernel::stamp::Stamp;
-use quintet_kernel::{Card, State};
+use quintet_kernel::{SessionSummary, State};
 use quintet_stores::memory;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ struct Alike {
 
 struct Reader(Vec<Arc<Record>>, Cursor);
 
-impl Follow for Reader {
+impl Follower for Reader {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
         self.1 = Cursor::after(self.head());
         let items = self.0.iter().cloned().map(Item::Event).collect();
@@ -44,7 +44,7 @@ impl Follow for Reader {
 }
 
 impl Sessions for Alike {
-    fn create(&self, _: Origin) -> BoxFuture<'_, Result<Receipt, Error>> {
+    fn create(&self, _: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
         unreachable!("the tree creates nothing")
     }
 
@@ -61,7 +61,7 @@ impl Sessions for Alike {
         &self,
         session: &SessionId,
         cursor: Cursor,
-    ) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>> {
+    ) -> BoxFuture<'_, Result<Box<dyn Follower>, Error>> {
         let session = session.clone();
         let record = |(n, event): (usize, &Event)| {
             Arc::new(Record { seq: n as Seq + 1, at: Time::default(), event: event.clone() })
@@ -70,16 +70,16 @@ impl Sessions for Alike {
         Box::pin(async move {
             match self.gone.load(Ordering::Relaxed) {
                 true => Err(Error::NotFound(session)),
-                false => Ok(Box::new(Reader(records, cursor)) as Box<dyn Follow>),
+                false => Ok(Box::new(Reader(records, cursor)) as Box<dyn Follower>),
             }
         })
     }
 
-    fn card(&self, _: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+    fn summary(&self, _: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>> {
         unreachable!("the tree reads events and states")
     }
 
-    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         unreachable!("the tree never lists all sessions here")
     }
 }
@@ -95,15 +95,15 @@ fn rules() -> Rules {
         assumed_window: 128_000,
     };
     Rules {
-        approval: Approval { rules, kinds, tools, on_deny: OnDeny::Continue, expires: None },
-        review: Review::Off,
+        approval: ApprovalPolicy { rules, kinds, tools, on_deny: OnDeny::Continue, expires: None },
+        review: ReviewMode::Off,
         context_tokens: 0,
         save_memory: false,
-        verify: Verify { auto: false, tool: "verify".into(), attempts: 1 },
+        verify: VerifyPolicy { auto: false, tool: "verify".into(), attempts: 1 },
         limits,
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),
-        subagents: Subagents::default(),
+        subagents: SubagentLimits::default(),
         tools: Vec::new(),
         default_model: ModelRef { provider: "fake".into(), model: "fake".into() },
     }
@@ -112,7 +112,7 @@ fn rules() -> Rules {
 struct World {
     home: tempfile::TempDir,
     sessions: Arc<Alike>,
-    store: Arc<memory::Store>,
+    store: Arc<memory::MemoryStore>,
 }
 
 impl World {
@@ -193,42 +193,46 @@ async fn what_was_erased_while_nobody_looked_is_removed_at_the_next_start() {
     kept.update(&session("s"), Change::Head(1)).await.unwrap();
     kept.update(&session("t"), Change::Head(1)).await.unwrap();
     kept.checkpoint(Time::default()).await.unwrap();
-    world.store.prefer(ERASED, "s", true.into()).await.unwrap();
+    world.store.set_preference(ERASED_SPACE, "s", true.into()).await.unwrap();
     world.sessions.gone.store(true, Ordering::Relaxed);
     let mut kept = world.start().await;
     assert_eq!(kept.erased().await.unwrap(), [session("s")]);
     kept.update(&session("s"), Change::Head(0)).await.unwrap();
     assert!(!world.has("s") && world.has("t"));
     // The note is gone when that is known to be kept.
-    assert_eq!(world.store.names(ERASED).await.unwrap(), ["s"]);
+    assert_eq!(world.store.names(ERASED_SPACE).await.unwrap(), ["s"]);
     kept.checkpoint(Time::default()).await.unwrap();
-    assert_eq!(world.store.names(ERASED).await.unwrap(), [] as [&str; 0]);
+    assert_eq!(world.store.names(ERASED_SPACE).await.unwrap(), [] as [&str; 0]);
     // So is that of a session that is erased meanwhile.
-    world.store.prefer(ERASED, "t", true.into()).await.unwrap();
+    world.store.set_preference(ERASED_SPACE, "t", true.into()).await.unwrap();
     kept.update(&session("t"), Change::Erased).await.unwrap();
     kept.checkpoint(Time::default()).await.unwrap();
-    assert!(!world.has("t") && world.store.names(ERASED).await.unwrap().is_empty());
+    assert!(!world.has("t") && world.store.names(ERASED_SPACE).await.unwrap().is_empty());
 }
 
 /// One session that is to be found at a start, at a time that stands still.
-struct OneSession(Card);
+struct OneSession(SessionSummary);
 
-impl Branches for OneSession {
+impl SessionForks for OneSession {
     fn fork(&self, _: &SessionId, _: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
         unreachable!("nothing is forked here")
     }
 
-    fn recent(&self, _: Option<&Path>, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
-        let cards = vec![self.0.clone()];
-        Box::pin(async { Ok(cards) })
+    fn recent(
+        &self,
+        _: Option<&Path>,
+        _: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        let summaries = vec![self.0.clone()];
+        Box::pin(async { Ok(summaries) })
     }
 
-    fn forks(&self, _: &SessionId) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+    fn forks(&self, _: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         unreachable!("nothing is forked here")
     }
 }
 
-impl Stamps for OneSession {
+impl Clock for OneSession {
     fn stamp(&self) -> Stamp {
         unreachable!("nothing is decided here")
     }
@@ -249,15 +253,15 @@ async fn a_crash_between_the_log_and_its_position_leaves_no_session_json_behind(
     std::fs::write(folder.join(EVENTS_FILE), "both\n").unwrap();
     std::fs::write(folder.join(POSITION_FILE), json(&position)).unwrap();
     std::fs::write(folder.join(SESSION_FILE), "old").unwrap();
-    let card = serde_json::json!({
+    let summary = serde_json::json!({
         "id": "s", "created": 0, "updated": 0, "head": 2, "status": "active", "workspace": "/",
         "system_prompt": null, "labels": {}, "last_turn": null, "error": null, "open": false,
     });
-    let index = Arc::new(OneSession(serde_json::from_value(card).unwrap()));
+    let index = Arc::new(OneSession(serde_json::from_value(summary).unwrap()));
     let sources = Sources {
         changes: ChangeFeed::default().subscribe(),
         sessions: index.clone(),
-        stamps: index,
+        clock: index,
         stop: CancellationToken::new(),
     };
     let running = projection::run(world.start().await, sources);

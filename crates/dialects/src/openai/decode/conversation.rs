@@ -2,7 +2,7 @@
 //! what is to be answered now.
 
 use quintet_kernel::CallId;
-use quintet_kernel::command::Recalled;
+use quintet_kernel::command::ImportedMessage;
 use quintet_kernel::message::{self, Role};
 use quintet_kernel::tool::Risk;
 use quintet_kernel::toolset::ClientTool;
@@ -77,25 +77,25 @@ impl Conversation {
 }
 
 /// What was said before, without its files, whose names are given.
-pub(crate) fn recalled(message: Message, files: Vec<message::Part>) -> Recalled {
+pub(crate) fn recalled(message: Message, files: Vec<message::Part>) -> ImportedMessage {
     match message {
-        Message::System(text) => Recalled::text(Role::System, text),
+        Message::System(text) => ImportedMessage::text(Role::System, text),
         Message::User(parts) => {
             let texts = parts.into_iter().filter_map(|part| match part {
                 Part::Text(text) => Some(message::Part::Text(text)),
                 Part::Media(_) => None,
             });
             let parts = texts.chain(files).collect();
-            Recalled { role: Role::User, parts, wording: None, call: None }
+            ImportedMessage { role: Role::User, parts, wording: None, call: None }
         }
         Message::Assistant { text, calls } => {
-            let mut said = Recalled::text(Role::Assistant, text);
+            let mut said = ImportedMessage::text(Role::Assistant, text);
             said.parts.extend(calls.into_iter().map(called));
             said
         }
         Message::Result { call, text } => {
-            let said = Recalled::text(Role::Tool, text);
-            Recalled { call: Some(call_id(&call)), ..said }
+            let said = ImportedMessage::text(Role::Tool, text);
+            ImportedMessage { call: Some(call_id(&call)), ..said }
         }
     }
 }

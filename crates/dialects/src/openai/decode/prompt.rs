@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use quintet_kernel::id::Fresh as _;
+use quintet_kernel::id::GeneratedId as _;
 use quintet_kernel::model::{
-    ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Said, Search,
+    AssistantPart, ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, WebSearch,
 };
-use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::tool::{Placement, ToolKind, ToolSpec};
 use quintet_kernel::{BlobId, CallId};
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub(crate) fn prompt(generation: Generation, model: ModelRef) -> Prompt {
         messages: messages.collect(),
         tools: tools.into_iter().map(|tool| Arc::new(spec(tool))).collect(),
         may_call,
-        search: Search::Off,
+        search: WebSearch::Off,
         sampling,
         account: None,
     }
@@ -45,10 +45,10 @@ fn written(message: Message, names: &mut HashMap<String, String>) -> PromptMessa
         Message::System(text) => PromptMessage::System(text),
         Message::User(parts) => PromptMessage::User(parts.into_iter().map(part).collect()),
         Message::Assistant { text, calls } => {
-            let text = (!text.is_empty()).then_some(Said::Text(text));
+            let text = (!text.is_empty()).then_some(AssistantPart::Text(text));
             let called = calls.into_iter().map(|call| {
                 names.insert(call.id.clone(), call.tool.clone());
-                Said::Call(called(call))
+                AssistantPart::Call(called(call))
             });
             PromptMessage::Assistant { by: None, parts: text.into_iter().chain(called).collect() }
         }
@@ -77,8 +77,8 @@ fn part(part: Part) -> PromptPart {
     }
 }
 
-fn spec(tool: FunctionTool) -> Spec {
+fn spec(tool: FunctionTool) -> ToolSpec {
     let FunctionTool { name, description, parameters } = tool;
-    let (kind, placement) = (Kind::Network, Placement::Client);
-    Spec { name, description, schema: parameters, kind, placement }
+    let (kind, placement) = (ToolKind::Network, Placement::Client);
+    ToolSpec { name, description, schema: parameters, kind, placement }
 }

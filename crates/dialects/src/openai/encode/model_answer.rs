@@ -1,6 +1,6 @@
 //! What a provider's model writes, as progress of an answer.
 
-use quintet_kernel::model::{Answer, AskedCall, Chunk, Failure, Usage};
+use quintet_kernel::model::{Chunk, Failure, ModelResponse, RawToolCall, Usage};
 
 use crate::openai::encode::{End, Ended, Progress, ToolCall};
 
@@ -20,7 +20,7 @@ fn chunk(chunk: Chunk) -> Vec<Progress> {
         Chunk::Output(_, text) if text.is_empty() => Vec::new(),
         Chunk::Output(channel, text) => vec![Progress::Output(channel, text.into())],
         Chunk::Retrying { .. } => Vec::new(),
-        Chunk::Finished(Answer { finish, calls, usage, .. }) => {
+        Chunk::Finished(ModelResponse { finish, calls, usage, .. }) => {
             let calls =
                 calls.into_iter().enumerate().map(|(n, call)| Progress::Call(called(n, call)));
             let end = Progress::End(End { how: Ended::Finished(finish), usage, at: None });
@@ -30,7 +30,7 @@ fn chunk(chunk: Chunk) -> Vec<Progress> {
 }
 
 /// A call; one that its model gave no id is numbered.
-fn called(n: usize, AskedCall { id, tool, arguments }: AskedCall) -> ToolCall {
+fn called(n: usize, RawToolCall { id, tool, arguments }: RawToolCall) -> ToolCall {
     let id = if id.is_empty() { format!("call_{n}") } else { id };
     ToolCall { id, tool, arguments }
 }

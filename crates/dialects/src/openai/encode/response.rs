@@ -3,7 +3,7 @@
 //! The numbers follow from the progress alone, which follows from the journal: every connection and
 //! every daemon gives the same events the same numbers.
 
-use quintet_kernel::model::{Channel, Finish};
+use quintet_kernel::model::{Channel, FinishReason};
 use serde_json::{Map, Value, json};
 
 use super::{End, Ended, Progress, ToolCall, cancelled, frame};
@@ -105,8 +105,8 @@ impl Response {
             Some(Ended::Finished(_) | Ended::Cancelled(_)) | None => Value::Null,
         };
         let incomplete = match how {
-            Some(Ended::Finished(Finish::Length)) => json!({ "reason": "max_output_tokens" }),
-            Some(Ended::Finished(Finish::Refused)) => json!({ "reason": "content_filter" }),
+            Some(Ended::Finished(FinishReason::Length)) => json!({ "reason": "max_output_tokens" }),
+            Some(Ended::Finished(FinishReason::Refused)) => json!({ "reason": "content_filter" }),
             Some(Ended::Finished(_) | Ended::Failed(_) | Ended::Cancelled(_)) | None => Value::Null,
         };
         let is_complete = self.status() == "completed";
@@ -131,10 +131,10 @@ impl Response {
     fn status(&self) -> &'static str {
         match self.end.as_ref().map(|end| &end.how) {
             None => "in_progress",
-            Some(Ended::Finished(Finish::Length | Finish::Refused)) => "incomplete",
-            Some(Ended::Finished(Finish::Stop | Finish::ToolCalls | Finish::Other(_))) => {
-                "completed"
-            }
+            Some(Ended::Finished(FinishReason::Length | FinishReason::Refused)) => "incomplete",
+            Some(Ended::Finished(
+                FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_),
+            )) => "completed",
             Some(Ended::Failed(_)) => "failed",
             Some(Ended::Cancelled(_)) => "cancelled",
         }

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use quintet_kernel::event::{Event, FailureCode, Record, RequestedCall, Seq};
-use quintet_kernel::model::{Finish, Usage};
+use quintet_kernel::model::{FinishReason, Usage};
 use quintet_kernel::tool::Placement;
 use quintet_kernel::{CallId, Item, SessionId, TurnId};
 
@@ -32,7 +32,7 @@ pub(crate) struct TurnReader {
     calls: Vec<OpenCall>,
     /// True once a model has answered or begun to.
     has_output: bool,
-    finish: Finish,
+    finish: FinishReason,
     usage: Usage,
     /// The event that the answer ended with.
     ended: Option<Seq>,
@@ -55,7 +55,7 @@ impl TurnReader {
             client_tools: HashSet::new(),
             calls: Vec::new(),
             has_output: false,
-            finish: Finish::Stop,
+            finish: FinishReason::Stop,
             usage: Usage::default(),
             ended: None,
         }
@@ -99,7 +99,7 @@ impl TurnReader {
             Event::TurnFailed { code, message, .. } => Some(self.failed(*code, message)),
             Event::TurnCancelled { reason, .. } => Some(Ended::Cancelled(reason.clone())),
             Event::CallStarted { .. } | Event::CallCompleted { .. } if self.waits() => {
-                Some(Ended::Finished(Finish::ToolCalls))
+                Some(Ended::Finished(FinishReason::ToolCalls))
             }
             _ => None,
         };
@@ -158,9 +158,9 @@ impl TurnReader {
     fn failed(&self, code: FailureCode, message: &str) -> Ended {
         match code {
             FailureCode::StepLimit | FailureCode::TokenLimit | FailureCode::TimeLimit => {
-                Ended::Finished(Finish::Length)
+                Ended::Finished(FinishReason::Length)
             }
-            FailureCode::Denied => Ended::Finished(Finish::Stop),
+            FailureCode::Denied => Ended::Finished(FinishReason::Stop),
             FailureCode::Model(_)
             | FailureCode::Loop
             | FailureCode::Unverified
@@ -171,9 +171,9 @@ impl TurnReader {
         }
     }
 
-    fn last_finish(&self) -> Finish {
+    fn last_finish(&self) -> FinishReason {
         match &self.finish {
-            Finish::ToolCalls => Finish::Stop,
+            FinishReason::ToolCalls => FinishReason::Stop,
             finish => finish.clone(),
         }
     }

@@ -4,7 +4,7 @@
 //! of a decade share. So a person may also name a session by its number in the list they were shown, or
 //! by a part of its id that fits no other.
 
-use quintet_kernel::{Card, SessionId, port};
+use quintet_kernel::{SessionId, SessionSummary, port};
 use serde_json::json;
 
 use super::super::decode::refusal;
@@ -22,7 +22,7 @@ const MENTIONED_LIMIT: usize = 5;
 impl Connection {
     /// The session that goes by a name: its id, its number in the last list, or part of its id.
     pub(super) async fn named(&mut self, name: SessionId) -> Result<SessionId, Error> {
-        let unknown = match self.app.ports.sessions.card(&name).await {
+        let unknown = match self.app.ports.sessions.summary(&name).await {
             Ok(_) => return Ok(name),
             Err(error @ port::Error::NotFound(_)) => error,
             Err(error) => return Err(refusal(&error)),
@@ -30,11 +30,11 @@ impl Connection {
         if let Some(session) = numbered(&self.listed, name.as_str()) {
             return Ok(session.clone());
         }
-        let cards = self.app.ports.sessions.list(SESSIONS_SCANNED_LIMIT).await;
-        let mut cards = cards.map_err(|error| refusal(&error))?;
-        let all = cards.len() < SESSIONS_SCANNED_LIMIT;
-        cards.retain(|card| fits(card.id.as_str(), name.as_str()));
-        match cards.as_slice() {
+        let summaries = self.app.ports.sessions.list(SESSIONS_SCANNED_LIMIT).await;
+        let mut summaries = summaries.map_err(|error| refusal(&error))?;
+        let all = summaries.len() < SESSIONS_SCANNED_LIMIT;
+        summaries.retain(|summary| fits(summary.id.as_str(), name.as_str()));
+        match summaries.as_slice() {
             [] => Err(refusal(&unknown)),
             // Among more sessions than were looked at another may begin like this.
             [only] if all || own_part(only.id.as_str()).starts_with(name.as_str()) => {
@@ -60,13 +60,13 @@ fn own_part(id: &str) -> &str {
     id.rsplit('_').next().unwrap_or(id)
 }
 
-fn ambiguous(name: &SessionId, several: &[Card]) -> Error {
-    let mention = |card: &Card| {
-        let id = own_part(card.id.as_str());
+fn ambiguous(name: &SessionId, several: &[SessionSummary]) -> Error {
+    let mention = |summary: &SessionSummary| {
+        let id = own_part(summary.id.as_str());
         format!(
             "{} ({})",
             &id[..id.floor_char_boundary(ID_PREFIX_MINIMUM)],
-            shape::title(&card.title)
+            shape::title(&summary.title)
         )
     };
     let some: Vec<String> = several.iter().take(MENTIONED_LIMIT).map(mention).collect();

@@ -1,12 +1,12 @@
 //! Carries out requests.
 
-use quintet_kernel::command::{Approve, Command, Run, Say};
-use quintet_kernel::event::{Answer, Setup, TurnOptions};
+use quintet_kernel::command::{Approve, Command, NewMessage, TurnStart};
+use quintet_kernel::event::{ApprovalDecision, Setup, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port;
-use quintet_kernel::session::UNANSWERED;
+use quintet_kernel::session::APPROVAL_TIMED_OUT;
 use quintet_kernel::tool::Ending;
-use quintet_kernel::{CallId, Question, Refusal, SessionId, State, TurnId};
+use quintet_kernel::{ApprovalId, CallId, Refusal, SessionId, State, TurnId};
 use serde_json::{Value, json};
 
 use super::super::decode::{Step, refusal, unknown_execution, unknown_query};
@@ -91,9 +91,12 @@ impl Connection {
         let answer_within_ms = self.app.settings.answer_within_ms;
         let options = TurnOptions { answer_within_ms, ..options };
         let setup = Setup { workspace: self.link.context.moved_to(), ..Setup::default() };
-        let say = Say { setup, ..Say::new(Role::User, parts, Run::Next, options) };
-        let receipt =
-            self.submit(&session, Command::Say(Box::new(say))).await.map_err(|e| refusal(&e))?;
+        let say =
+            NewMessage { setup, ..NewMessage::new(Role::User, parts, TurnStart::Queued, options) };
+        let receipt = self
+            .submit(&session, Command::AddMessage(Box::new(say)))
+            .await
+            .map_err(|e| refusal(&e))?;
         self.last_context = told.or(self.last_context.take());
         self.link.context.settle();
         let lost = || Error::new(wire::AGENT_ERROR, "the session added no message for the query");
@@ -112,7 +115,7 @@ impl Connection {
     async fn cancel(&mut self, turn: TurnId) -> Outcome {
         let query = wire::query_id(&turn);
         let session = self.session_of(&turn).ok_or_else(|| unknown_query(&query))?;
-        let command = Command::Withdraw { turn, reason: None };
+        let command = Command::CancelTurn { turn, reason: None };
         let receipt = self.of_query(&session, command, &query).await?;
         Ok(json!({ "cancelled": !receipt.records.is_empty(), "query_id": query }))
     }
@@ -121,7 +124,7 @@ impl Connection {
     async fn resume(&mut self, turn: TurnId) -> Outcome {
         let query = wire::query_id(&turn);
         let session = self.session_of(&turn).ok_or_else(|| unknown_query(&query))?;
-        self.of_query(&session, Command::Start { turn }, &query).await?;
+        self.of_query(&session, Command::StartTurn { turn }, &query).await?;
         Ok(json!({ "query_id": query, "status": "processing" }))
     }
 
@@ -139,7 +142,7 @@ impl Connection {
 
     async fn approve(&mut self, approve: Approve) -> Outcome {
         let answer = approve.answer;
-        let Question::Call(call) = approve.question.clone() else {
+        let ApprovalId::Call(call) = approve.question.clone() else {
             return Err(unknown_execution(approve.question.as_str()));
         };
         let execution = wire::execution_id(&call);
@@ -150,8 +153,8 @@ impl Connection {
         match self.submit(&session, Command::Approve(approve)).await {
             Ok(_) => {
                 let status = match answer {
-                    Answer::Allow => "approved",
-                    Answer::Deny => "rejected",
+                    ApprovalDecision::Allow => "approved",
+                    ApprovalDecision::Deny => "rejected",
                 };
                 Ok(json!({ "status": status, "execution_id": execution }))
             }
@@ -187,8 +190,8 @@ fn not_pending(state: &State, call: &CallId) -> Error {
         Some(Ending::Cancelled | Ending::Interrupted) => {
             (wire::CANCELLED, "its query was cancelled".to_owned())
         }
-        Some(Ending::Denied) if result.text().ends_with(UNANSWERED) => {
-            (wire::TIMEOUT, UNANSWERED.to_owned())
+        Some(Ending::Denied) if result.text().ends_with(APPROVAL_TIMED_OUT) => {
+            (wire::TIMEOUT, APPROVAL_TIMED_OUT.to_owned())
         }
         Some(Ending::Denied) => (wire::PERMISSION_DENIED, "it was refused already".to_owned()),
         _ => (wire::TOOL_ERROR, "it is over already".to_owned()),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::event::Origin;
+use quintet_kernel::event::NewSession;
 use quintet_kernel::port;
 use quintet_kernel::{Cursor, SessionId, State};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl Connection {
         workspace: PathBuf,
         labels: BTreeMap<String, String>,
     ) -> Result<SessionId, Error> {
-        let origin = Origin { workspace, labels, ..Origin::default() };
+        let origin = NewSession { workspace, labels, ..NewSession::default() };
         let created = self.app.ports.sessions.create(origin).await;
         let session = created.map_err(|error| refusal(&error))?.session;
         self.attach(&session, 0).await?;
@@ -76,12 +76,12 @@ impl Connection {
     }
 
     pub(super) async fn list(&mut self, limit: usize) -> Result<Value, Error> {
-        let cards = self.app.ports.sessions.list(SESSIONS_SCANNED_LIMIT).await;
-        let mut cards = cards.map_err(|error| refusal(&error))?;
-        cards.sort_by_key(|card| Reverse(card.updated));
-        cards.truncate(limit);
-        let sessions: Vec<Value> = cards.iter().map(shape::card).collect();
-        self.listed = cards.into_iter().map(|card| card.id).collect();
+        let summaries = self.app.ports.sessions.list(SESSIONS_SCANNED_LIMIT).await;
+        let mut summaries = summaries.map_err(|error| refusal(&error))?;
+        summaries.sort_by_key(|summary| Reverse(summary.updated));
+        summaries.truncate(limit);
+        let sessions: Vec<Value> = summaries.iter().map(shape::summary).collect();
+        self.listed = summaries.into_iter().map(|summary| summary.id).collect();
         Ok(json!({ "status": "success", "sessions": sessions }))
     }
 
@@ -107,7 +107,7 @@ impl Connection {
 
     pub(super) async fn delete(&mut self, session: SessionId) -> Result<Value, Error> {
         let session = self.named(session).await?;
-        let removed = self.app.ports.removals.remove(&session).await;
+        let removed = self.app.ports.session_deletion.remove(&session).await;
         removed.map_err(|error| refusal(&error))?;
         self.followed.retain(|watch| watch.session != session);
         Ok(json!({ "status": "success", "deleted": true, "session_id": session.as_str() }))
@@ -137,14 +137,14 @@ impl Connection {
             Error::new(INVALID_PARAMS, format!("Invalid params: path is no saved session: {why}"))
                 .with(json!({ "field": "path" }))
         })?;
-        match self.app.ports.sessions.card(&saved.session).await {
+        match self.app.ports.sessions.summary(&saved.session).await {
             Ok(_) => return self.load(saved.session, 0).await,
             Err(port::Error::NotFound(_)) => {}
             Err(error) => return Err(refusal(&error)),
         }
         let labels = BTreeMap::from([("saved_as".to_owned(), saved.session.to_string())]);
         let session = self.begin(saved.workspace, labels).await?;
-        let command = Command::Recall { messages: saved.messages, instead: false };
+        let command = Command::ImportMessages { messages: saved.messages, instead: false };
         self.submit(&session, command).await.map_err(|error| refusal(&error))?;
         self.load(session, 0).await
     }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use quintet_kernel::tool::Spec;
+use quintet_kernel::tool::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -110,12 +110,12 @@ pub(crate) fn capabilities(name: &str) -> Option<Value> {
 }
 
 /// A tool as a flat function, as clients are shown it over HTTP.
-pub(crate) fn flat(spec: &Spec) -> Value {
+pub(crate) fn flat(spec: &ToolSpec) -> Value {
     function(&spec.name, &spec.description, &spec.schema)
 }
 
 /// A tool as a function in an object of its own, as events show it.
-pub(crate) fn nested(spec: &Spec) -> Value {
+pub(crate) fn nested(spec: &ToolSpec) -> Value {
     let function = json!({
         "name": spec.name,
         "description": spec.description,

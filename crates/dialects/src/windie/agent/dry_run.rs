@@ -2,8 +2,8 @@
 //! that nobody keeps.
 
 use quintet_kernel::State;
-use quintet_kernel::command::{Command, Recalled, Run, Say};
-use quintet_kernel::event::Origin;
+use quintet_kernel::command::{Command, ImportedMessage, NewMessage, TurnStart};
+use quintet_kernel::event::NewSession;
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::Error;
 use serde_json::Value;
@@ -22,12 +22,12 @@ pub(crate) struct Scene<'a> {
     pub(crate) agent: &'a Agent,
     pub(crate) settings: &'a Settings,
     /// What was said before.
-    pub(crate) before: Vec<Recalled>,
+    pub(crate) before: Vec<ImportedMessage>,
 }
 
 impl AppState {
     /// A new conversation, as it would be when a model is asked a question.
-    pub(crate) async fn rehearse(&self, scene: Scene<'_>, query: &Query) -> Result<State, Error> {
+    pub(crate) async fn dry_run(&self, scene: Scene<'_>, query: &Query) -> Result<State, Error> {
         let optional_events = (query.workspace.as_deref(), &query.layers[..]);
         let plan = TurnSetup::new(self, scene.agent, scene.settings, optional_events).await;
         let workspace = match plan.workspace.clone() {
@@ -35,10 +35,10 @@ impl AppState {
             // Nothing works there, so it need not be there.
             None => self.scratch_path(scene.user),
         };
-        let origin = Origin { workspace, ..Origin::default() };
+        let origin = NewSession { workspace, ..NewSession::default() };
         let mut commands = vec![Command::Create(origin)];
         if !scene.before.is_empty() {
-            commands.push(Command::Recall { messages: scene.before, instead: true });
+            commands.push(Command::ImportMessages { messages: scene.before, instead: true });
         }
         self.try_out(commands, &plan, query).await
     }
@@ -50,12 +50,17 @@ impl AppState {
         query: &Query,
     ) -> Result<State, Error> {
         let options = plan.options(("rehearsal", "rehearsal"), query.content.clone(), Value::Null);
-        let say = Say::new(Role::User, vec![Part::Text(query.text.clone())], Run::Next, options);
-        let say = Say { setup: plan.setup(), ..say };
+        let say = NewMessage::new(
+            Role::User,
+            vec![Part::Text(query.text.clone())],
+            TurnStart::Queued,
+            options,
+        );
+        let say = NewMessage { setup: plan.setup(), ..say };
         let rehearse = |say| {
             let mut all = commands.clone();
-            all.push(Command::Say(Box::new(say)));
-            self.ports.rehearsals.rehearse(None, all)
+            all.push(Command::AddMessage(Box::new(say)));
+            self.ports.dry_runs.dry_run(None, all)
         };
         fallback::until_taken(say, rehearse).await
     }

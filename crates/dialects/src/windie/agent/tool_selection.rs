@@ -1,6 +1,6 @@
 //! Which tools an agent has: what there is, less what client, user and daemon leave out.
 
-use quintet_kernel::pictures::LOOK;
+use quintet_kernel::pictures::LOOK_TOOL;
 use quintet_kernel::tool::Risk;
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ impl ToolSelection<'_> {
         client.retain(|tool| self.allows(&tool.name));
         let searches = self.wants_search() && self.abilities.web_search.is_ok();
         // Pictures of the conversation are read wherever it works.
-        let here = |name: &str| at_home || name == LOOK;
+        let here = |name: &str| at_home || name == LOOK_TOOL;
         let own = self.abilities.tools.iter().filter(|name| here(name) && self.wants_own(name));
         let own = own.filter(|name| client.iter().all(|tool| tool.name != **name)).cloned();
         let daemon = Some(searches.then(|| WEB_SEARCH.into()).into_iter().chain(own).collect());
@@ -160,12 +160,12 @@ impl ToolSelection<'_> {
         let left_out = match name {
             "browser" => off(Capability::Browser) || !self.settings.browser_automation_enabled,
             WEB_SEARCH => off(Capability::WebSearch),
-            LOOK => off(Capability::Ocr),
+            LOOK_TOOL => off(Capability::Ocr),
             _ => false,
         };
         let fits = match self.settings.interaction_mode {
             Interaction::Agent => true,
-            Interaction::Chat => builtin_tools::in_chat(name) || name == LOOK,
+            Interaction::Chat => builtin_tools::in_chat(name) || name == LOOK_TOOL,
         };
         fits && !left_out && !tools.disabled_tools.iter().any(|disabled| disabled == name)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quintet_kernel::toolset::Span;
+use quintet_kernel::toolset::CallTimeout;
 
 /// For a call, usually.
 pub(crate) const USUAL: Duration = Duration::from_secs(120);
@@ -14,9 +14,9 @@ const COMMAND: u64 = 120;
 const BESIDE: u64 = 15;
 
 /// Commands say themselves how long they take, unless they run on behind everybody's back.
-pub(crate) fn of_commands() -> Span {
+pub(crate) fn of_commands() -> CallTimeout {
     let seconds = [("terminate_after_seconds".to_owned(), COMMAND), ("wait".to_owned(), 0)];
-    Span {
+    CallTimeout {
         tool: "run_shell_command".into(),
         seconds: seconds.into(),
         spare: BESIDE,

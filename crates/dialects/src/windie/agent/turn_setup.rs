@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quintet_kernel::event::{More, Setup, TurnOptions};
+use quintet_kernel::event::{RareOptions, Setup, TurnOptions};
 use quintet_kernel::model::Sampling;
 use quintet_kernel::toolset::Toolset;
 use serde_json::Value;
@@ -113,8 +113,12 @@ impl TurnSetup {
             sampling: Sampling { effort, ..Sampling::default() },
             key: Some(key.into()),
             wording,
-            more: More { account: self.pays.then(|| account(user)), aside, ..More::default() }
-                .unless_empty(),
+            more: RareOptions {
+                account: self.pays.then(|| account(user)),
+                aside,
+                ..RareOptions::default()
+            }
+            .unless_empty(),
             ..TurnOptions::default()
         }
     }

@@ -12,9 +12,9 @@ use super::*;
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
 const DAY: Duration = Duration::from_secs(86400);
 
-struct Clock(AtomicI64);
+struct FixedClock(AtomicI64);
 
-impl Stamps for Clock {
+impl Clock for FixedClock {
     fn stamp(&self) -> Stamp {
         Stamp::new(self.now(), [1, 2])
     }
@@ -26,20 +26,20 @@ impl Stamps for Clock {
 
 struct Room {
     artifact_store: ArtifactStore,
-    store: memory::Store,
-    clock: Arc<Clock>,
+    store: memory::MemoryStore,
+    clock: Arc<FixedClock>,
     dir: TempDir,
 }
 
 impl Room {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (store, clock) = (memory::Store::new(), Arc::new(Clock(AtomicI64::new(1))));
+        let (store, clock) = (memory::MemoryStore::new(), Arc::new(FixedClock(AtomicI64::new(1))));
         let artifact_store = ArtifactStore {
             artifacts: Arc::new(store.clone()),
             uploads: Arc::new(FileUploads::open(dir.path()).unwrap()),
             blobs: Arc::new(store.clone()),
-            stamps: clock.clone(),
+            clock: clock.clone(),
         };
         Self { artifact_store, store, clock, dir }
     }

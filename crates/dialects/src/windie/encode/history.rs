@@ -2,7 +2,7 @@
 
 use quintet_kernel::Time;
 use quintet_kernel::model::{
-    Count, Prompt, PromptMessage, PromptPart, Said, calls_said, text_said,
+    AssistantPart, Prompt, PromptMessage, PromptPart, TokenCount, assistant_calls, assistant_text,
 };
 use serde_json::{Value, json};
 
@@ -13,11 +13,11 @@ pub(crate) fn weight(prompt: &Prompt) -> u64 {
     let texts = prompt.messages.iter().map(|message| match &**message {
         PromptMessage::System(text) => text.clone(),
         PromptMessage::User(parts) => text(parts),
-        PromptMessage::Assistant { parts, .. } => text_said(parts),
+        PromptMessage::Assistant { parts, .. } => assistant_text(parts),
         PromptMessage::Result { text, .. } => text.clone(),
     });
-    let count = |text: String| Count::guess(&text).tokens;
-    Count::guess(&prompt.system).tokens + texts.map(count).sum::<u64>()
+    let count = |text: String| TokenCount::guess(&text).tokens;
+    TokenCount::guess(&prompt.system).tokens + texts.map(count).sum::<u64>()
 }
 
 /// A history that a client keeps under a name of its own.
@@ -89,7 +89,7 @@ fn entry(message: &PromptMessage, summary: bool) -> Value {
         }),
         PromptMessage::Assistant { parts, .. } => json!({
             "role": "assistant",
-            "content": text_said(parts),
+            "content": assistant_text(parts),
             "message_type": "assistant_response",
             "tool_calls": calls(parts),
         }),
@@ -104,12 +104,12 @@ fn entry(message: &PromptMessage, summary: bool) -> Value {
     }
 }
 
-fn calls(parts: &[Said]) -> Vec<Value> {
+fn calls(parts: &[AssistantPart]) -> Vec<Value> {
     let call = |call: &quintet_kernel::model::PromptCall| {
         let function = json!({ "name": call.tool, "arguments": call.input.to_string() });
         json!({ "id": call.call.as_str(), "type": "function", "function": function })
     };
-    calls_said(parts).map(call).collect()
+    assistant_calls(parts).map(call).collect()
 }
 
 fn text(parts: &[PromptPart]) -> String {

@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use futures_util::stream::try_unfold;
-use quintet_kernel::port::{Artifact, StorageError, Upload, Uploads};
+use quintet_kernel::port::{Artifact, StorageError, UploadWriter, Uploads};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -84,9 +84,9 @@ fn claimed(field: &Field<'_>) -> Result<(), Reply> {
 /// Takes in what comes, unless there is too much of it.
 async fn read(
     field: &mut Field<'_>,
-    mut content: Box<dyn Upload>,
+    mut content: Box<dyn UploadWriter>,
     largest: u64,
-) -> Result<(Taken, Box<dyn Upload>), Reply> {
+) -> Result<(Taken, Box<dyn UploadWriter>), Reply> {
     let (mut head, mut pending, mut size) = (Vec::new(), Vec::new(), 0);
     let mut hash = Sha256::new();
     while let Some(bytes) = field.chunk().await.map_err(broken)? {

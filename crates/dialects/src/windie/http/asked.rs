@@ -1,6 +1,6 @@
 //! What a request for a preview says.
 
-use quintet_kernel::command::Recalled;
+use quintet_kernel::command::ImportedMessage;
 use quintet_kernel::message::Role;
 use serde_json::{Map, Value, json};
 
@@ -87,7 +87,7 @@ pub(super) struct PreviewRequest {
     /// The question; its text is empty if there is none.
     pub(super) query: Query,
     /// What was said before it.
-    pub(super) before: Vec<Recalled>,
+    pub(super) before: Vec<ImportedMessage>,
     pub(super) include_tools: bool,
     raw: Option<String>,
 }
@@ -122,7 +122,7 @@ impl PreviewRequest {
         let said = self.raw.clone().or(within.map(String::from)).or(worded.clone());
         self.query.text = said.unwrap_or_default().trim().to_owned();
         self.query.content = worded.filter(|text| !text.trim().is_empty());
-        let recalled = |(role, text)| Recalled::text(role, text);
+        let recalled = |(role, text)| ImportedMessage::text(role, text);
         self.before = messages.into_iter().map(recalled).collect();
     }
 

@@ -3,7 +3,7 @@
 
 use axum::extract::Request;
 use axum::response::Response;
-use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, calls_said, text_said};
+use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, assistant_calls, assistant_text};
 use quintet_kernel::port::Error;
 use quintet_kernel::prompt;
 use serde_json::{Value, json};
@@ -128,8 +128,8 @@ impl Shown {
         if query.text.is_empty() {
             query.text = ANYTHING.into();
         }
-        let state = app.rehearse(scene, &query).await.map_err(refused)?;
-        let tokens = prompt::weigh(&state, &*app.ports.models).total().tokens;
+        let state = app.dry_run(scene, &query).await.map_err(refused)?;
+        let tokens = prompt::count_prompt_tokens(&state, &*app.ports.models).total().tokens;
         let mut prompt = prompt::assemble(&state);
         if asked.query.text.is_empty() {
             prompt.messages.pop();
@@ -201,11 +201,11 @@ fn message(message: &PromptMessage) -> Option<Value> {
         PromptMessage::System(text) => Some(json!({ "role": "system", "content": text })),
         PromptMessage::User(parts) => Some(json!({ "role": "user", "content": text(parts) })),
         PromptMessage::Assistant { parts, .. } => {
-            let calls = calls_said(parts).map(|call| {
+            let calls = assistant_calls(parts).map(|call| {
                 json!({ "id": call.call.as_str(), "name": call.tool, "arguments": call.input })
             });
             let calls: Vec<Value> = calls.collect();
-            let mut shown = json!({ "role": "assistant", "content": text_said(parts) });
+            let mut shown = json!({ "role": "assistant", "content": assistant_text(parts) });
             if !calls.is_empty() {
                 shown["tool_calls"] = calls.into();
             }

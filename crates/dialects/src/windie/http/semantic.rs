@@ -6,7 +6,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use quintet_kernel::model::{
     Channel, Chunk, Failure, FailureKind, ModelRef, Prompt, PromptMessage, PromptPart, Sampling,
-    Search,
+    WebSearch,
 };
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ async fn ask(app: &AppState, choice: Choice, system: &str, text: String) -> Resu
         messages: vec![PromptMessage::User(vec![PromptPart::Text(text)]).into()],
         tools: Vec::new(),
         may_call: false,
-        search: Search::Off,
+        search: WebSearch::Off,
         sampling: Sampling { effort: choice.effort, ..Sampling::default() },
         account: None,
     };

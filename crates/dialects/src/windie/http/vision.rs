@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use image::Rgb;
-use quintet_kernel::port::{Seen, SenseError, VisualTarget};
+use quintet_kernel::port::{SenseError, VisionResult, VisualTarget};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
@@ -32,7 +32,7 @@ pub(super) async fn locate(
     let image = ImageInput::read(&mut fields);
     let description = fields.text("description", 1..=DESCRIPTION_LIMIT);
     let image = checked(fields, image)?;
-    let (source, Seen { value, model }) = find(context, image, &description, 1).await?;
+    let (source, VisionResult { value, model }) = find(context, image, &description, 1).await?;
     let best = value.first().ok_or_else(|| {
         Reply::new(404, format!("Vision model could not identify '{description}'"))
     })?;
@@ -54,7 +54,7 @@ pub(super) async fn locate_all(
     let most = fields.maybe_integer("max_results", 1..=RESULTS_LIMIT);
     let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(USUAL_RESULTS);
     let image = checked(fields, image)?;
-    let (source, Seen { value, model }) = find(context, image, &description, most).await?;
+    let (source, VisionResult { value, model }) = find(context, image, &description, most).await?;
     let ranked = (1..=most).zip(&value);
     let matches: Vec<Value> =
         ranked.map(|(rank, target)| shown(target, rank, &description)).collect();
@@ -82,7 +82,8 @@ pub(super) async fn describe(
         region = Some(Area { x: 0, y: 0, width: source.width, height: source.height });
     }
     let metadata = source.metadata();
-    let Seen { value, model } = context.vision.describe(source.bytes).await.map_err(failed)?;
+    let VisionResult { value, model } =
+        context.vision.describe(source.bytes).await.map_err(failed)?;
     let description = value.trim();
     if description.is_empty() {
         return Err(Reply::new(502, "Vision provider returned an empty description"));
@@ -120,7 +121,7 @@ async fn find(
     image: ImageInput,
     description: &str,
     limit: usize,
-) -> Result<(Value, Seen<Vec<VisualTarget>>), Reply> {
+) -> Result<(Value, VisionResult<Vec<VisualTarget>>), Reply> {
     context.vision.ready().map_err(failed)?;
     let source = Source::load(context, image).await?;
     let metadata = source.metadata();

@@ -1,34 +1,34 @@
 //! The models that can be chosen, as clients are shown them.
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{Effort, Listed, Price, Side};
+use quintet_kernel::model::{Effort, ModelInfo, ModelLocation, Price};
 use serde_json::{Value, json};
 
 use super::user_settings::Settings;
 
 /// All of them: those that run here, those that do not, and those that can see.
-pub(crate) fn payload(models: &[Listed], settings: &Settings) -> Value {
+pub(crate) fn payload(models: &[ModelInfo], settings: &Settings) -> Value {
     let usable = || models.iter().filter(|listed| is_usable(listed, settings));
-    let on = |side: Side| -> Vec<Value> {
+    let on = |side: ModelLocation| -> Vec<Value> {
         usable().filter(|listed| listed.about.side == side).flat_map(entries).collect()
     };
-    let sees = |listed: &&Listed| listed.profile.inputs.contains(&MediaKind::Image);
+    let sees = |listed: &&ModelInfo| listed.profile.inputs.contains(&MediaKind::Image);
     let vision: Vec<Value> = usable().filter(sees).map(|listed| entry(listed, None)).collect();
-    json!({ "local": on(Side::Local), "online": on(Side::Online), "vision": vision })
+    json!({ "local": on(ModelLocation::Local), "online": on(ModelLocation::Online), "vision": vision })
 }
 
 /// All of them in one list.
-pub(crate) fn listed(models: &[Listed], settings: &Settings) -> Vec<Value> {
+pub(crate) fn listed(models: &[ModelInfo], settings: &Settings) -> Vec<Value> {
     models.iter().filter(|listed| is_usable(listed, settings)).flat_map(entries).collect()
 }
 
 /// Whether a user can have a model answer: the daemon has a key for it, or the user has.
-fn is_usable(listed: &Listed, settings: &Settings) -> bool {
+fn is_usable(listed: &ModelInfo, settings: &Settings) -> bool {
     listed.usable || settings.key_for(&[&listed.model.provider]).is_some()
 }
 
 /// A model, once for each way in which it can be told to think.
-fn entries(listed: &Listed) -> Vec<Value> {
+fn entries(listed: &ModelInfo) -> Vec<Value> {
     let efforts = &listed.about.efforts;
     match efforts.is_empty() {
         true => vec![entry(listed, None)],
@@ -36,7 +36,7 @@ fn entries(listed: &Listed) -> Vec<Value> {
     }
 }
 
-fn entry(listed: &Listed, effort: Option<Effort>) -> Value {
+fn entry(listed: &ModelInfo, effort: Option<Effort>) -> Value {
     let about = &listed.about;
     let name = &listed.model.model;
     let label = if about.label.is_empty() { name } else { &about.label };
@@ -99,29 +99,29 @@ fn price(price: Option<Price>, part: impl Fn(Price) -> u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use quintet_kernel::model::{About, ModelRef, Profile};
+    use quintet_kernel::model::{ModelDetails, ModelRef, Profile};
 
     use super::*;
     use crate::windie::wire::user_settings::{Key, choice};
 
-    fn listed(model: &str, about: About, inputs: Vec<MediaKind>) -> Listed {
+    fn listed(model: &str, about: ModelDetails, inputs: Vec<MediaKind>) -> ModelInfo {
         let profile = Profile {
             inputs,
             tools: true,
             context_window: Some(400_000),
             search: Default::default(),
         };
-        Listed { model: ModelRef::parse(model).unwrap(), profile, about, usable: true }
+        ModelInfo { model: ModelRef::parse(model).unwrap(), profile, about, usable: true }
     }
 
     #[test]
     fn a_model_that_thinks_is_there_once_for_each_way() {
-        let about = About {
+        let about = ModelDetails {
             label: "GPT-5.4".into(),
             efforts: vec![Effort::None, Effort::High],
             price: Some(Price { input: 1_250_000, output: 0, cached: None }),
             web_search: true,
-            ..About::default()
+            ..ModelDetails::default()
         };
         let models = [listed("openai/gpt-5.4", about, vec![MediaKind::Image])];
         let shown = payload(&models, &Settings::default());
@@ -145,9 +145,10 @@ mod tests {
 
     #[test]
     fn models_of_this_machine_stand_apart_and_those_without_a_key_nowhere() {
-        let here = About { side: Side::Local, ..About::default() };
+        let here = ModelDetails { side: ModelLocation::Local, ..ModelDetails::default() };
         let local = listed("ollama/llama", here, Vec::new());
-        let locked = Listed { usable: false, ..listed("a/b", About::default(), Vec::new()) };
+        let locked =
+            ModelInfo { usable: false, ..listed("a/b", ModelDetails::default(), Vec::new()) };
         let shown = payload(&[local, locked], &Settings::default());
         assert_eq!(shown["local"][0]["id"], "llama");
         assert_eq!(shown["local"][0]["display_name"], "llama");
@@ -156,8 +157,10 @@ mod tests {
 
     #[test]
     fn who_has_a_key_of_his_own_can_choose_what_it_opens() {
-        let locked =
-            Listed { usable: false, ..listed("openai/gpt-5.4", About::default(), Vec::new()) };
+        let locked = ModelInfo {
+            usable: false,
+            ..listed("openai/gpt-5.4", ModelDetails::default(), Vec::new())
+        };
         let shown = |enabled: bool| {
             let key = Key { enabled, api_key: "sk-mine".into() };
             let provider_api_keys = [("openai".to_owned(), key)].into();

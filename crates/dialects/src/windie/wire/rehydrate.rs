@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use quintet_kernel::CallId;
-use quintet_kernel::command::Recalled;
+use quintet_kernel::command::ImportedMessage;
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::model::PromptCall;
 use serde_json::{Value, json};
@@ -67,17 +67,17 @@ impl Rehydrate {
 
 impl Entry {
     /// The message for the core; its picture is still to be added.
-    pub(crate) fn recalled(&self) -> Recalled {
+    pub(crate) fn recalled(&self) -> ImportedMessage {
         if let Some(call) = &self.call {
             let (parts, call) = (vec![Part::Text(self.text.clone())], Some(call.clone()));
-            return Recalled { role: Role::Tool, parts, wording: None, call };
+            return ImportedMessage { role: Role::Tool, parts, wording: None, call };
         }
         let text = match (self.role, &self.tool) {
             (Role::Tool, Some(tool)) => format!("Result of {tool}:\n{}", self.text),
             (Role::Tool, None) => format!("Result of a tool:\n{}", self.text),
             (Role::User | Role::Assistant | Role::System, _) => self.text.clone(),
         };
-        let mut recalled = Recalled::text(self.role, text);
+        let mut recalled = ImportedMessage::text(self.role, text);
         recalled.parts.extend(self.calls.iter().cloned().map(called));
         recalled
     }

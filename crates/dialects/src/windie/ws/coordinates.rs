@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use quintet_kernel::message::Artifact;
+use quintet_kernel::message::CallArtifact;
 use quintet_kernel::port::SenseError;
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{CallId, SessionId, pictures};
@@ -238,7 +238,7 @@ fn leave_out(frame: &mut Frame, mut message: Value, failed: &[(CallId, Outcome)]
 struct Screen<'a> {
     app: &'a AppState,
     session: &'a SessionId,
-    picture: Option<(Artifact, Vec<u8>)>,
+    picture: Option<(CallArtifact, Vec<u8>)>,
     rows: Option<Vec<TextRow>>,
 }
 
@@ -327,12 +327,12 @@ impl Screen<'_> {
         Ok(if is_artifact { picture.name.clone() } else { picture.blob.to_string() })
     }
 
-    async fn picture(&mut self) -> Result<&(Artifact, Vec<u8>), Outcome> {
+    async fn picture(&mut self) -> Result<&(CallArtifact, Vec<u8>), Outcome> {
         if self.picture.is_none() {
             let ports = &self.app.ports;
             let state = ports.sessions.view(self.session).await;
             let state = state.map_err(|error| Outcome::failure(error.to_string()))?;
-            let picture = pictures::newest(&state).ok_or_else(|| {
+            let picture = pictures::newest_picture(&state).ok_or_else(|| {
                 Outcome::failure("there is no screenshot yet: take one with `screenshot` first")
             })?;
             let bytes = ports.blobs.get(&picture.blob).await;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quintet_kernel::command::Upload;
+use quintet_kernel::command::NewAttachment;
 use quintet_kernel::message::{self, MediaKind, Part};
 use quintet_kernel::port::{Artifact, Error};
 use quintet_kernel::tool::Outcome;
@@ -21,7 +21,7 @@ impl AppState {
         identity: &ClientIdentity,
         session: &SessionId,
         pictures: &[String],
-    ) -> Result<Vec<(MediaKind, Upload)>, Error> {
+    ) -> Result<Vec<(MediaKind, NewAttachment)>, Error> {
         let mut files = Vec::with_capacity(pictures.len());
         for id in pictures {
             let Some((artifact, blob)) =
@@ -31,7 +31,7 @@ impl AppState {
                 continue;
             };
             let (name, mime, size) = (artifact.id, artifact.mime, artifact.size);
-            files.push((MediaKind::Image, Upload { name, mime, blob, size }));
+            files.push((MediaKind::Image, NewAttachment { name, mime, blob, size }));
         }
         Ok(files)
     }
@@ -59,7 +59,7 @@ impl AppState {
         identity: &ClientIdentity,
         session: &SessionId,
         picture: Picture,
-    ) -> Result<Option<message::Artifact>, Trouble> {
+    ) -> Result<Option<message::CallArtifact>, Trouble> {
         let user = identity.user.as_ref();
         let id = match picture {
             Picture::Artifact(id) => id,
@@ -74,7 +74,7 @@ impl AppState {
         let adopted = self.artifact_store.adopt(user, &id, session).await?;
         Ok(adopted.map(|(artifact, blob)| {
             let Artifact { id: name, mime, size, .. } = artifact;
-            message::Artifact { name, mime, blob, size }
+            message::CallArtifact { name, mime, blob, size }
         }))
     }
 }

@@ -1,6 +1,6 @@
 //! Questions of the user: the session is made ready for them, then they are asked.
 
-use quintet_kernel::command::{Command, Run, Say};
+use quintet_kernel::command::{Command, NewMessage, TurnStart};
 use quintet_kernel::event::Setup;
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::{Error, Receipt};
@@ -44,7 +44,7 @@ impl Connection {
         if let Some(turn) = turn
             && self.app.stops.meant(&self.identity.id, &query.conversation, id, now)
         {
-            let stopped = Command::Withdraw { turn, reason: None };
+            let stopped = Command::CancelTurn { turn, reason: None };
             self.app.ports.sessions.submit(&session, stopped).await?;
         }
         Ok(())
@@ -56,15 +56,20 @@ impl Connection {
         (id, query): (&str, &Query),
         plan: &TurnSetup,
     ) -> Result<Receipt, Trouble> {
-        let card = self.app.ports.sessions.card(session).await?;
+        let summary = self.app.ports.sessions.summary(session).await?;
         // A session that another protocol began keeps its own instructions and tools.
-        let setup = if is_ours(&card.labels) { plan.setup() } else { Setup::default() };
+        let setup = if is_ours(&summary.labels) { plan.setup() } else { Setup::default() };
         let files = self.app.pictures(&self.identity, session, &query.screenshots).await?;
         let aside = self.aside(query, plan);
         let options = plan.options((&self.identity.id, id), query.content.clone(), aside);
-        let say = Say::new(Role::User, vec![Part::Text(query.text.clone())], Run::Next, options);
+        let say = NewMessage::new(
+            Role::User,
+            vec![Part::Text(query.text.clone())],
+            TurnStart::Queued,
+            options,
+        );
         let supersedes = self.replaced(session, query).await?;
-        let say = Say { files, setup, supersedes, ..say };
+        let say = NewMessage { files, setup, supersedes, ..say };
         Ok(fallback::say(&*self.app.ports.sessions, session, say).await?)
     }
 
@@ -178,5 +183,5 @@ impl AppState {
 }
 
 fn is_open(state: &State, key: &str) -> bool {
-    state.keyed(key).is_some_and(|turn| !is_over(turn.status))
+    state.turn_by_key(key).is_some_and(|turn| !is_over(turn.status))
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::command::{Command, Recalled};
+use quintet_kernel::command::{Command, ImportedMessage};
 use quintet_kernel::event::Event;
 use quintet_kernel::message::{Message, Part, Role};
 use quintet_kernel::port::{Error, Receipt};
@@ -34,7 +34,7 @@ impl Connection {
         let sessions = Arc::clone(&self.app.ports.sessions);
         let state = sessions.view(&session).await?;
         if let Some(workspace) = workspace.filter(|_| !state.busy()) {
-            sessions.submit(&session, Command::Move { workspace }).await?;
+            sessions.submit(&session, Command::SetWorkspace { workspace }).await?;
         }
         self.note_revision(&session, kept.revision.clone());
         let done = match compare(&state, &kept.entries) {
@@ -50,7 +50,7 @@ impl Connection {
 
     /// Has a session go on with a history that is not its own.
     async fn replace(&self, session: &SessionId, kept: &Rehydrate) -> Result<Receipt, Error> {
-        let mut messages: Vec<Recalled> =
+        let mut messages: Vec<ImportedMessage> =
             kept.rules.iter().map(|rule| rules(rule.clone())).collect();
         for entry in &kept.entries {
             messages.push(self.recalled(session, entry).await?);
@@ -58,7 +58,7 @@ impl Connection {
         fallback::recall(&*self.app.ports.sessions, session, messages).await
     }
 
-    async fn recalled(&self, session: &SessionId, entry: &Entry) -> Result<Recalled, Error> {
+    async fn recalled(&self, session: &SessionId, entry: &Entry) -> Result<ImportedMessage, Error> {
         let mut recalled = entry.recalled();
         let pictures = &entry.screenshots;
         for (kind, upload) in self.app.pictures(&self.identity, session, pictures).await? {
@@ -74,8 +74,13 @@ impl Connection {
     }
 }
 
-fn rules(text: String) -> Recalled {
-    Recalled { role: Role::User, parts: vec![Part::Context(text)], wording: None, call: None }
+fn rules(text: String) -> ImportedMessage {
+    ImportedMessage {
+        role: Role::User,
+        parts: vec![Part::Context(text)],
+        wording: None,
+        call: None,
+    }
 }
 
 /// What a session has of a conversation that a client kept.
@@ -94,11 +99,15 @@ fn compare(state: &State, entries: &[Entry]) -> Known {
     let (from, entries) = after_summary(state, entries);
     let is_current = |message: &&Arc<Message>| {
         let turn = state.turn(&message.turn);
-        message.role.speaks() && !message.interrupted && turn.is_some_and(|turn| !turn.superseded)
+        message.role.is_conversation()
+            && !message.interrupted
+            && turn.is_some_and(|turn| !turn.superseded)
     };
     let said = state.messages.iter().skip(from).filter(is_current);
     let mut said = said.filter(|message| !message.text().trim().is_empty());
-    let kept = entries.iter().filter(|entry| entry.role.speaks() && !entry.text.trim().is_empty());
+    let kept = entries
+        .iter()
+        .filter(|entry| entry.role.is_conversation() && !entry.text.trim().is_empty());
     for entry in kept {
         if !said.next().is_some_and(|message| is_same(message, entry)) {
             return Known::Other;

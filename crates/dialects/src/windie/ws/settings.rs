@@ -67,7 +67,7 @@ impl AppState {
         let _alone = lock.lock().await;
         let mut settings = self.settings_of(user).await?;
         settings.apply(patch);
-        let kept = self.ports.preferences.prefer(SPACE, user, settings.keep()).await;
+        let kept = self.ports.preferences.set_preference(SPACE, user, settings.keep()).await;
         kept.map_err(SettingsError::Write)?;
         Ok(settings)
     }

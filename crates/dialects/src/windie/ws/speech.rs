@@ -11,7 +11,7 @@ use axum::extract::ws::{Message, WebSocket};
 use quintet_kernel::event::Event;
 use quintet_kernel::message::Role;
 use quintet_kernel::model::Channel;
-use quintet_kernel::port::{Audio, SenseError, Speaker};
+use quintet_kernel::port::{Audio, SenseError, SpeechSynthesizer};
 use quintet_kernel::speech::Sentences;
 use quintet_kernel::{Item, SessionId, TurnId};
 use tokio::task::JoinSet;
@@ -98,7 +98,7 @@ impl Speech {
     }
 
     /// The next sentence with its audio. Dropping the future loses nothing.
-    pub(super) async fn next(&mut self, speaker: &Arc<dyn Speaker>) -> Spoken {
+    pub(super) async fn next(&mut self, speaker: &Arc<dyn SpeechSynthesizer>) -> Spoken {
         if self.current.is_none() {
             let Some(sentence) = self.queue.pop_front() else { return pending().await };
             let (speaker, text) = (Arc::clone(speaker), sentence.text.clone());
@@ -180,7 +180,7 @@ impl Connection {
             && options.aside(SPEECH).is_some()
         {
             let name = options.key.as_deref().unwrap_or(turn.as_str());
-            let is_own = self.app.turns.asker(session, name) == Some(self.number);
+            let is_own = self.app.turns.approval_session(session, name) == Some(self.number);
             if is_own && self.app.ports.speaker.ready().is_ok() {
                 self.speech.begin(session, turn, name);
             }

@@ -126,7 +126,7 @@ pub(super) struct Stopping {
 async fn withdraw(sessions: &dyn Sessions, mut stops: Vec<Stopping>) -> Vec<Stopping> {
     for stop in &mut stops {
         let reason = Some("stopped by the user".into());
-        let command = Command::Withdraw { turn: stop.turn.clone(), reason };
+        let command = Command::CancelTurn { turn: stop.turn.clone(), reason };
         match sessions.submit(&stop.session, command).await {
             Ok(_) => stop.done = true,
             Err(error) => tracing::warn!(%error, "a query could not be stopped"),

@@ -11,7 +11,7 @@ use futures_util::future::select_all;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Event, Record};
 use quintet_kernel::model::{ModelRef, Prompt};
-use quintet_kernel::port::{Error, Follow};
+use quintet_kernel::port::{Error, Follower};
 use quintet_kernel::session::Call;
 use quintet_kernel::{CallId, Cursor, Item, SessionId, State, Time, prompt};
 
@@ -30,7 +30,7 @@ pub(super) struct Subscription {
     /// The session as it was at the last item that was read: what is shown of a prompt or a history
     /// is of its own turn, whatever happened since.
     state: State,
-    follow: Box<dyn Follow>,
+    follow: Box<dyn Follower>,
     /// What is not sent yet, because it is open who runs the calls of the first frame.
     waiting: VecDeque<Frame>,
     /// True while the places of a frame are being looked for: what comes after it waits.
@@ -194,7 +194,7 @@ impl Connection {
         let ports = &self.app.ports;
         let known = |model: ModelRef| Some((model.clone(), ports.models.profile(&model)?));
         let models = told.state.models_for(&Command::Wake);
-        told.state.know(models.into_iter().filter_map(known).collect());
+        told.state.set_profiles(models.into_iter().filter_map(known).collect());
         told.state.copy_dynamic_tools(&*ports.sessions.view(&told.session).await?);
         Ok(prompt::assemble(&told.state))
     }
@@ -317,7 +317,7 @@ impl Connection {
         if !caught_up {
             return Ok(None);
         }
-        let asker = self.app.turns.asker(session, turn);
+        let asker = self.app.turns.approval_session(session, turn);
         let is_anothers = asker.is_some_and(|asker| asker != self.number);
         let this = self.held.client();
         match &first.claim {

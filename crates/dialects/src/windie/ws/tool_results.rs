@@ -60,7 +60,7 @@ impl Connection {
         outcome: Outcome,
     ) -> Result<(), Trouble> {
         let by = self.held.client().clone();
-        let command = Command::Return { call, by, outcome };
+        let command = Command::ReturnResult { call, by, outcome };
         match self.app.ports.sessions.submit(session, command).await {
             Ok(_) | Err(Error::Refused(_) | Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error.into()),

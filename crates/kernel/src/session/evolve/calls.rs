@@ -3,50 +3,50 @@
 use std::sync::Arc;
 
 use crate::client::Claim;
-use crate::event::{Answer, Event, Remember, RequestedCall};
+use crate::event::{ApprovalDecision, Event, RememberScope, RequestedCall};
 use crate::id::{CallId, MessageId};
 use crate::message::{Message, Part, Role};
-use crate::session::Data;
-use crate::session::state::{Calls, Remembered};
+use crate::session::SessionData;
+use crate::session::state::{CallMatcher, RememberedDecision};
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::time::Time;
 use crate::tool::{Ending, Outcome};
 
-use super::{on_open, paid, waiting, written};
+use super::{add_usage, change_open_turn, new_message, update_waiting};
 
 /// Takes an event about a call into the state; any other is none of its business.
-pub(super) fn evolve(state: &mut Data, event: &Event, at: Time) {
+pub(super) fn evolve(state: &mut SessionData, event: &Event, at: Time) {
     match event {
-        Event::VerificationRequested { call, .. } => verification(state, call),
+        Event::VerificationRequested { call, .. } => verification_requested(state, call),
         Event::ReviewRequested { call, assessment, .. } => {
-            call_phase(state, call, CallPhase::InReview { assessment: assessment.clone() });
+            set_call_phase(state, call, CallPhase::InReview { assessment: assessment.clone() });
         }
         Event::Reviewed { call, answer, comment, usage, .. } => {
             reviewed(state, call, *answer, comment);
-            paid(state, *usage);
+            add_usage(state, *usage);
         }
         Event::ApprovalRequested { call, assessment, expires, .. } => {
             let phase = CallPhase::Asked { assessment: assessment.clone(), expires: *expires };
-            call_phase(state, call, phase);
-            waiting(state, at);
+            set_call_phase(state, call, phase);
+            update_waiting(state, at);
         }
         Event::ApprovalAnswered { call, answer, reason, remember, .. } => {
-            remembered(state, call, *answer, *remember);
+            remember_decision(state, call, *answer, *remember);
             let phase = match answer {
-                Answer::Allow => CallPhase::Allowed,
-                Answer::Deny => CallPhase::Denied { reason: reason.clone() },
+                ApprovalDecision::Allow => CallPhase::Allowed,
+                ApprovalDecision::Deny => CallPhase::Denied { reason: reason.clone() },
             };
-            call_phase(state, call, phase);
-            waiting(state, at);
+            set_call_phase(state, call, phase);
+            update_waiting(state, at);
         }
         Event::CallStarted { call, kind, placement, errand, .. } => {
-            call_phase(state, call, CallPhase::Started(*kind, *placement));
-            on_open(state, |open| {
+            set_call_phase(state, call, CallPhase::Started(*kind, *placement));
+            change_open_turn(state, |open| {
                 if let (Some(call), Some(errand)) = (open.call_mut(call), errand) {
                     (call.expires, call.front_end) = (errand.expires, errand.front_end.clone());
                 }
             });
-            waiting(state, at);
+            update_waiting(state, at);
         }
         Event::CallClaimed { call, by, .. } => {
             set_claim(state, call, Some(Claim { by: by.clone(), lost_until: None }));
@@ -57,7 +57,7 @@ pub(super) fn evolve(state: &mut Data, event: &Event, at: Time) {
         Event::ClaimReleased { call, .. } => set_claim(state, call, None),
         Event::CallCompleted { call, message, outcome, .. } => {
             call_done(state, call, message, outcome, at);
-            waiting(state, at);
+            update_waiting(state, at);
         }
         _ => {}
     }
@@ -74,13 +74,13 @@ pub(super) fn new_call(request: &RequestedCall, verifies: bool) -> Call {
     }
 }
 
-pub(super) fn part_of_call(call: &RequestedCall) -> Part {
+pub(super) fn call_part(call: &RequestedCall) -> Part {
     Part::Call { call: call.id.clone(), tool: call.tool.clone(), input: call.input.clone() }
 }
 
 /// The check is policy's idea, but the model's next prompt needs to know who asked: the call is
 /// written into the model's last answer, so that every call has an answer before its result.
-fn verification(state: &mut Data, call: &RequestedCall) {
+fn verification_requested(state: &mut SessionData, call: &RequestedCall) {
     state.calls.insert(call.id.clone());
     let Some(open) = &mut state.open else { return };
     open.phase = Phase::Acting(vec![new_call(call, true)]);
@@ -88,12 +88,12 @@ fn verification(state: &mut Data, call: &RequestedCall) {
     let of_turn =
         |m: &&mut Arc<Message>| m.turn == turn && m.role == Role::Assistant && !m.interrupted;
     if let Some(message) = state.messages.iter_mut().rev().find(of_turn) {
-        Arc::make_mut(message).parts.push(part_of_call(call));
+        Arc::make_mut(message).parts.push(call_part(call));
     }
 }
 
-fn reviewed(state: &mut Data, id: &CallId, answer: Option<Answer>, comment: &str) {
-    on_open(state, |open| {
+fn reviewed(state: &mut SessionData, id: &CallId, answer: Option<ApprovalDecision>, comment: &str) {
+    change_open_turn(state, |open| {
         if let Some(call) = open.call_mut(id)
             && let CallPhase::InReview { assessment } = &call.phase
         {
@@ -104,23 +104,36 @@ fn reviewed(state: &mut Data, id: &CallId, answer: Option<Answer>, comment: &str
 }
 
 /// A call that was never asked about has nothing that later ones could be like.
-fn remembered(state: &mut Data, id: &CallId, answer: Answer, remember: Remember) {
+fn remember_decision(
+    state: &mut SessionData,
+    id: &CallId,
+    answer: ApprovalDecision,
+    remember: RememberScope,
+) {
     let call = state.open.as_ref().and_then(|open| open.call(id));
     let Some(Call { request, phase: CallPhase::Asked { assessment, .. }, .. }) = call else {
         return;
     };
     let similar = assessment.subject.similar.clone();
     let calls = match remember {
-        Remember::Once => return,
-        Remember::Similar if similar.is_some() => Calls::Similar(similar.unwrap_or_default()),
-        Remember::Same | Remember::Similar => Calls::Same(request.input.clone()),
+        RememberScope::Once => return,
+        RememberScope::Similar if similar.is_some() => {
+            CallMatcher::Similar(similar.unwrap_or_default())
+        }
+        RememberScope::Same | RememberScope::Similar => CallMatcher::Same(request.input.clone()),
     };
     let tool = request.tool.clone();
     state.remembered.retain(|old| old.tool != tool || old.calls != calls);
-    state.remembered.push(Remembered { tool, calls, answer });
+    state.remembered.push(RememberedDecision { tool, calls, answer });
 }
 
-fn call_done(state: &mut Data, id: &CallId, message: &MessageId, outcome: &Outcome, at: Time) {
+fn call_done(
+    state: &mut SessionData,
+    id: &CallId,
+    message: &MessageId,
+    outcome: &Outcome,
+    at: Time,
+) {
     let Some(open) = &mut state.open else { return };
     let Some(call) = open.call_mut(id) else {
         return;
@@ -148,7 +161,7 @@ fn call_done(state: &mut Data, id: &CallId, message: &MessageId, outcome: &Outco
         open.repeats += 1;
     }
     if verifies {
-        verified(open, outcome.ending);
+        apply_verification(open, outcome.ending);
     }
     state.turns.change(&open.id, |turn| {
         turn.changes.extend_from_slice(&outcome.changes);
@@ -156,13 +169,13 @@ fn call_done(state: &mut Data, id: &CallId, message: &MessageId, outcome: &Outco
         turn.more_changes.extend(more.map(|more| (turn.changes.len(), more)));
         turn.unrecorded.extend_from_slice(&outcome.unrecorded);
     });
-    if let Some(message) = written(state, message, Role::Tool, outcome.parts.clone(), at) {
+    if let Some(message) = new_message(state, message, Role::Tool, outcome.parts.clone(), at) {
         let (call, ending) = (Some(id.clone()), Some(outcome.ending));
         state.add_message(Message { call, ending, files: outcome.artifacts.clone(), ..message });
     }
 }
 
-fn verified(open: &mut OpenTurn, ending: Ending) {
+fn apply_verification(open: &mut OpenTurn, ending: Ending) {
     open.dirty = ending == Ending::Interrupted;
     // A check that had nothing to run says nothing.
     if ending != Ending::Idle {
@@ -185,16 +198,16 @@ fn verified(open: &mut OpenTurn, ending: Ending) {
     }
 }
 
-fn set_claim(state: &mut Data, call: &CallId, claim: Option<Claim>) {
-    on_open(state, |open| {
+fn set_claim(state: &mut SessionData, call: &CallId, claim: Option<Claim>) {
+    change_open_turn(state, |open| {
         if let Some(call) = open.call_mut(call).filter(|call| call.with_client()) {
             call.claim = claim;
         }
     });
 }
 
-fn call_phase(state: &mut Data, call: &CallId, phase: CallPhase) {
-    on_open(state, |open| {
+fn set_call_phase(state: &mut SessionData, call: &CallId, phase: CallPhase) {
+    change_open_turn(state, |open| {
         if let Some(call) = open.call_mut(call) {
             call.phase = phase;
         }

@@ -1,16 +1,16 @@
 //! Remembers that a session branched off: what was under way there is not under way here.
 
-use crate::card::{Fork, Status};
 use crate::event::{FailureCode, Seq, StopCause};
 use crate::id::SessionId;
-use crate::session::Data;
+use crate::session::SessionData;
+use crate::session_summary::{Fork, Status};
 use crate::time::Time;
 
 /// Takes a fork into the state, which has all that is shared already.
 ///
 /// A turn that is open at this point ends as interrupted: nothing runs for it here, and what runs
 /// there reports there. What waits in the queue is not begun twice either.
-pub(super) fn forked(state: &mut Data, parent: &SessionId, seq: Seq, at: Time) {
+pub(super) fn forked(state: &mut SessionData, parent: &SessionId, seq: Seq, at: Time) {
     state.created = Some(at);
     state.forked = Some(Fork { parent: parent.clone(), at: seq });
     state.status = Status::Active;

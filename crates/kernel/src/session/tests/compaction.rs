@@ -3,7 +3,7 @@
 use expect_test::expect;
 
 use crate::prompt::assemble;
-use crate::prompt::guess;
+use crate::prompt::estimate_tokens;
 
 use super::{Session, check};
 
@@ -342,7 +342,7 @@ fn an_overflow_by_the_results_of_one_step_shows_less_of_them() {
     session.play(&format!("done b {result}")).unwrap();
     let mut sizes = Vec::new();
     while session.state.open.is_some() {
-        sizes.push(guess(&assemble(&session.state)));
+        sizes.push(estimate_tokens(&assemble(&session.state)));
         session.play("fails context_overflow").unwrap();
         session.check_replay();
     }

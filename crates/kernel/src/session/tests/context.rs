@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::prompt::system;
+use crate::prompt::system_prompt;
 
 use super::{Session, check};
 
@@ -96,5 +96,9 @@ fn what_was_told_beside_what_is_forgotten_is_told_at_the_beginning() {
     let told = "rules context=100; create; say hi; survey TREE=a; answer";
     let changed = format!("{told}; say more; survey TREE=b; answer; replace me once");
     let session = Session::after(&changed);
-    assert!(system(&session.state).contains("TREE:\nb"), "{}", system(&session.state));
+    assert!(
+        system_prompt(&session.state).contains("TREE:\nb"),
+        "{}",
+        system_prompt(&session.state)
+    );
 }

@@ -3,8 +3,8 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::command::{Command, Run, Say};
-use crate::event::{More, TurnOptions};
+use crate::command::{Command, NewMessage, TurnStart};
+use crate::event::{RareOptions, TurnOptions};
 use crate::message::{Part, Role};
 use crate::prompt::assemble;
 
@@ -16,12 +16,17 @@ fn what_is_kept_with_a_message_can_be_read_back_however_deep_it_is() {
     for levels in [1, 100, 118, 122, 125, 127, 1000] {
         let deep: Value = (0..levels).fold(json!("core"), |value, _| json!([value]));
         let aside = json!({ "deep": deep, "flat": 1 });
-        let more = More { aside, ..More::default() };
+        let more = RareOptions { aside, ..RareOptions::default() };
         let options = TurnOptions { more: Some(Box::new(more)), ..TurnOptions::default() };
         let parts = vec![Part::Text("hi".into())];
         let mut session = Session::after("create");
         session
-            .send(Command::Say(Box::new(Say::new(Role::User, parts, Run::Now, options))))
+            .send(Command::AddMessage(Box::new(NewMessage::new(
+                Role::User,
+                parts,
+                TurnStart::Now,
+                options,
+            ))))
             .unwrap();
         session.check_replay();
         let options = &session.state.open.as_ref().unwrap().options;

@@ -1,6 +1,6 @@
 //! Events and effects in one line each.
 
-use crate::event::{Errand, Event, RequestedCall, StopCause};
+use crate::event::{ClientCallInfo, Event, RequestedCall, StopCause};
 use crate::message::{Part, text_of};
 use crate::session::{Effect, next};
 use crate::time::Time;
@@ -14,13 +14,13 @@ impl Session {
         let effects = next(&self.state);
         let effect = |effect| match effect {
             Effect::CallModel(step) => format!("model {}", self.short(&step)),
-            Effect::Survey(turn) => format!("survey {}", self.short(&turn)),
-            Effect::Assess(call) => format!("assess {}", self.short(&call)),
-            Effect::Review(call) => format!("review {}", self.short(&call)),
-            Effect::Revert(turn) => format!("revert {}", self.short(&turn)),
-            Effect::Run(call) => format!("run {}", self.short(&call)),
+            Effect::GatherContext(turn) => format!("survey {}", self.short(&turn)),
+            Effect::AssessCall(call) => format!("assess {}", self.short(&call)),
+            Effect::ReviewCall(call) => format!("review {}", self.short(&call)),
+            Effect::RevertTurn(turn) => format!("revert {}", self.short(&turn)),
+            Effect::RunCall(call) => format!("run {}", self.short(&call)),
             Effect::Summarize(upto) => format!("summarize {}", self.short(&upto)),
-            Effect::Save(upto) => format!("save {}", self.short(&upto)),
+            Effect::SaveMemory(upto) => format!("save {}", self.short(&upto)),
             Effect::CancelSubagent(session) => format!("cancel {session}"),
             Effect::WakeAt(time) => format!("wake {}", clock(time)),
         };
@@ -233,7 +233,7 @@ fn clock(time: Time) -> String {
 }
 
 /// What a client is told of a call, where it is more than usual.
-fn errand_words(errand: &Errand) -> String {
+fn errand_words(errand: &ClientCallInfo) -> String {
     let risk = match errand.risk {
         Risk::Medium => String::new(),
         other => format!(", {other:?}"),

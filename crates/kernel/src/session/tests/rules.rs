@@ -7,28 +7,29 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::message::MediaKind;
-use crate::model::{ModelRef, Profile, Searches};
+use crate::model::{ModelRef, Profile, SearchSupport};
 use crate::policy::{
-    Action, Approval, Limits, OnDeny, Pattern, Recovery, Review, Rule, Rules, Subagents, Verify,
+    Action, ApprovalPolicy, Limits, OnDeny, Pattern, Recovery, ReviewMode, Rule, Rules,
+    SubagentLimits, VerifyPolicy,
 };
-use crate::tool::{Kind, Placement, Spec};
+use crate::tool::{Placement, ToolKind, ToolSpec};
 
 use super::Session;
 
 /// Nothing needs approval, nothing is verified, and `fake/a` takes pictures and 1000 tokens.
 pub(crate) fn rules() -> Rules {
     Rules {
-        approval: Approval {
+        approval: ApprovalPolicy {
             rules: Vec::new(),
             kinds: Vec::new(),
             tools: Vec::new(),
             on_deny: OnDeny::Continue,
             expires: None,
         },
-        review: Review::Off,
+        review: ReviewMode::Off,
         context_tokens: 0,
         save_memory: false,
-        verify: Verify { auto: false, tool: "verify".into(), attempts: 2 },
+        verify: VerifyPolicy { auto: false, tool: "verify".into(), attempts: 2 },
         limits: Limits {
             steps: 8,
             tokens: 10_000,
@@ -39,28 +40,28 @@ pub(crate) fn rules() -> Rules {
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),
-        subagents: Subagents::default(),
+        subagents: SubagentLimits::default(),
         tools: vec![
-            tool("look", Kind::Read, Placement::Daemon),
-            tool("edit", Kind::Write, Placement::Daemon),
-            tool("shell", Kind::Exec, Placement::Daemon),
-            tool("fetch", Kind::Network, Placement::Daemon),
-            tool("verify", Kind::Exec, Placement::Daemon),
-            tool("desk", Kind::Read, Placement::Client),
-            tool("pen", Kind::Write, Placement::Client),
+            tool("look", ToolKind::Read, Placement::Daemon),
+            tool("edit", ToolKind::Write, Placement::Daemon),
+            tool("shell", ToolKind::Exec, Placement::Daemon),
+            tool("fetch", ToolKind::Network, Placement::Daemon),
+            tool("verify", ToolKind::Exec, Placement::Daemon),
+            tool("desk", ToolKind::Read, Placement::Client),
+            tool("pen", ToolKind::Write, Placement::Client),
         ],
         default_model: ModelRef::parse("fake/a").unwrap(),
     }
 }
 
-pub(super) fn tool(name: &str, kind: Kind, placement: Placement) -> Arc<Spec> {
+pub(super) fn tool(name: &str, kind: ToolKind, placement: Placement) -> Arc<ToolSpec> {
     let (name, description, schema) = (name.into(), String::new(), json!({}));
-    Arc::new(Spec { name, description, schema, kind, placement })
+    Arc::new(ToolSpec { name, description, schema, kind, placement })
 }
 
 /// What the models of each provider can do.
 pub(super) fn profiles() -> HashMap<String, Profile> {
-    let search = Searches::Never;
+    let search = SearchSupport::Never;
     let (inputs, window) = (vec![MediaKind::Image], Some(1000));
     let fake = Profile { inputs, tools: true, context_window: window, search };
     let plain = Profile { inputs: Vec::new(), tools: false, context_window: None, search };
@@ -73,7 +74,7 @@ pub(super) fn change(rules: &mut Rules, word: &str) {
     let (word, value) = word.split_once('=').unwrap_or((word, ""));
     let number = || value.parse::<u64>().unwrap();
     match word {
-        "ask" => match Kind::ALL.into_iter().find(|kind| kind.name() == value) {
+        "ask" => match ToolKind::ALL.into_iter().find(|kind| kind.name() == value) {
             Some(kind) => rules.approval.kinds.push(kind),
             None => rules.approval.tools.push(value.into()),
         },
@@ -82,13 +83,13 @@ pub(super) fn change(rules: &mut Rules, word: &str) {
         "allow" | "ask_for" | "refuse" => rules.approval.rules.push(rule(word, value)),
         "review" => {
             rules.review = match value {
-                "request" => Review::Request,
-                "auto" => Review::Auto,
-                _ => Review::Off,
+                "request" => ReviewMode::Request,
+                "auto" => ReviewMode::Auto,
+                _ => ReviewMode::Off,
             }
         }
         "context" => rules.context_tokens = number(),
-        "jot" => rules.tools.push(tool("jot", Kind::Memory, Placement::Daemon)),
+        "jot" => rules.tools.push(tool("jot", ToolKind::Memory, Placement::Daemon)),
         "save_memory" => rules.save_memory = true,
         "verify" => rules.verify.auto = true,
         "attempts" => rules.verify.attempts = number() as u32,
@@ -118,7 +119,7 @@ fn rule(action: &str, fits: &str) -> Rule {
     for (what, value) in fits.split(',').map(|fit| fit.split_once(':').unwrap()) {
         let value = value.replace('_', " ");
         match what {
-            "kind" => rule.kind = Kind::ALL.into_iter().find(|kind| kind.name() == value),
+            "kind" => rule.kind = ToolKind::ALL.into_iter().find(|kind| kind.name() == value),
             "tool" => rule.tool = Some(value),
             "path" => rule.path = Some(Pattern::path(&value)),
             "command" => rule.command = Some(Pattern::command(&value)),

@@ -25,26 +25,27 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::change::{FileChange, Shape, Version};
+use crate::approval_id::ApprovalId;
+use crate::change::{FileChange, FileKind, FileVersion};
 use crate::client::ClientRef;
 use crate::codec;
-use crate::command::{Approve, Command, Recalled, Run, Say, Upload};
+use crate::command::{Approve, Command, ImportedMessage, NewAttachment, NewMessage, TurnStart};
 use crate::context::Section;
 use crate::event::{
-    Answer, Answerer, Asking, Origin, Record, Remember, Setup, ToolUse, TurnOptions,
+    ApprovalDecision, ApprovalMode, DecidedBy, NewSession, Record, RememberScope, Setup, ToolUse,
+    TurnOptions,
 };
-use crate::id::{BlobId, CallId, Fresh, MessageId, SessionId, StepId};
+use crate::id::{BlobId, CallId, GeneratedId, MessageId, SessionId, StepId};
 use crate::message::{MediaKind, Part, Role};
 use crate::model::{
-    self, AskedCall, Channel, Failure, FailureKind, Finish, ModelRef, Profile, Usage,
+    self, Channel, Failure, FailureKind, FinishReason, ModelRef, Profile, RawToolCall, Usage,
 };
 use crate::policy::Rules;
-use crate::question::Question;
 use crate::session::{Refusal, State, handle};
 use crate::stamp::Stamp;
 use crate::time::Time;
-use crate::tool::{Assessment, Ending, Outcome, Risk, Subject};
-use crate::toolset::{ClientTool, Span, Toolset};
+use crate::tool::{Assessment, CallSubject, Ending, Outcome, Risk};
+use crate::toolset::{CallTimeout, ClientTool, Toolset};
 
 use super::rules;
 
@@ -137,7 +138,7 @@ impl Session {
             Some((model, profile))
         };
         let profiles = self.state.models_for(command).into_iter().filter_map(known).collect();
-        self.state.know(profiles);
+        self.state.set_profiles(profiles);
     }
 
     /// Makes a provider's models unavailable.
@@ -159,66 +160,74 @@ impl Session {
         let (word, rest) = split(line);
         let text = || Some(rest.to_owned()).filter(|text| !text.is_empty());
         match word {
-            "create" => Command::Create(Origin {
+            "create" => Command::Create(NewSession {
                 workspace: "/work".into(),
                 system_prompt: rest.strip_prefix("as ").map(Into::into),
                 model: rest.strip_prefix("on ").and_then(ModelRef::parse),
-                ..Origin::default()
+                ..NewSession::default()
             }),
             "label" => {
                 let (key, value) = rest.split_once('=').unwrap();
-                Command::Label { key: key.into(), value: Some(value.into()) }
+                Command::SetLabel { key: key.into(), value: Some(value.into()) }
             }
-            "unlabel" => Command::Label { key: rest.into(), value: None },
+            "unlabel" => Command::SetLabel { key: rest.into(), value: None },
             "switch" => Command::SwitchModel(ModelRef::parse(rest).unwrap()),
             "attach" => {
                 let (name, mime) = rest.rsplit_once(' ').unwrap();
                 let (name, mime) = (name.replace("NUL", "\0"), mime.into());
-                Command::Attach(Upload { name, mime, blob: BlobId::named("b10b".into()), size: 3 })
+                Command::Attach(NewAttachment {
+                    name,
+                    mime,
+                    blob: BlobId::named("b10b".into()),
+                    size: 3,
+                })
             }
-            "say" => Command::Say(Box::new(say(rest, Role::User, Run::Now))),
-            "later" => Command::Say(Box::new(say(rest, Role::User, Run::Later))),
-            "queue" => Command::Say(Box::new(say(rest, Role::User, Run::Next))),
-            "withdraw" => Command::Withdraw { turn: self.real(rest), reason: None },
-            "recall" => Command::Recall { messages: recalled(rest), instead: false },
+            "say" => Command::AddMessage(Box::new(say(rest, Role::User, TurnStart::Now))),
+            "later" => Command::AddMessage(Box::new(say(rest, Role::User, TurnStart::Later))),
+            "queue" => Command::AddMessage(Box::new(say(rest, Role::User, TurnStart::Queued))),
+            "withdraw" => Command::CancelTurn { turn: self.real(rest), reason: None },
+            "recall" => Command::ImportMessages { messages: recalled(rest), instead: false },
             "supersede" => Command::Supersede { from: self.real(rest) },
             "instead" => {
                 let (turn, rest) = rest.split_once(' ').unwrap();
                 let supersedes = Some(self.real(turn));
-                Command::Say(Box::new(Say { supersedes, ..say(rest, Role::User, Run::Next) }))
+                Command::AddMessage(Box::new(NewMessage {
+                    supersedes,
+                    ..say(rest, Role::User, TurnStart::Queued)
+                }))
             }
-            "replace" => Command::Recall { messages: recalled(rest), instead: true },
+            "replace" => Command::ImportMessages { messages: recalled(rest), instead: true },
             "instruct" => {
-                Command::Instruct { system_prompt: (!rest.is_empty()).then(|| rest.into()) }
+                Command::SetSystemPrompt { system_prompt: (!rest.is_empty()).then(|| rest.into()) }
             }
-            "move" => Command::Move { workspace: rest.into() },
-            "system" => Command::Say(Box::new(say(rest, Role::System, Run::Later))),
-            "start" => Command::Start { turn: self.real(rest) },
-            "allow" => Command::Approve(self.approve(rest, Answer::Allow)),
-            "deny" => Command::Approve(self.approve(rest, Answer::Deny)),
-            "allow_same" => self.remember(rest, Answer::Allow, Remember::Same),
-            "allow_similar" => self.remember(rest, Answer::Allow, Remember::Similar),
-            "deny_similar" => self.remember(rest, Answer::Deny, Remember::Similar),
+            "move" => Command::SetWorkspace { workspace: rest.into() },
+            "system" => Command::AddMessage(Box::new(say(rest, Role::System, TurnStart::Later))),
+            "start" => Command::StartTurn { turn: self.real(rest) },
+            "allow" => Command::Approve(self.approve(rest, ApprovalDecision::Allow)),
+            "deny" => Command::Approve(self.approve(rest, ApprovalDecision::Deny)),
+            "allow_same" => self.remember(rest, ApprovalDecision::Allow, RememberScope::Same),
+            "allow_similar" => self.remember(rest, ApprovalDecision::Allow, RememberScope::Similar),
+            "deny_similar" => self.remember(rest, ApprovalDecision::Deny, RememberScope::Similar),
             "revert" => Command::Revert { turn: self.real(rest) },
             "reapply" => Command::Reapply { turn: self.real(rest) },
-            "tools" => Command::Offer(toolset(rest)),
+            "tools" => Command::SetTools(toolset(rest)),
             "return" => {
                 let (rest, by) = rest.split_once(" by ").unwrap_or((rest, "client/1"));
                 let (id, text) = split(rest);
                 let outcome = Outcome::success(text);
-                Command::Return { call: self.real(id), by: client(by), outcome }
+                Command::ReturnResult { call: self.real(id), by: client(by), outcome }
             }
             "claim" | "claim_new" => {
                 let (by, calls) = split(rest);
                 let calls = calls.split_whitespace().map(|id| self.real(id)).collect();
-                Command::Claim { calls, by: client(by), came_back: word == "claim" }
+                Command::ClaimCalls { calls, by: client(by), came_back: word == "claim" }
             }
             "gone" => Command::Disconnect { client: client(rest) },
             "cancel" => Command::Cancel { reason: text() },
             "compact" => Command::Compact,
-            "abridge" => Command::Abridge { summary: rest.into() },
+            "abridge" => Command::CompactWith { summary: rest.into() },
             "close" => Command::Close { reason: text() },
-            "recover" => Command::Recover { cut_off: Vec::new() },
+            "recover" => Command::Recover { interrupted: Vec::new() },
             "wake" => Command::Wake,
             _ => self.news(line),
         }
@@ -234,8 +243,8 @@ impl Session {
             "review" => {
                 let (answer, comment) = split(text);
                 let answer = match answer {
-                    "approve" => Some(Answer::Allow),
-                    "reject" => Some(Answer::Deny),
+                    "approve" => Some(ApprovalDecision::Allow),
+                    "reject" => Some(ApprovalDecision::Deny),
                     _ => None,
                 };
                 let usage = Usage { input: 5, output: 1, ..Usage::default() };
@@ -243,28 +252,30 @@ impl Session {
             }
             "survey" => {
                 let turn = self.state.open.as_ref().expect("a turn is open").id.clone();
-                Command::Surveyed { turn, sections: sections(rest) }
+                Command::ContextGathered { turn, sections: sections(rest) }
             }
-            "put_back" => Command::PutBack { turn: self.real(id), result: Ok(()) },
-            "not_put_back" => Command::PutBack { turn: self.real(id), result: Err(text.into()) },
+            "put_back" => Command::RevertFinished { turn: self.real(id), result: Ok(()) },
+            "not_put_back" => {
+                Command::RevertFinished { turn: self.real(id), result: Err(text.into()) }
+            }
             "changed" => {
                 let mut outcome = Outcome::success("changed");
                 outcome.changes = changes(text);
-                Command::Finished { call: call(), outcome }
+                Command::CallFinished { call: call(), outcome }
             }
-            "done" => Command::Finished { call: call(), outcome: Outcome::success(text) },
-            "broke" => Command::Finished { call: call(), outcome: Outcome::failure(text) },
+            "done" => Command::CallFinished { call: call(), outcome: Outcome::success(text) },
+            "broke" => Command::CallFinished { call: call(), outcome: Outcome::failure(text) },
             "halted" => {
                 let outcome = Outcome::ended(Ending::Cancelled, "killed");
-                Command::Finished { call: call(), outcome }
+                Command::CallFinished { call: call(), outcome }
             }
             "summary" => {
                 let (upto, usage) = (self.real::<MessageId>(id), Usage::default());
-                Command::Summarized { upto, summary: text.replace('/', "\n"), usage }
+                Command::SummaryWritten { upto, summary: text.replace('/', "\n"), usage }
             }
-            "saved" => Command::Saved { upto: self.real(id), result: Ok(text.into()) },
-            "not_saved" => Command::Saved { upto: self.real(id), result: Err(text.into()) },
-            "unsummarized" => Command::NotSummarized { reason: rest.into() },
+            "saved" => Command::MemorySaved { upto: self.real(id), result: Ok(text.into()) },
+            "not_saved" => Command::MemorySaved { upto: self.real(id), result: Err(text.into()) },
+            "unsummarized" => Command::SummaryFailed { reason: rest.into() },
             _ if word.starts_with('s') && word[1..].parse::<u32>().is_ok() => {
                 self.of_step(self.real(word), rest)
             }
@@ -284,13 +295,15 @@ impl Session {
         };
         let output = |channel| {
             let text = rest.into();
-            Command::Output { step: step.clone(), offset, channel, text, pieces: Vec::new() }
+            Command::ModelOutput { step: step.clone(), offset, channel, text, pieces: Vec::new() }
         };
         match word {
             "text" => output(Channel::Text),
             "thought" => output(Channel::Thought),
-            "answer" => Command::Answered { step, answer: answer(rest) },
-            "retry" => Command::Retrying { step, attempt: 2, wait_ms: 50, reason: rest.into() },
+            "answer" => Command::ModelCompleted { step, answer: answer(rest) },
+            "retry" => {
+                Command::ModelRetrying { step, attempt: 2, wait_ms: 50, reason: rest.into() }
+            }
             "fails" => {
                 let kind = failure(rest);
                 let failure = Failure { kind, message: format!("{} happened", kind.name()) };
@@ -305,37 +318,37 @@ impl Session {
         step.map_or(0, |step| step.written)
     }
 
-    fn approve(&self, rest: &str, answer: Answer) -> Approve {
+    fn approve(&self, rest: &str, answer: ApprovalDecision) -> Approve {
         let (ids, reason) = match rest.split_once(':') {
             Some((ids, reason)) => (ids.trim(), Some(reason.trim().to_owned())),
             None => (rest, None),
         };
         let (call, turn) = split(ids);
         let turn = Some(turn).filter(|turn| !turn.is_empty()).map(|turn| self.real(turn));
-        let (by, remember) = (Answerer::Client, Remember::Once);
+        let (by, remember) = (DecidedBy::Client, RememberScope::Once);
         Approve { question: self.question(call), turn, answer, reason, by, remember }
     }
 
-    fn question(&self, short: &str) -> Question {
+    fn question(&self, short: &str) -> ApprovalId {
         let known = self.names.iter().find(|(_, name)| *name == short);
-        Question::from(known.map_or(short, |(id, _)| id).to_owned())
+        ApprovalId::from(known.map_or(short, |(id, _)| id).to_owned())
     }
 
-    fn remember(&self, rest: &str, answer: Answer, remember: Remember) -> Command {
+    fn remember(&self, rest: &str, answer: ApprovalDecision, remember: RememberScope) -> Command {
         Command::Approve(Approve { remember, ..self.approve(rest, answer) })
     }
 
     /// The id behind a short name; a name that stands for none is taken as it is.
-    fn real<I: Fresh>(&self, short: &str) -> I {
+    fn real<I: GeneratedId>(&self, short: &str) -> I {
         let known = self.names.iter().find(|(_, name)| *name == short);
         I::named(known.map_or(short, |(id, _)| id).to_owned())
     }
 }
 
-fn recalled(lines: &str) -> Vec<Recalled> {
+fn recalled(lines: &str) -> Vec<ImportedMessage> {
     let said = |(role, text): (&str, &str)| {
         let role = if role == "model" { Role::Assistant } else { Role::User };
-        Recalled::text(role, text.into())
+        ImportedMessage::text(role, text.into())
     };
     lines.split(" | ").map(|line| said(split(line))).collect()
 }
@@ -348,7 +361,7 @@ fn toolset(words: &str) -> Toolset {
                 let names = names.split(',').filter(|name| !name.is_empty());
                 toolset.daemon = Some(names.map(Into::into).collect());
             }
-            Some(("longer", tool)) => toolset.spans.push(Span {
+            Some(("longer", tool)) => toolset.spans.push(CallTimeout {
                 tool: tool.into(),
                 seconds: [("for".to_owned(), 60), ("wait".to_owned(), 0)].into(),
                 spare: 15,
@@ -382,7 +395,7 @@ fn client_tool(word: &str) -> ClientTool {
     ClientTool { name: name.into(), description, schema, risk, repeatable, front_end }
 }
 
-fn say(rest: &str, role: Role, run: Run) -> Say {
+fn say(rest: &str, role: Role, run: TurnStart) -> NewMessage {
     let (rest, setup) = match rest.split_once(" under ") {
         Some((rest, words)) => (rest, setup(words)),
         None => (rest, Setup::default()),
@@ -415,7 +428,7 @@ fn say(rest: &str, role: Role, run: Run) -> Say {
     }));
     parts.retain(|part| *part != Part::Text(String::new()));
     let options = TurnOptions { key, wording, ..options(rest, model) };
-    Say { setup, ..Say::new(role, parts, run, options) }
+    NewMessage { setup, ..NewMessage::new(role, parts, run, options) }
 }
 
 /// What a message brings: `prompt=TEXT tools=NAME folder=PATH`.
@@ -435,34 +448,34 @@ fn setup(words: &str) -> Setup {
 fn options(words: &str, model: Option<ModelRef>) -> TurnOptions {
     let says = |word: &str| words.split(' ').any(|said| said == word);
     let asking = match (says("strictly"), says("freely")) {
-        (true, _) => Asking::Strict,
-        (false, true) => Asking::Waived,
-        (false, false) if says("unattended") => Asking::Unattended,
-        (false, false) => Asking::Policy,
+        (true, _) => ApprovalMode::Strict,
+        (false, true) => ApprovalMode::Waived,
+        (false, false) if says("unattended") => ApprovalMode::Unattended,
+        (false, false) => ApprovalMode::Policy,
     };
     let tools = if says("talk") { ToolUse::Withheld } else { ToolUse::Offered };
     let answer_within_ms = says("quickly").then_some(5000);
     TurnOptions { model, asking, tools, answer_within_ms, ..TurnOptions::default() }
 }
 
-fn answer(rest: &str) -> model::Answer {
+fn answer(rest: &str) -> model::ModelResponse {
     let (usage, calls) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((usage, calls)) => (usage.split_once('/').unwrap(), calls.trim()),
         None => (("10", "1"), rest),
     };
     let (input, output) = (usage.0.parse().unwrap(), usage.1.parse().unwrap());
-    let calls: Vec<AskedCall> = calls
+    let calls: Vec<RawToolCall> = calls
         .split(" + ")
         .filter(|call| !call.is_empty())
         .map(|call| {
             let (id, rest) = split(call);
             let (tool, arguments) = split(rest);
             let id = if id == "_" { "" } else { id };
-            AskedCall { id: id.into(), tool: tool.into(), arguments: arguments.into() }
+            RawToolCall { id: id.into(), tool: tool.into(), arguments: arguments.into() }
         })
         .collect();
-    let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
-    model::Answer::new(finish, calls, Usage { input, output, ..Usage::default() })
+    let finish = if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
+    model::ModelResponse::new(finish, calls, Usage { input, output, ..Usage::default() })
 }
 
 fn failure(word: &str) -> FailureKind {
@@ -484,7 +497,7 @@ fn failure(word: &str) -> FailureKind {
 }
 
 pub(super) fn assessment(subject: &str) -> Assessment {
-    let (mut about, mut risk) = (Subject::default(), Risk::High);
+    let (mut about, mut risk) = (CallSubject::default(), Risk::High);
     for word in subject.split_whitespace() {
         let (word, value) = word.split_once('=').unwrap_or((word, ""));
         let value = value.replace('_', " ");
@@ -517,11 +530,11 @@ fn sections(words: &str) -> Vec<Section> {
 
 fn changes(words: &str) -> Vec<FileChange> {
     let version = |name: &str| {
-        BlobId::parse(name).map(|blob| Version {
+        BlobId::parse(name).map(|blob| FileVersion {
             blob: Some(blob),
             size: 1,
             mode: None,
-            shape: Shape::File,
+            shape: FileKind::File,
         })
     };
     let change = |word: &str| {

@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use crate::approval_id::ApprovalId;
 use crate::command::Command;
-use crate::event::{Budget, Origin, SubagentNews};
-use crate::id::{CallId, Fresh as _, SessionId};
+use crate::event::{Budget, NewSession, SubagentUpdate};
+use crate::id::{CallId, GeneratedId as _, SessionId};
 use crate::model::Usage;
-use crate::policy::Subagents;
-use crate::question::Question;
+use crate::policy::SubagentLimits;
 use crate::session::{Effect, next};
-use crate::subagent::{DEPTH, TOOL, Task, beginning};
-use crate::tool::{Kind, Placement};
+use crate::subagent::{DEPTH_LABEL, SPAWN_TOOL, Task, subagent_start};
+use crate::tool::{Placement, ToolKind};
 
 use super::{Session, rules, script};
 
 /// A session whose model has two others work.
-fn delegating(limits: Subagents) -> Session {
+fn delegating(limits: SubagentLimits) -> Session {
     delegating_with(limits, r#"answer a spawn_agent + b spawn_agent {"n":2}"#)
 }
 
-fn delegating_with(limits: Subagents, answer: &str) -> Session {
+fn delegating_with(limits: SubagentLimits, answer: &str) -> Session {
     let mut session = Session::default();
     session.change_rules(|rules| {
-        rules.tools.push(rules::tool(TOOL, Kind::Delegate, Placement::Daemon));
+        rules.tools.push(rules::tool(SPAWN_TOOL, ToolKind::Delegate, Placement::Daemon));
         rules.subagents = limits;
     });
     for line in ["rules ask=read", "create", "say hi", answer] {
@@ -37,12 +37,12 @@ pub(super) fn spawn(session: &mut Session, call: &str, tools: Option<&[&str]>) {
     let tools = tools.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
     let task = Task { text: "look".into(), model: None, tools, budget: Budget::default() };
     let (call, child) = (CallId::named(call.into()), SessionId::named(format!("sess_{call}")));
-    session.send(Command::Spawn { call, session: child, task }).unwrap();
+    session.send(Command::SpawnSubagent { call, session: child, task }).unwrap();
 }
 
 fn completed(session: &mut Session, call: &str) {
     let usage = Usage { input: 10, output: 1, ..Usage::default() };
-    let news = SubagentNews::Completed { result: "found".into(), ok: true, usage };
+    let news = SubagentUpdate::Completed { result: "found".into(), ok: true, usage };
     let child = SessionId::named(format!("sess_{call}"));
     session
         .send(Command::Subagent { call: CallId::named(call.into()), session: child, news })
@@ -51,7 +51,7 @@ fn completed(session: &mut Session, call: &str) {
 
 /// A session after so many turns with a subagent each, whose model wants another one by `last`.
 pub(super) fn worked(turns: usize) -> Session {
-    let mut session = delegating_with(Subagents::default(), "answer");
+    let mut session = delegating_with(SubagentLimits::default(), "answer");
     session.play("rules tokens=1000000").unwrap();
     for n in 0..turns {
         let call = format!("c{n}");
@@ -80,7 +80,7 @@ fn stops(session: &Session) -> Vec<String> {
 
 #[test]
 fn what_a_subagent_cost_is_paid_once() {
-    let mut session = delegating(Subagents::default());
+    let mut session = delegating(SubagentLimits::default());
     let before = session.state.usage.total();
     spawn(&mut session, "a", None);
     completed(&mut session, "a");
@@ -94,7 +94,7 @@ fn what_a_subagent_cost_is_paid_once() {
 
 #[test]
 fn a_call_that_is_over_gives_the_place_back_and_has_its_session_stopped() {
-    let mut session = delegating(Subagents { at_once: 1, ..Subagents::default() });
+    let mut session = delegating(SubagentLimits { at_once: 1, ..SubagentLimits::default() });
     spawn(&mut session, "a", None);
     spawn(&mut session, "b", None);
     assert!(
@@ -104,17 +104,17 @@ fn a_call_that_is_over_gives_the_place_back_and_has_its_session_stopped() {
     );
     session.play("cancel").unwrap();
     session.play("halted a").unwrap();
-    assert!(session.state.open.is_none() && session.state.card().open);
+    assert!(session.state.open.is_none() && session.state.summary().open);
     assert_eq!(stops(&session), ["sess_a"]);
     completed(&mut session, "a");
-    assert!(stops(&session).is_empty() && !session.state.card().open);
+    assert!(stops(&session).is_empty() && !session.state.summary().open);
     assert_eq!(session.state.usage.total(), 22, "also what was stopped is paid for");
     session.check_replay();
 }
 
 #[test]
 fn a_crash_while_it_is_stopped_leaves_nobody_working() {
-    let mut session = delegating(Subagents::default());
+    let mut session = delegating(SubagentLimits::default());
     spawn(&mut session, "a", None);
     session.play("cancel").unwrap();
     session.play("recover").unwrap();
@@ -124,11 +124,11 @@ fn a_crash_while_it_is_stopped_leaves_nobody_working() {
 
 #[test]
 fn a_subagent_has_no_more_than_its_parent() {
-    let mut session = delegating(Subagents { depth: 1, ..Subagents::default() });
+    let mut session = delegating(SubagentLimits { depth: 1, ..SubagentLimits::default() });
     spawn(&mut session, "a", Some(&["look"]));
-    spawn(&mut session, "b", Some(&[TOOL]));
+    spawn(&mut session, "b", Some(&[SPAWN_TOOL]));
     let known: Vec<_> = session.state.subagents.iter().cloned().collect();
-    let begun = beginning(&session.state, &known[0]).unwrap();
+    let begun = subagent_start(&session.state, &known[0]).unwrap();
     assert_eq!(begun.origin.toolset.unwrap().daemon.as_deref(), Some(&["look".to_owned()][..]));
     assert_eq!(begun.origin.labels["subagent_depth"], "1");
     assert_eq!(known.len(), 1, "the other one was refused");
@@ -138,12 +138,12 @@ fn a_subagent_has_no_more_than_its_parent() {
 /// Models name their calls themselves, so two sessions may ask about calls of the same name.
 #[test]
 fn an_answer_goes_to_the_own_question_first() {
-    let mut session = delegating_with(Subagents::default(), "answer a spawn_agent + c1 look");
+    let mut session = delegating_with(SubagentLimits::default(), "answer a spawn_agent + c1 look");
     spawn(&mut session, "a", None);
     session.play("assess c1").unwrap();
     let child = SessionId::named("sess_a".into());
-    let question = Question::Call(CallId::named("c1".into()));
-    let news = SubagentNews::Asked {
+    let question = ApprovalId::Call(CallId::named("c1".into()));
+    let news = SubagentUpdate::Asked {
         call: question.clone(),
         tool: "shell".into(),
         input: json!({}),
@@ -152,9 +152,9 @@ fn an_answer_goes_to_the_own_question_first() {
     };
     let call = CallId::named("a".into());
     session.send(Command::Subagent { call, session: child.clone(), news }).unwrap();
-    assert_eq!(session.state.asker(&question), None);
+    assert_eq!(session.state.approval_session(&question), None);
     session.play("allow c1").unwrap();
-    assert_eq!(session.state.asker(&question), Some(&child));
+    assert_eq!(session.state.approval_session(&question), Some(&child));
 }
 
 /// Two sessions that work for the same one would else ask about calls of the same name.
@@ -162,8 +162,8 @@ fn an_answer_goes_to_the_own_question_first() {
 fn a_session_that_works_for_another_names_its_calls_itself() {
     let named = |depth: &str| {
         let mut session = Session::default();
-        let labels = BTreeMap::from([(DEPTH.to_owned(), depth.to_owned())]);
-        session.send(Command::Create(Origin { labels, ..Origin::default() })).unwrap();
+        let labels = BTreeMap::from([(DEPTH_LABEL.to_owned(), depth.to_owned())]);
+        session.send(Command::Create(NewSession { labels, ..NewSession::default() })).unwrap();
         session.play("say hi").unwrap();
         session.play("answer c1 look").unwrap();
         session.check_replay();
@@ -183,13 +183,13 @@ fn budgets(session: &Session) -> Vec<u64> {
 #[test]
 fn subagents_share_what_is_left_of_their_turn() {
     let two = "answer [50/50] a spawn_agent + b spawn_agent";
-    let mut session = delegating_with(Subagents::default(), two);
+    let mut session = delegating_with(SubagentLimits::default(), two);
     spawn(&mut session, "a", None);
     spawn(&mut session, "b", None);
     assert_eq!(budgets(&session), [4_950, 4_950], "10,000 without what was read and written");
 
     let budget = Budget { tokens: Some(400), ..Budget::default() };
-    let limits = Subagents { budget, ..Subagents::default() };
+    let limits = SubagentLimits { budget, ..SubagentLimits::default() };
     let three = "answer [9000/100] a spawn_agent + b spawn_agent + c spawn_agent";
     let mut session = delegating_with(limits, three);
     spawn(&mut session, "a", None);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use expect_test::{Expect, expect};
 use quintet_kernel::CallId;
 use quintet_kernel::model::{
-    ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Said, Sampling, Search,
+    AssistantPart, ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling, WebSearch,
 };
-use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::tool::{Placement, ToolKind, ToolSpec};
 use serde_json::json;
 
 use super::{Piece, render};
@@ -20,11 +20,11 @@ fn check(model: &str, messages: Vec<PromptMessage>, expected: Expect) {
 
 #[track_caller]
 fn check_row(row: &weights::Weights, messages: Vec<PromptMessage>, expected: Expect) {
-    let spec = Spec {
+    let spec = ToolSpec {
         name: "shell".into(),
         description: "runs a command".into(),
         schema: json!({ "type": "object", "properties": { "command": { "type": "string" } } }),
-        kind: Kind::Exec,
+        kind: ToolKind::Exec,
         placement: Placement::Daemon,
     };
     let prompt = Prompt {
@@ -33,7 +33,7 @@ fn check_row(row: &weights::Weights, messages: Vec<PromptMessage>, expected: Exp
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: vec![Arc::new(spec)],
         may_call: true,
-        search: Search::Off,
+        search: WebSearch::Off,
         sampling: Sampling::default(),
         account: None,
     };
@@ -57,7 +57,7 @@ fn a_conversation_with_tools() {
     let asked = PromptCall::new(call.clone(), "shell", json!({ "command": "ls" }));
     let answer = PromptMessage::Assistant {
         by: None,
-        parts: vec![Said::Text("I look.".into()), Said::Call(asked)],
+        parts: vec![AssistantPart::Text("I look.".into()), AssistantPart::Call(asked)],
     };
     let result = |text: &str, ok| PromptMessage::Result {
         call: call.clone(),

@@ -1,7 +1,7 @@
 //! Makes an edit of code that a model only showed: a small model asked for a change often answers with the
 //! right code in a fence and leaves it at that.
 
-use quintet_kernel::model::AskedCall;
+use quintet_kernel::model::RawToolCall;
 use serde_json::json;
 
 use super::request::Request;
@@ -10,19 +10,19 @@ const FENCE: &str = "```";
 
 /// The change that the code in an answer means, if it is clear which: the code begins like a part of a file
 /// that the model has seen.
-pub(crate) fn shown_edit(request: &Request, answer: &str) -> Option<AskedCall> {
+pub(crate) fn shown_edit(request: &Request, answer: &str) -> Option<RawToolCall> {
     let blocks = blocks(answer);
     let edits = blocks.iter().flat_map(|block| {
         request.files.iter().filter_map(|(path, content)| edit(path, content, block))
     });
-    let edits: Vec<AskedCall> = edits.collect();
+    let edits: Vec<RawToolCall> = edits.collect();
     // The last block is the result, if there are several.
     let same_file = edits.iter().all(|edit| edit.id == edits[0].id);
     edits
         .into_iter()
         .next_back()
         .filter(|_| same_file)
-        .map(|edit| AskedCall { id: String::new(), ..edit })
+        .map(|edit| RawToolCall { id: String::new(), ..edit })
 }
 
 /// The texts in fences.
@@ -44,7 +44,7 @@ fn blocks(answer: &str) -> Vec<String> {
 }
 
 /// The edit of one file that a block means. The path stands in the id until it is chosen.
-fn edit(path: &str, content: &str, block: &str) -> Option<AskedCall> {
+fn edit(path: &str, content: &str, block: &str) -> Option<RawToolCall> {
     let block = block.trim_matches('\n').trim_end();
     let first = block.lines().next()?;
     let lines: Vec<&str> = content.lines().collect();
@@ -68,7 +68,7 @@ fn edit(path: &str, content: &str, block: &str) -> Option<AskedCall> {
         }
         ("edit_file", json!({ "path": path, "old": old, "new": new }))
     };
-    Some(AskedCall { id: path.into(), tool: tool.into(), arguments: input.to_string() })
+    Some(RawToolCall { id: path.into(), tool: tool.into(), arguments: input.to_string() })
 }
 
 /// What the first line of a definition begins with, up to its parameters: `def add(`.

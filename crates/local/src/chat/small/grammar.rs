@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use quintet_kernel::tool::Spec;
+use quintet_kernel::tool::ToolSpec;
 use serde_json::Value;
 
 use crate::chat::offer::{self, ANSWER};
@@ -40,7 +40,7 @@ rest ::= [^<] | "<" [^t] | "<t" [^o] | "<to" [^o] | "<too" [^l]
 "#;
 
 /// The grammar for these tools.
-pub(crate) fn grammar(tools: &[Arc<Spec>], choice: Choice) -> String {
+pub(crate) fn grammar(tools: &[Arc<ToolSpec>], choice: Choice) -> String {
     let root = match choice {
         Choice::Words => return format!("root ::= words\n{WORDS}"),
         Choice::Call | Choice::CallOrAnswer => "call",
@@ -62,7 +62,7 @@ pub(crate) fn grammar(tools: &[Arc<Spec>], choice: Choice) -> String {
 }
 
 /// The name of a tool and its arguments, in the order in which the model was told of them.
-fn arguments(tool: &Spec) -> String {
+fn arguments(tool: &ToolSpec) -> String {
     let lean = offer::lean(&tool.schema);
     let named = lean.as_object().into_iter().flatten();
     let mut arguments: Vec<(&str, &str)> =

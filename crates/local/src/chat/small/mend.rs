@@ -1,22 +1,22 @@
 //! Corrects calls that are nearly right, with what the model was shown of the files: small models copy a
 //! line without its indentation, or change a file that they have not read.
 
-use quintet_kernel::model::AskedCall;
+use quintet_kernel::model::RawToolCall;
 use serde_json::{Map, Value, json};
 
 use super::request::{Request, plain_path};
 use super::{APPEND, RENAME, code};
 
 /// The call as it should be.
-pub(crate) fn mend(request: &Request, call: AskedCall) -> AskedCall {
+pub(crate) fn mend(request: &Request, call: RawToolCall) -> RawToolCall {
     let Ok(Value::Object(mut input)) = serde_json::from_str(&call.arguments) else { return call };
     if call.tool == RENAME {
         let Some(command) = renamed(&input) else { return call };
         let arguments = json!({ "command": command }).to_string();
-        return AskedCall { tool: "shell".into(), arguments, ..call };
+        return RawToolCall { tool: "shell".into(), arguments, ..call };
     }
     if call.tool == "search" {
-        return AskedCall { arguments: search(input).to_string(), ..call };
+        return RawToolCall { arguments: search(input).to_string(), ..call };
     }
     let Some(path) =
         input.get("path").and_then(Value::as_str).map(|path| plain_path(path).to_owned())
@@ -34,7 +34,7 @@ pub(crate) fn mend(request: &Request, call: AskedCall) -> AskedCall {
         (APPEND, Some(content)) => appended(&path, content, &input),
         (other, _) => (other, Value::Object(input)),
     };
-    AskedCall { tool: tool.into(), arguments: input.to_string(), ..call }
+    RawToolCall { tool: tool.into(), arguments: input.to_string(), ..call }
 }
 
 /// The command that changes a name in all files; nothing if it is none.

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, Said, calls_said};
-use quintet_kernel::tool::Spec;
+use quintet_kernel::model::{AssistantPart, Prompt, PromptMessage, PromptPart, assistant_calls};
+use quintet_kernel::tool::ToolSpec;
 use serde_json::{Value, json};
 
 /// Words that ask for a change.
@@ -280,7 +280,11 @@ impl Request {
 
     /// Calls that read the files which the request names, before the model has said anything: it would read
     /// them anyway, if it thought of it, and its words for that take seconds.
-    pub(crate) fn first_reads(&self, system: &str, tools: &[std::sync::Arc<Spec>]) -> Vec<Value> {
+    pub(crate) fn first_reads(
+        &self,
+        system: &str,
+        tools: &[std::sync::Arc<ToolSpec>],
+    ) -> Vec<Value> {
         let reads = tools.iter().any(|tool| tool.name == "read_file");
         if self.steps > 0 || !reads {
             return Vec::new();
@@ -298,8 +302,8 @@ impl Request {
     }
 }
 
-fn note_calls<'p>(calls: &mut HashMap<&'p str, (&'p str, &'p Value)>, parts: &'p [Said]) {
-    for call in calls_said(parts) {
+fn note_calls<'p>(calls: &mut HashMap<&'p str, (&'p str, &'p Value)>, parts: &'p [AssistantPart]) {
+    for call in assistant_calls(parts) {
         calls.insert(call.call.as_str(), (&call.tool, &call.input));
     }
 }

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use expect_test::expect;
-use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::tool::{Placement, ToolKind, ToolSpec};
 use serde_json::json;
 
 use super::{Hints, brief, brief_system, tools};
 
-pub(super) fn tool(name: &str, required: &[&str]) -> Arc<Spec> {
+pub(super) fn tool(name: &str, required: &[&str]) -> Arc<ToolSpec> {
     let properties: serde_json::Map<_, _> =
         required.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
-    Arc::new(Spec {
+    Arc::new(ToolSpec {
         name: name.into(),
         description: "Does something. And more.".into(),
         schema: json!({ "type": "object", "properties": properties, "required": required }),
-        kind: Kind::Exec,
+        kind: ToolKind::Exec,
         placement: Placement::Daemon,
     })
 }

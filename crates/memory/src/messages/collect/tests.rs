@@ -1,7 +1,7 @@
 //! Messages out of events.
 
 use quintet_kernel::message::Part;
-use quintet_kernel::model::{Finish, Usage};
+use quintet_kernel::model::{FinishReason, Usage};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{CallId, MessageId, StepId, Time, TurnId};
 
@@ -40,7 +40,7 @@ fn completed(of: &str) -> Event {
         turn: turn(),
         step: step(of),
         message: Some(message("m2")),
-        finish: Finish::Stop,
+        finish: FinishReason::Stop,
         calls: Vec::new(),
         usage: Usage::default(),
         sealed: Vec::new(),

@@ -1,6 +1,6 @@
 //! Streams as they come, in one piece and in all others.
 
-use quintet_kernel::model::{AskedCall, Failure, FailureKind};
+use quintet_kernel::model::{Failure, FailureKind, RawToolCall};
 
 use super::*;
 use crate::decoder::Decoder;
@@ -68,7 +68,7 @@ fn stream(text: &str) -> (Vec<Chunk>, Option<Failure>) {
     read(streamed(), &[text.as_bytes()])
 }
 
-fn answer(text: &str) -> Answer {
+fn answer(text: &str) -> ModelResponse {
     match stream(text) {
         (mut chunks, None) => match chunks.pop() {
             Some(Chunk::Finished(answer)) => answer,
@@ -84,7 +84,7 @@ fn calls(text: &str) -> Vec<(String, String, String)> {
 }
 
 fn golden() -> Vec<Chunk> {
-    let call = |id: &str, tool: &str, arguments: &str| AskedCall {
+    let call = |id: &str, tool: &str, arguments: &str| RawToolCall {
         id: id.into(),
         tool: tool.into(),
         arguments: arguments.into(),
@@ -92,8 +92,8 @@ fn golden() -> Vec<Chunk> {
     vec![
         Chunk::Output(Channel::Thought, "hm 日本".into()),
         Chunk::Output(Channel::Text, "für \"dich\" 🎉".into()),
-        Chunk::Finished(Answer::new(
-            Finish::ToolCalls,
+        Chunk::Finished(ModelResponse::new(
+            FinishReason::ToolCalls,
             vec![call("c1", "shell", "{\"a\":1}"), call("c2", "read", "")],
             Usage { input: 9, output: 7, cached: 4, reasoning: 2, ..Usage::default() },
         )),
@@ -130,11 +130,11 @@ fn a_stream_without_an_end_is_cut() {
 fn either_end_will_do() {
     assert_eq!(
         answer("data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\n").finish,
-        Finish::Length
+        FinishReason::Length
     );
-    assert_eq!(answer("data: [DONE]").finish, Finish::Stop);
+    assert_eq!(answer("data: [DONE]").finish, FinishReason::Stop);
     let eos = answer("data: {\"choices\":[{\"finish_reason\":\"weird\"}]}\n\ndata: {\"cho");
-    assert_eq!(eos.finish, Finish::Other("weird".into()));
+    assert_eq!(eos.finish, FinishReason::Other("weird".into()));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn calls_that_are_all_number_zero() {
         \"finish_reason\":\"stop\"}]}\n\n";
     let expected = [("a", "x", "1"), ("b", "x", "23")];
     assert_eq!(calls(zeros), expected.map(|(a, b, c)| (a.into(), b.into(), c.into())));
-    assert_eq!(answer(zeros).finish, Finish::ToolCalls);
+    assert_eq!(answer(zeros).finish, FinishReason::ToolCalls);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_plain_answer() {
     let body = "{\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"hi\",\
         \"refusal\":null},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1}}";
     let usage = Usage { input: 1, ..Usage::default() };
-    let end = Answer::new(Finish::Stop, Vec::new(), usage);
+    let end = ModelResponse::new(FinishReason::Stop, Vec::new(), usage);
     let expected = vec![Chunk::Output(Channel::Text, "hi".into()), Chunk::Finished(end)];
     let (left, right) = body.as_bytes().split_at(30);
     assert_eq!(read(plain(), &[left, right]), (expected, None));
@@ -252,5 +252,5 @@ fn a_text_that_ends_the_answer_is_not_taken_for_more_of_the_same() {
         (chunks.first(), failure),
         (Some(&Chunk::Output(Channel::Text, "abcd".into())), None)
     );
-    assert_eq!(answer(&text).finish, Finish::Length);
+    assert_eq!(answer(&text).finish, FinishReason::Length);
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{
-    Constraints, Effort, ModelRef, Profile, Prompt, Said, Sampling, Search, Searches,
+    AssistantPart, Constraints, Effort, ModelRef, Profile, Prompt, Sampling, SearchSupport,
+    WebSearch,
 };
 use quintet_kernel::{BlobId, CallId};
 use serde_json::json;
@@ -21,7 +22,7 @@ fn prompt(messages: Vec<PromptMessage>) -> Prompt {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Vec::new(),
         may_call: true,
-        search: Search::Off,
+        search: WebSearch::Off,
         sampling: Sampling::default(),
         account: None,
     }
@@ -32,8 +33,12 @@ fn sent(prompt: &Prompt) -> Value {
 }
 
 fn sent_to(prompt: &Prompt, quirks: &Quirks) -> Value {
-    let profile =
-        Profile { inputs: Vec::new(), tools: true, context_window: None, search: Searches::Never };
+    let profile = Profile {
+        inputs: Vec::new(),
+        tools: true,
+        context_window: None,
+        search: SearchSupport::Never,
+    };
     let facts = Facts::unknown(profile);
     let offered = (!prompt.tools.is_empty()).then(|| tools(&prompt.tools).unwrap());
     let model_request =
@@ -61,7 +66,7 @@ fn a_conversation() {
         PromptMessage::User(vec![text("list "), text("files")]),
         PromptMessage::Assistant {
             by: None,
-            parts: vec![Said::Call(PromptCall::new(
+            parts: vec![AssistantPart::Call(PromptCall::new(
                 call.clone(),
                 "shell",
                 json!({"command": "ls"}),
@@ -74,13 +79,13 @@ fn a_conversation() {
             media: Vec::new(),
             ok: true,
         },
-        PromptMessage::Assistant { by: None, parts: vec![Said::Text("one".into())] },
+        PromptMessage::Assistant { by: None, parts: vec![AssistantPart::Text("one".into())] },
     ]);
-    prompt.tools.push(Arc::new(tool::Spec {
+    prompt.tools.push(Arc::new(tool::ToolSpec {
         name: "shell".into(),
         description: "runs".into(),
         schema: json!({"type": "object"}),
-        kind: tool::Kind::Exec,
+        kind: tool::ToolKind::Exec,
         placement: tool::Placement::Daemon,
     }));
     prompt.sampling =
@@ -112,14 +117,14 @@ fn what_a_caller_asks_for_goes_through() {
     let written = Some("{ \"a\":1}".to_owned());
     let called = PromptCall { written, ..PromptCall::new(call, "shell", json!({"a": 1})) };
     let mut prompt = prompt(vec![
-        PromptMessage::Assistant { by: None, parts: vec![Said::Call(called)] },
+        PromptMessage::Assistant { by: None, parts: vec![AssistantPart::Call(called)] },
         PromptMessage::System("in French".into()),
     ]);
-    prompt.tools.push(Arc::new(tool::Spec {
+    prompt.tools.push(Arc::new(tool::ToolSpec {
         name: "shell".into(),
         description: String::new(),
         schema: json!({"type": "object"}),
-        kind: tool::Kind::Network,
+        kind: tool::ToolKind::Network,
         placement: tool::Placement::Client,
     }));
     let schema = json!({"type": "object"});

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use quintet_kernel::command::{Approve, Run, Say};
-use quintet_kernel::event::{Answer, Answerer, Remember, TurnOptions};
-use quintet_kernel::id::Fresh as _;
+use quintet_kernel::command::{Approve, NewMessage, TurnStart};
+use quintet_kernel::event::{ApprovalDecision, DecidedBy, RememberScope, TurnOptions};
+use quintet_kernel::id::GeneratedId as _;
 use quintet_kernel::message::{Part, Role};
-use quintet_kernel::{Question, TurnId};
+use quintet_kernel::{ApprovalId, TurnId};
 
 use super::*;
 
@@ -14,8 +14,9 @@ fn session() -> SessionId {
 
 fn say(key: Option<&str>) -> Action {
     let options = TurnOptions { key: key.map(Into::into), ..TurnOptions::default() };
-    let say = Say::new(Role::User, vec![Part::Text("hello".into())], Run::Next, options);
-    Action::Submit(Box::new(Command::Say(Box::new(say))))
+    let say =
+        NewMessage::new(Role::User, vec![Part::Text("hello".into())], TurnStart::Queued, options);
+    Action::Submit(Box::new(Command::AddMessage(Box::new(say))))
 }
 
 fn request(action: Action) -> Request {
@@ -26,12 +27,12 @@ fn request(action: Action) -> Request {
 #[test]
 fn a_request_arrives_as_it_was_sent() {
     let approve = Command::Approve(Approve {
-        question: Question::parse("call_1").unwrap(),
+        question: ApprovalId::parse("call_1").unwrap(),
         turn: Some(TurnId::named("t1".into())),
-        answer: Answer::Allow,
+        answer: ApprovalDecision::Allow,
         reason: Some("fine".into()),
-        by: Answerer::Client,
-        remember: Remember::Once,
+        by: DecidedBy::Client,
+        remember: RememberScope::Once,
     });
     for action in [say(Some("k")), Action::Submit(Box::new(approve)), Action::Remove] {
         let request = request(action);

@@ -4,28 +4,32 @@ use std::time::Duration;
 
 use quintet_kernel::SessionId;
 use quintet_kernel::event::Budget;
-use quintet_kernel::model::{Answer, AskedCall, Chunk, Finish, Usage};
-use quintet_kernel::policy::Subagents;
+use quintet_kernel::model::{Chunk, FinishReason, ModelResponse, RawToolCall, Usage};
+use quintet_kernel::policy::SubagentLimits;
 use quintet_kernel::session::TurnStatus;
 use quintet_runtime::{Runtime, subagents};
-use quintet_testkit::scripted::Asked;
+use quintet_testkit::scripted_model::ScriptedCall;
 
 use super::{children, results, start_with};
 use crate::world::{Client as _, World, settle};
 
 /// Has a subagent work on a task, and gives what its model is asked first.
-async fn delegated(world: &World, runtime: &Runtime, task: &str) -> (SessionId, Asked) {
+async fn delegated(world: &World, runtime: &Runtime, task: &str) -> (SessionId, ScriptedCall) {
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
-    world.asked().await.call(&[("c1", subagents::NAME, task)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, task)]);
     (parent, world.asked().await)
 }
 
 /// Ends an answer that read and wrote so many tokens and wants to look.
-fn look(asked: &Asked, input: u64, output: u64) {
-    let call = AskedCall { id: "l1".into(), tool: "look".into(), arguments: "{}".into() };
+fn look(asked: &ScriptedCall, input: u64, output: u64) {
+    let call = RawToolCall { id: "l1".into(), tool: "look".into(), arguments: "{}".into() };
     let usage = Usage { input, output, ..Usage::default() };
-    asked.send(vec![Chunk::Finished(Answer::new(Finish::ToolCalls, vec![call], usage))]);
+    asked.send(vec![Chunk::Finished(ModelResponse::new(
+        FinishReason::ToolCalls,
+        vec![call],
+        usage,
+    ))]);
 }
 
 async fn status(runtime: &Runtime, parent: &SessionId) -> TurnStatus {
@@ -37,7 +41,7 @@ async fn status(runtime: &Runtime, parent: &SessionId) -> TurnStatus {
 async fn a_subagent_that_reads_too_much_is_stopped_and_its_parent_pays() {
     let world = World::new();
     let budget = Budget { tokens: Some(100), ..Budget::default() };
-    let runtime = start_with(&world, Subagents { budget, ..Subagents::default() });
+    let runtime = start_with(&world, SubagentLimits { budget, ..SubagentLimits::default() });
     let (parent, asked) = delegated(&world, &runtime, r#"{"task":"a","max_tokens":1000}"#).await;
     asked.say("looking");
     look(&asked, 90, 20);
@@ -56,7 +60,7 @@ async fn a_subagent_that_reads_too_much_is_stopped_and_its_parent_pays() {
 async fn a_model_may_give_a_subagent_less_than_it_could_have() {
     let world = World::new();
     let budget = Budget { tokens: Some(1000), ..Budget::default() };
-    let runtime = start_with(&world, Subagents { budget, ..Subagents::default() });
+    let runtime = start_with(&world, SubagentLimits { budget, ..SubagentLimits::default() });
     let (parent, asked) = delegated(&world, &runtime, r#"{"task":"a","max_tokens":100}"#).await;
     look(&asked, 90, 20);
     world.look.started().await.finish(quintet_kernel::tool::Outcome::success("seen"));
@@ -73,7 +77,7 @@ async fn a_subagent_that_takes_too_long_is_stopped() {
     ] {
         let world = World::new();
         let budget = Budget { time_ms: Some(limit * 1000), ..Budget::default() };
-        let runtime = start_with(&world, Subagents { budget, ..Subagents::default() });
+        let runtime = start_with(&world, SubagentLimits { budget, ..SubagentLimits::default() });
         let (parent, asked) = delegated(&world, &runtime, task).await;
         asked.say("hm");
         tokio::time::sleep(Duration::from_secs(time - 1)).await;

@@ -4,35 +4,35 @@ use std::sync::Arc;
 
 use quintet_kernel::SessionId;
 use quintet_kernel::event::{Event, Record, StopCause};
-use quintet_kernel::model::{Answer, AskedCall, Chunk, Finish, Usage};
-use quintet_kernel::policy::Subagents;
+use quintet_kernel::model::{Chunk, FinishReason, ModelResponse, RawToolCall, Usage};
+use quintet_kernel::policy::SubagentLimits;
 use quintet_kernel::port::{Batch, Journal as _, Leases as _, Sessions as _};
 use quintet_kernel::session::TurnStatus;
 use quintet_runtime::{Runtime, subagents};
-use quintet_testkit::scripted::Asked;
+use quintet_testkit::scripted_model::ScriptedCall;
 
 use super::{children, results, start, start_with};
 use crate::world::{Client as _, FOREVER, World, settle, within};
 
 /// A session whose subagent has asked its model.
-async fn delegated(world: &World, runtime: &Runtime) -> (SessionId, Asked) {
+async fn delegated(world: &World, runtime: &Runtime) -> (SessionId, ScriptedCall) {
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
-    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#)]);
     (parent, world.asked().await)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_subagent_gives_its_place_back() {
     let world = World::new();
-    let runtime = start_with(&world, Subagents { at_once: 1, ..Subagents::default() });
+    let runtime = start_with(&world, SubagentLimits { at_once: 1, ..SubagentLimits::default() });
     let (parent, _asked) = delegated(&world, &runtime).await;
     runtime.cancel(&parent).await.unwrap();
     settle().await;
     let view = runtime.state(&parent).await;
     assert!(view.subagents.iter().all(|known| known.over && known.completed));
     runtime.say(&parent, "again").await.unwrap();
-    world.asked().await.call(&[("c2", subagents::NAME, r#"{"task":"b"}"#)]);
+    world.asked().await.call(&[("c2", subagents::SPAWN_TOOL_NAME, r#"{"task":"b"}"#)]);
     let asked = world.asked().await;
     asked.say("found");
     asked.finish();
@@ -46,12 +46,12 @@ async fn a_cancelled_subagent_gives_its_place_back() {
 #[tokio::test(start_paused = true)]
 async fn a_subagent_that_cannot_begin_gives_its_place_back() {
     let world = World::new();
-    let runtime = start_with(&world, Subagents { at_once: 1, ..Subagents::default() });
+    let runtime = start_with(&world, SubagentLimits { at_once: 1, ..SubagentLimits::default() });
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
     let task = r#"{"task":"a","model":"nobody/x"}"#;
-    world.asked().await.call(&[("c1", subagents::NAME, task)]);
-    world.asked().await.call(&[("c2", subagents::NAME, r#"{"task":"b"}"#)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, task)]);
+    world.asked().await.call(&[("c2", subagents::SPAWN_TOOL_NAME, r#"{"task":"b"}"#)]);
     let asked = world.asked().await;
     asked.say("found");
     asked.finish();
@@ -92,11 +92,15 @@ async fn what_a_subagents_subagent_cost_is_paid_at_the_root() {
     let world = World::new();
     let runtime = start(&world);
     let (root, asked) = delegated(&world, &runtime).await;
-    asked.call(&[("c1", subagents::NAME, r#"{"task":"b"}"#)]);
+    asked.call(&[("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"b"}"#)]);
     let asked = world.asked().await;
-    let call = AskedCall { id: "l1".into(), tool: "look".into(), arguments: "{}".into() };
+    let call = RawToolCall { id: "l1".into(), tool: "look".into(), arguments: "{}".into() };
     let usage = Usage { input: 7_000, output: 0, ..Usage::default() };
-    asked.send(vec![Chunk::Finished(Answer::new(Finish::ToolCalls, vec![call], usage))]);
+    asked.send(vec![Chunk::Finished(ModelResponse::new(
+        FinishReason::ToolCalls,
+        vec![call],
+        usage,
+    ))]);
     let _deaf = within(world.look.started()).await;
     let child = children(&runtime, &root).await.remove(0);
     runtime.cancel(&child).await.unwrap();
@@ -122,13 +126,13 @@ async fn a_subagent_that_cannot_be_read_is_let_go() {
     settle().await;
     settle().await;
     assert!(runtime.state(&parent).await.subagents.iter().all(|known| known.completed));
-    assert!(!within(runtime.card(&parent)).await.unwrap().open);
+    assert!(!within(runtime.summary(&parent)).await.unwrap().open);
 }
 
 /// Writes into a journal that the open turn is to be stopped, as if there had been time for no more.
 async fn stop(world: &World, session: &SessionId) {
     let records = world.journal_of(session).await;
-    let mut state = quintet_kernel::State::new(session.clone(), Arc::clone(&world.parts().rules));
+    let mut state = quintet_kernel::State::new(session.clone(), Arc::clone(&world.deps().rules));
     state.replay(&records);
     let turn = state.open.as_ref().unwrap().id.clone();
     let cause = StopCause::Cancelled { reason: None };
@@ -136,6 +140,6 @@ async fn stop(world: &World, session: &SessionId) {
     let record = Record { seq: state.head + 1, at: state.updated, event };
     let lease = world.store.acquire(session).await.unwrap();
     let records = vec![Arc::new(record)];
-    let batch = Batch { at: state.updated, records, card: state.card() };
+    let batch = Batch { at: state.updated, records, summary: state.summary() };
     world.store.append(&lease, state.head, batch).await.unwrap();
 }

@@ -1,6 +1,6 @@
 //! Subagents that are held after a restart, until a person says that they may go on.
 
-use quintet_kernel::event::Answer;
+use quintet_kernel::event::ApprovalDecision;
 use quintet_kernel::policy::Recovery;
 use quintet_kernel::port::Sessions as _;
 use quintet_kernel::session::TurnStatus;
@@ -16,7 +16,7 @@ async fn held(world: &mut World) -> (Runtime, SessionId, SessionId) {
     let runtime = start(world);
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
-    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#)]);
     let asked = world.asked().await;
     settle().await;
     within(runtime.close(FOREVER)).await;
@@ -26,7 +26,7 @@ async fn held(world: &mut World) -> (Runtime, SessionId, SessionId) {
     within(runtime.recover()).await.unwrap();
     settle().await;
     let own = runtime.state(&parent).await.open.as_ref().unwrap().question().unwrap();
-    within(runtime.submit(&parent, approve(own.as_str(), Answer::Allow))).await.unwrap();
+    within(runtime.submit(&parent, approve(own.as_str(), ApprovalDecision::Allow))).await.unwrap();
     settle().await;
     let child = children(&runtime, &parent).await.remove(0);
     (runtime, parent, child)
@@ -39,7 +39,7 @@ async fn a_held_subagent_is_a_question_at_the_root() {
     let asked = runtime.state(&parent).await.asked.clone();
     assert_eq!(asked.len(), 1, "asked once");
     assert_eq!((&asked[0].session, &*asked[0].tool), (&child, "resume_turn"));
-    let go_on = approve(asked[0].question.as_str(), Answer::Allow);
+    let go_on = approve(asked[0].question.as_str(), ApprovalDecision::Allow);
     let receipt = within(runtime.submit(&parent, go_on)).await.unwrap();
     assert_eq!(receipt.session, child);
     for words in ["found", "read"] {
@@ -57,7 +57,7 @@ async fn a_held_subagent_can_be_let_go_at_the_root() {
     let mut world = World::new();
     let (runtime, parent, child) = held(&mut world).await;
     let call = runtime.state(&parent).await.asked[0].question.clone();
-    within(runtime.submit(&parent, approve(call.as_str(), Answer::Deny))).await.unwrap();
+    within(runtime.submit(&parent, approve(call.as_str(), ApprovalDecision::Deny))).await.unwrap();
     world.asked().await.finish();
     settle().await;
     assert_eq!(runtime.state(&child).await.turns[0].status, TurnStatus::Cancelled);
@@ -69,7 +69,7 @@ async fn who_releases_a_subagent_itself_settles_the_question_above() {
     let mut world = World::new();
     let (runtime, parent, child) = held(&mut world).await;
     let call = runtime.state(&parent).await.asked[0].question.clone();
-    within(runtime.submit(&child, approve(call.as_str(), Answer::Allow))).await.unwrap();
+    within(runtime.submit(&child, approve(call.as_str(), ApprovalDecision::Allow))).await.unwrap();
     settle().await;
     assert!(runtime.state(&parent).await.asked.is_empty());
     world.asked().await.finish();
@@ -82,8 +82,8 @@ async fn no_question_is_left_of_a_subagents_subagent_that_was_let_go() {
     let runtime = start(&world);
     let root = runtime.begin().await;
     runtime.say(&root, "go").await.unwrap();
-    world.asked().await.call(&[("c1", subagents::NAME, r#"{"task":"a"}"#)]);
-    world.asked().await.call(&[("c2", subagents::NAME, r#"{"task":"b"}"#)]);
+    world.asked().await.call(&[("c1", subagents::SPAWN_TOOL_NAME, r#"{"task":"a"}"#)]);
+    world.asked().await.call(&[("c2", subagents::SPAWN_TOOL_NAME, r#"{"task":"b"}"#)]);
     let asked = world.asked().await;
     settle().await;
     within(runtime.close(FOREVER)).await;
@@ -93,7 +93,7 @@ async fn no_question_is_left_of_a_subagents_subagent_that_was_let_go() {
     within(runtime.recover()).await.unwrap();
     settle().await;
     let own = runtime.state(&root).await.open.as_ref().unwrap().question().unwrap();
-    within(runtime.submit(&root, approve(own.as_str(), Answer::Allow))).await.unwrap();
+    within(runtime.submit(&root, approve(own.as_str(), ApprovalDecision::Allow))).await.unwrap();
     settle().await;
     let child = children(&runtime, &root).await.remove(0);
     let of = async |session: &SessionId| {
@@ -101,11 +101,11 @@ async fn no_question_is_left_of_a_subagents_subagent_that_was_let_go() {
         asked.into_iter().find(|asked| asked.session == *session).map(|asked| asked.question)
     };
     let go_on = of(&child).await.unwrap();
-    within(runtime.submit(&root, approve(go_on.as_str(), Answer::Allow))).await.unwrap();
+    within(runtime.submit(&root, approve(go_on.as_str(), ApprovalDecision::Allow))).await.unwrap();
     settle().await;
     let grandchild = children(&runtime, &child).await.remove(0);
     let stop = of(&grandchild).await.unwrap();
-    within(runtime.submit(&root, approve(stop.as_str(), Answer::Deny))).await.unwrap();
+    within(runtime.submit(&root, approve(stop.as_str(), ApprovalDecision::Deny))).await.unwrap();
     // The child goes on with what it has, and nothing is asked any more.
     let _goes_on = world.asked().await;
     settle().await;

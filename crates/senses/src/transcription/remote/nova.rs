@@ -1,7 +1,7 @@
 //! A Nova gateway: frames of audio with their sample rate, and messages like those of this daemon's own
 //! `/ws/transcription`.
 
-use quintet_kernel::port::{Audio, RECOGNITION_RATE, SenseError, Transcript};
+use quintet_kernel::port::{Audio, RECOGNITION_SAMPLE_RATE, SenseError, Transcript};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -46,7 +46,7 @@ impl Codec for Nova {
             // There is no word for the end: a second of silence ends the utterance.
             Input::Finish => {
                 self.is_over = true;
-                let rate = self.rate.unwrap_or(RECOGNITION_RATE);
+                let rate = self.rate.unwrap_or(RECOGNITION_SAMPLE_RATE);
                 frame(&Audio { samples: vec![0; rate as usize], rate })
             }
         }])

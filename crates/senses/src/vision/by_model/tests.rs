@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use image::{DynamicImage, ImageFormat, RgbImage};
-use quintet_testkit::scripted::{Asked, Scripted};
+use quintet_testkit::scripted_model::{ScriptedCall, ScriptedModel};
 
 use super::*;
 
@@ -14,13 +14,13 @@ fn picture(width: u32, height: u32) -> Vec<u8> {
     bytes.into_inner()
 }
 
-fn vision() -> (ModelVision, Scripted) {
-    let model = Scripted::new();
+fn vision() -> (ModelVision, ScriptedModel) {
+    let model = ScriptedModel::new();
     (ModelVision::new(Arc::new(model.clone()), ModelRef::parse("fake/eyes").unwrap()), model)
 }
 
 /// The size of the picture that a model was sent.
-fn sent(asked: &Asked) -> (u32, u32) {
+fn sent(asked: &ScriptedCall) -> (u32, u32) {
     let PromptMessage::User(parts) = &*asked.prompt.messages[0] else { panic!() };
     let PromptPart::Media { content, .. } = &parts[0] else { panic!() };
     let image = image::load_from_memory(content).unwrap();
@@ -57,7 +57,7 @@ async fn a_description_is_what_the_model_says() {
         asked.finish();
     };
     let (seen, ()) = tokio::join!(looking, answering);
-    assert_eq!(seen.unwrap(), Seen { value: "Black.".into(), model: "fake/eyes".into() });
+    assert_eq!(seen.unwrap(), VisionResult { value: "Black.".into(), model: "fake/eyes".into() });
 }
 
 #[tokio::test]

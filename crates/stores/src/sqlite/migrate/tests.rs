@@ -6,7 +6,7 @@ use quintet_kernel::time::Time;
 
 use super::super::header::APPLICATION_ID;
 use super::*;
-use crate::sqlite::Store;
+use crate::sqlite::SqliteStore;
 
 const ALL: Page = Page { events: 99, bytes: usize::MAX };
 
@@ -15,7 +15,7 @@ fn id(name: &str) -> SessionId {
 }
 
 /// Takes the steps up to a version, fills the tables, and opens what came of it.
-fn reopened(dir: &Path, version: u32, fill: &str) -> Store {
+fn reopened(dir: &Path, version: u32, fill: &str) -> SqliteStore {
     let path = dir.join("old.db");
     let mut db = Connection::open(&path).expect("a database");
     db.pragma_update(None, "application_id", APPLICATION_ID).expect("a label");
@@ -25,10 +25,10 @@ fn reopened(dir: &Path, version: u32, fill: &str) -> Store {
     }
     db.execute_batch(fill).expect("rows");
     drop(db);
-    Store::open(&path).expect("it is brought up to date")
+    SqliteStore::open(&path).expect("it is brought up to date")
 }
 
-fn card(id: &str, more: &str) -> String {
+fn summary(id: &str, more: &str) -> String {
     format!(
         r#"{{"id":"{id}","created":1,"updated":2,"status":"active","workspace":"/w",
         "system_prompt":"be kind","labels":{{}},"last_turn":null,"error":null,"open":false{more}}}"#
@@ -49,22 +49,22 @@ async fn sessions_of_version_5_are_found_and_read() {
             (3, 1, 9, 1, CAST('{a}' AS BLOB));
          INSERT INTO artifacts VALUES ('a.png', NULL, 'image/png', 1, '', 0);
          INSERT INTO claims VALUES ('a.png', 's');",
-        card("s", ""),
-        card("t", r#","title":"hello""#),
+        summary("s", ""),
+        summary("t", r#","title":"hello""#),
         a = label("a"),
         b = label("b"),
         x = label("x"),
     );
     let store = reopened(dir.path(), 5, &rows);
-    let found = store.card(&id("s")).await.expect("a card").expect("it is there");
+    let found = store.summary(&id("s")).await.expect("a card").expect("it is there");
     assert_eq!(
         (found.head, found.updated, found.workspace.to_str()),
         (3, Time::from_micros(8), Some("/w"))
     );
     let heads = store.recent(Some(Path::new("/w")), 9).await.expect("a list");
-    assert_eq!(heads.iter().map(|card| card.head).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(heads.iter().map(|summary| summary.head).collect::<Vec<_>>(), [2, 3]);
     assert_eq!(store.list(9).await.expect("a list").len(), 2, "what cannot be read is left out");
-    assert!(store.card(&id("u")).await.is_err());
+    assert!(store.summary(&id("u")).await.is_err());
     assert_eq!(store.open().await.expect("a list"), [id("t")]);
     let read = store.read(&id("t"), 0, ALL).await.expect("events");
     assert_eq!(read.iter().map(|record| record.at.micros()).collect::<Vec<_>>(), [6, 9]);
@@ -114,7 +114,7 @@ async fn references_are_found_in_a_database_that_had_none() {
         INSERT INTO events (session, seq, at, format, body) VALUES
             (1, 1, 1, 1, CAST('{{"attachment_added":{{"name":"a","mime":"b","blob":"{name}","size":1}}}}' AS BLOB)),
             (1, 2, 1, 1, CAST('not an event' AS BLOB));"#,
-        card("s", "")
+        summary("s", "")
     );
     drop(reopened(dir.path(), 4, &rows));
     let db = Connection::open(dir.path().join("old.db")).expect("a database");

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use quintet_kernel::card::{Card, Status};
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::id::SessionId;
 use quintet_kernel::model::Usage;
 use quintet_kernel::port::{Alias, Batch};
+use quintet_kernel::session_summary::{SessionSummary, Status};
 use quintet_kernel::time::Time;
 use tempfile::TempDir;
 
@@ -27,7 +27,7 @@ fn check(db: &mut Connection, group: &[(&str, Seq, usize)], then: &str) {
     assert!(db.is_autocommit(), "no transaction is left open");
 }
 
-fn word(mut answer: oneshot::Receiver<Answer<Seq>>) -> String {
+fn word(mut answer: oneshot::Receiver<WriteResult<Seq>>) -> String {
     match answer.try_recv().expect("each is answered") {
         Ok(head) => head.to_string(),
         Err(StorageError::Conflict(head)) => format!("conflict {head}"),
@@ -41,19 +41,19 @@ fn word(mut answer: oneshot::Receiver<Answer<Seq>>) -> String {
 
 /// A change by the first owner, and its answer.
 fn queued<T: Send + 'static>(
-    make: impl Fn(&Connection) -> rusqlite::Result<Answer<T>> + Send + 'static,
-) -> (Box<dyn Change>, oneshot::Receiver<Answer<T>>) {
+    make: impl Fn(&Connection) -> rusqlite::Result<WriteResult<T>> + Send + 'static,
+) -> (Box<dyn Change>, oneshot::Receiver<WriteResult<T>>) {
     let (reply, answer) = oneshot::channel();
-    (Box::new(Queued { epoch: 1, make, answer: None, reply }), answer)
+    (Box::new(QueuedChange { epoch: 1, make, answer: None, reply }), answer)
 }
 
 fn append(
     id: &str,
     expected: Seq,
     size: usize,
-) -> (Box<dyn Change>, oneshot::Receiver<Answer<Seq>>) {
+) -> (Box<dyn Change>, oneshot::Receiver<WriteResult<Seq>>) {
     let session = SessionId::parse(id).unwrap();
-    let card = Card {
+    let summary = SessionSummary {
         id: session.clone(),
         created: Time::default(),
         forked: None,
@@ -76,7 +76,7 @@ fn append(
     };
     let event = Event::Labelled { key: "k".into(), value: Some("x".repeat(size)) };
     let record = Record { seq: expected + 1, at: Time::default(), event };
-    let batch = Batch { at: record.at, records: vec![record.into()], card };
+    let batch = Batch { at: record.at, records: vec![record.into()], summary };
     let append = Append::new(&session, expected, &batch).unwrap();
     queued(move |db| append.apply(db))
 }
@@ -131,7 +131,7 @@ fn burst(dir: &TempDir, db: Connection, changes: Vec<Box<dyn Change>>) -> usize 
     // Another connection keeps the log from being cleared away with the last one.
     let _other = Connection::open(dir.path().join("test.db")).unwrap();
     _other.query_row("SELECT epoch FROM meta", [], |_| Ok(())).unwrap();
-    run(db, &waiting, &Pulse::of(&dir.path().join("test.db")));
+    run(db, &waiting, &WriteHealth::of(&dir.path().join("test.db")));
     commits(dir) - before
 }
 
@@ -184,7 +184,7 @@ fn what_is_there_already_spoils_nobody_else() {
 #[tokio::test]
 async fn the_end_of_the_thread_is_noticed() {
     let (dir, db) = database();
-    let writer = Writer::start(db, Arc::new(Pulse::of(&dir.path().join("test.db")))).unwrap();
+    let writer = Writer::start(db, Arc::new(WriteHealth::of(&dir.path().join("test.db")))).unwrap();
     let mut ended = Box::pin(writer.ended());
     writer.change(1, |_| Ok(())).await.unwrap();
     let waits =

@@ -6,31 +6,34 @@ use super::*;
 /// `@` comes before where a link leads.
 type Given<'a> = (&'a str, &'a str, &'a str);
 
-fn held(text: &str) -> Body {
-    Body::Bytes(text.as_bytes().to_vec())
+fn held(text: &str) -> BlobBody {
+    BlobBody::Bytes(text.as_bytes().to_vec())
 }
 
-fn content(text: &str) -> Option<Content> {
+fn content(text: &str) -> Option<FileContent> {
     match text {
         "-" => None,
-        "?" => {
-            Some(Content { body: None, size: 20_000_000, mode: Some(0o644), shape: Shape::File })
-        }
+        "?" => Some(FileContent {
+            body: None,
+            size: 20_000_000,
+            mode: Some(0o644),
+            shape: FileKind::File,
+        }),
         link if link.starts_with('@') => {
             let (body, size) = (Some(held(&link[1..])), link.len() as u64 - 1);
-            Some(Content { body, size, mode: None, shape: Shape::Link })
+            Some(FileContent { body, size, mode: None, shape: FileKind::Link })
         }
         text => {
             let (mode, text) = text.strip_prefix('!').map_or((0o644, text), |text| (0o755, text));
             let (body, size) = (Some(held(text)), text.len() as u64);
-            Some(Content { body, size, mode: Some(mode), shape: Shape::File })
+            Some(FileContent { body, size, mode: Some(mode), shape: FileKind::File })
         }
     }
 }
 
 #[track_caller]
 fn check(changes: &[Given<'_>], expected: &str) {
-    let change = |(path, before, after): &Given<'_>| Changed {
+    let change = |(path, before, after): &Given<'_>| ChangedFile {
         path: (*path).to_owned(),
         before: content(before),
         after: content(after),

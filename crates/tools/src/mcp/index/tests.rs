@@ -2,12 +2,12 @@
 
 use super::*;
 
-fn tool(name: &str, description: &str) -> Arc<Spec> {
-    Arc::new(Spec {
+fn tool(name: &str, description: &str) -> Arc<ToolSpec> {
+    Arc::new(ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
         schema: json!({}),
-        kind: Kind::Exec,
+        kind: ToolKind::Exec,
         placement: Placement::Daemon,
     })
 }

@@ -1,12 +1,12 @@
 //! What rules get to see of command lines, and what they must never be told is clear.
 
 use proptest::prelude::*;
-use quintet_kernel::policy::{Action, Approval, OnDeny, Pattern, Rule, Verdict};
-use quintet_kernel::tool::{Kind, Placement, Spec};
+use quintet_kernel::policy::{Action, ApprovalPolicy, OnDeny, Pattern, Rule, Verdict};
+use quintet_kernel::tool::{Placement, ToolKind, ToolSpec};
 
 use super::*;
 
-fn of(command: &str) -> Subject {
+fn of(command: &str) -> CallSubject {
     subject(&[command.to_owned()], Risk::Medium)
 }
 
@@ -30,18 +30,18 @@ fn is_allowed(pattern: &str, command: &str) -> bool {
         action: Action::Allow,
         reason: None,
     };
-    let approval = Approval {
+    let approval = ApprovalPolicy {
         rules: vec![rule],
-        kinds: vec![Kind::Exec],
+        kinds: vec![ToolKind::Exec],
         tools: Vec::new(),
         on_deny: OnDeny::Continue,
         expires: None,
     };
-    let spec = Spec {
+    let spec = ToolSpec {
         name: "shell".into(),
         description: String::new(),
         schema: serde_json::Value::Null,
-        kind: Kind::Exec,
+        kind: ToolKind::Exec,
         placement: Placement::Daemon,
     };
     approval.verdict(&spec, Some(&of(command))) == Verdict::Allow

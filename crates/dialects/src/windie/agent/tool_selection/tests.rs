@@ -42,7 +42,7 @@ impl Case {
     /// The names of the tools: the client's, then the daemon's behind a bar.
     fn names(&self) -> String {
         let toolset = self.toolset();
-        assert_eq!(toolset.fault(), None);
+        assert_eq!(toolset.validation_error(), None);
         let client: Vec<&str> = toolset.client.iter().map(|tool| tool.name.as_str()).collect();
         format!("{} | {}", client.join(" "), toolset.daemon.unwrap().join(" "))
     }

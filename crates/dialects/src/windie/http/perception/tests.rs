@@ -16,8 +16,8 @@ use base64::engine::general_purpose::STANDARD;
 use http_body_util::BodyExt as _;
 use image::{DynamicImage, Rgb, RgbImage};
 use quintet_kernel::port::{
-    BoxFuture, Embedder, EmbeddingSpace, Embeddings, RecognizedText, Seen, SenseError, Stamps,
-    TextBox, VisualTarget,
+    BoxFuture, Clock, Embedder, EmbeddingSpace, Embeddings, RecognizedText, SenseError, TextBox,
+    VisionResult, VisualTarget,
 };
 use quintet_kernel::{Stamp, Time};
 use quintet_stores::{FileUploads, memory};
@@ -100,16 +100,18 @@ impl Vision for Fake {
         _: Vec<u8>,
         _: String,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Seen<Vec<VisualTarget>>, SenseError>> {
+    ) -> BoxFuture<'_, Result<VisionResult<Vec<VisualTarget>>, SenseError>> {
         Box::pin(async move {
             let mut value = self.state()?.targets;
             value.truncate(limit);
-            Ok(Seen { value, model: "fake/eyes".into() })
+            Ok(VisionResult { value, model: "fake/eyes".into() })
         })
     }
 
-    fn describe(&self, _: Vec<u8>) -> BoxFuture<'_, Result<Seen<String>, SenseError>> {
-        Box::pin(async move { Ok(Seen { value: self.state()?.answer, model: "fake/eyes".into() }) })
+    fn describe(&self, _: Vec<u8>) -> BoxFuture<'_, Result<VisionResult<String>, SenseError>> {
+        Box::pin(async move {
+            Ok(VisionResult { value: self.state()?.answer, model: "fake/eyes".into() })
+        })
     }
 }
 
@@ -131,9 +133,9 @@ impl Embedder for Fake {
 }
 
 /// The time never changes.
-struct Clock;
+struct FixedClock;
 
-impl Stamps for Clock {
+impl Clock for FixedClock {
     fn stamp(&self) -> Stamp {
         Stamp::new(self.now(), [1, 2])
     }
@@ -158,7 +160,8 @@ impl Story {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let uploads = Arc::new(FileUploads::open(dir.path()).unwrap());
-        let artifacts = ArtifactStore::for_test(memory::Store::new(), uploads, Arc::new(Clock));
+        let artifacts =
+            ArtifactStore::for_test(memory::MemoryStore::new(), uploads, Arc::new(FixedClock));
         Self {
             artifacts,
             _dir: dir,

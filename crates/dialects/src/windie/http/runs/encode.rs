@@ -2,7 +2,8 @@
 
 use quintet_kernel::port::RunEntry;
 use quintet_kernel::run::{
-    Binding, Brief, Control, ControlMode, RunEvent, RunFile, RunRecord, RunState, RunStatus, Worker,
+    Control, ControlMode, RunDetails, RunEvent, RunFile, RunRecord, RunState, RunStatus, Worker,
+    WorkerBinding,
 };
 use quintet_kernel::{RunId, Time};
 use serde_json::{Value, json};
@@ -32,8 +33,8 @@ pub(super) fn view(entry: &RunEntry) -> Value {
     })
 }
 
-fn bound(binding: &Binding, heartbeat: Option<Time>) -> Value {
-    let Binding { worker, assignment } = binding;
+fn bound(binding: &WorkerBinding, heartbeat: Option<Time>) -> Value {
+    let WorkerBinding { worker, assignment } = binding;
     json!({
         "worker_id": worker.id,
         "vm_id": worker.vm,
@@ -161,7 +162,7 @@ fn shown(kind: &str, source: &str, payload: Value) -> (String, String, Value) {
     (kind.to_owned(), source.to_owned(), payload)
 }
 
-fn created(run: &RunId, brief: &Brief) -> Value {
+fn created(run: &RunId, brief: &RunDetails) -> Value {
     json!({
         "run_id": run.as_str(),
         "workspace_id": brief.workspace,

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use quintet_kernel::codec;
-use quintet_kernel::id::{Fresh as _, RunId};
+use quintet_kernel::id::{GeneratedId as _, RunId};
 use quintet_kernel::port::RunEntry;
 use quintet_kernel::run::{RunEvent, RunRecord, decode_event, replay};
 use quintet_kernel::{Time, port};

@@ -1,6 +1,6 @@
 //! Results and the calls that they belong to.
 
-use quintet_kernel::id::Fresh as _;
+use quintet_kernel::id::GeneratedId as _;
 
 use super::*;
 

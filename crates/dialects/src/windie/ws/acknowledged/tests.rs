@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use quintet_kernel::codec;
-use quintet_kernel::event::{Event, Origin, Record};
-use quintet_kernel::id::Fresh as _;
+use quintet_kernel::event::{Event, NewSession, Record};
+use quintet_kernel::id::GeneratedId as _;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{
-    Approval, Limits, OnDeny, Recovery, Review, Rules, Subagents, Verify,
+    ApprovalPolicy, Limits, OnDeny, Recovery, ReviewMode, Rules, SubagentLimits, VerifyPolicy,
 };
 
 use super::*;
@@ -23,11 +23,11 @@ fn client(agent: Option<&str>) -> Client {
 fn rules() -> Rules {
     let (rules, kinds, tools) = (Vec::new(), Vec::new(), Vec::new());
     Rules {
-        approval: Approval { rules, kinds, tools, on_deny: OnDeny::Continue, expires: None },
-        review: Review::Off,
+        approval: ApprovalPolicy { rules, kinds, tools, on_deny: OnDeny::Continue, expires: None },
+        review: ReviewMode::Off,
         context_tokens: 0,
         save_memory: false,
-        verify: Verify { auto: false, tool: "verify".into(), attempts: 1 },
+        verify: VerifyPolicy { auto: false, tool: "verify".into(), attempts: 1 },
         limits: Limits {
             steps: 1,
             tokens: 1,
@@ -38,7 +38,7 @@ fn rules() -> Rules {
         },
         recovery: Recovery::Continue,
         client_grace: Duration::from_secs(30),
-        subagents: Subagents::default(),
+        subagents: SubagentLimits::default(),
         tools: Vec::new(),
         default_model: ModelRef::parse("fake/fake").unwrap(),
     }
@@ -47,7 +47,7 @@ fn rules() -> Rules {
 /// A session with these events, a second apart from each other.
 fn session(events: &[&str]) -> State {
     let mut state = State::new(SessionId::named("s".into()), Arc::new(rules()));
-    let created = Event::SessionCreated(Origin::default());
+    let created = Event::SessionCreated(NewSession::default());
     let told = events.iter().map(|line| codec::decode(codec::VERSION, line.as_bytes()).unwrap());
     for (seq, event) in [created].into_iter().chain(told).enumerate() {
         state.replay(&[Record { seq: seq as u64 + 1, at: at(seq as i64), event }]);

@@ -1,10 +1,10 @@
 //! EarlyStops that cannot be carried out.
 
 use quintet_kernel::Cursor;
-use quintet_kernel::card::Card;
-use quintet_kernel::event::Origin;
-use quintet_kernel::id::Fresh as _;
-use quintet_kernel::port::{BoxFuture, Follow, Receipt, StorageError};
+use quintet_kernel::event::NewSession;
+use quintet_kernel::id::GeneratedId as _;
+use quintet_kernel::port::{BoxFuture, Follower, Receipt, StorageError};
+use quintet_kernel::session_summary::SessionSummary;
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn unavailable<T: Send + 'static>() -> BoxFuture<'static, Result<T, Error>> {
 }
 
 impl Sessions for Unavailable {
-    fn create(&self, _: Origin) -> BoxFuture<'_, Result<Receipt, Error>> {
+    fn create(&self, _: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
         unavailable()
     }
 
@@ -28,15 +28,15 @@ impl Sessions for Unavailable {
         unavailable()
     }
 
-    fn follow(&self, _: &SessionId, _: Cursor) -> BoxFuture<'_, Result<Box<dyn Follow>, Error>> {
+    fn follow(&self, _: &SessionId, _: Cursor) -> BoxFuture<'_, Result<Box<dyn Follower>, Error>> {
         unavailable()
     }
 
-    fn card(&self, _: &SessionId) -> BoxFuture<'_, Result<Card, Error>> {
+    fn summary(&self, _: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>> {
         unavailable()
     }
 
-    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<Card>, Error>> {
+    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         unavailable()
     }
 }

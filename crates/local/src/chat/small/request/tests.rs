@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quintet_kernel::CallId;
 use quintet_kernel::model::{
-    ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Said, Sampling, Search,
+    AssistantPart, ModelRef, Prompt, PromptCall, PromptMessage, PromptPart, Sampling, WebSearch,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn called(id: &str, tool: &str, input: Value, text: &str, ok: bool) -> [PromptMe
     let asked = PromptCall::new(call.clone(), tool, input);
     let (tool, text, media) = (tool.into(), text.into(), Vec::new());
     [
-        PromptMessage::Assistant { by: None, parts: vec![Said::Call(asked)] },
+        PromptMessage::Assistant { by: None, parts: vec![AssistantPart::Call(asked)] },
         PromptMessage::Result { call, tool, text, media, ok },
     ]
 }
@@ -33,7 +33,7 @@ fn request(messages: impl IntoIterator<Item = PromptMessage>) -> Request {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Vec::new(),
         may_call: true,
-        search: Search::Off,
+        search: WebSearch::Off,
         sampling: Sampling::default(),
         account: None,
     })

@@ -1,0 +1,158 @@
+//! A model's message in the order in which it was written, with what was sealed in its place.
+
+use crate::message::{Message, Part};
+use crate::model::{AssistantPart, PromptCall, SealPosition, Sealed};
+
+/// What a model said, as it said it.
+pub fn assistant_parts(message: &Message) -> Vec<AssistantPart> {
+    let mut writer = PartWriter { sealed: &message.sealed, written: 0, calls: 0, said: Vec::new() };
+    writer.seal_output(0);
+    for part in &message.parts {
+        match part {
+            Part::Text(text) => writer.write(text, AssistantPart::Text),
+            Part::Thought(text) => writer.write(text, AssistantPart::Thought),
+            Part::Call { call, tool, input } => {
+                let (call, tool, input) = (call.clone(), tool.clone(), input.clone());
+                writer.call(PromptCall::new(call, tool, input));
+            }
+            // Models do not write any.
+            Part::Media { .. } | Part::Context(_) => {}
+        }
+    }
+    writer.said
+}
+
+struct PartWriter<'a> {
+    sealed: &'a [Sealed],
+    /// Bytes of output so far.
+    written: u64,
+    /// Calls so far.
+    calls: u64,
+    said: Vec<AssistantPart>,
+}
+
+impl PartWriter<'_> {
+    /// Output, cut wherever something was sealed in the middle of it: two thoughts of which each has
+    /// its own signature are one run of output.
+    fn write(&mut self, mut text: &str, kind: fn(String) -> AssistantPart) {
+        while !text.is_empty() {
+            let left = self.next_seal().map_or(text.len(), |bytes| bytes.min(text.len()));
+            // A place inside a character would be nobody's doing; it is as good as the end.
+            let (head, rest) = text.split_at_checked(left).unwrap_or((text, ""));
+            self.said.push(kind(head.into()));
+            self.seal_output(head.len() as u64);
+            text = rest;
+        }
+    }
+
+    /// How many bytes there are until something was sealed.
+    fn next_seal(&self) -> Option<usize> {
+        let ahead = |sealed: &Sealed| match sealed.place {
+            SealPosition::Output(at) => at.checked_sub(self.written).filter(|bytes| *bytes > 0),
+            SealPosition::Call(_) => None,
+        };
+        self.sealed.iter().filter_map(ahead).min().and_then(|bytes| usize::try_from(bytes).ok())
+    }
+
+    /// So many bytes of output were written, the first time none.
+    fn seal_output(&mut self, bytes: u64) {
+        let from = if bytes == 0 { 0 } else { self.written + 1 };
+        self.written += bytes;
+        let upto = self.written;
+        self.seal(|place| matches!(place, SealPosition::Output(at) if (from..=upto).contains(&at)));
+    }
+
+    fn call(&mut self, call: PromptCall) {
+        let number = self.calls;
+        self.seal(|place| place == SealPosition::Call(number));
+        self.calls += 1;
+        self.said.push(AssistantPart::Call(call));
+    }
+
+    fn seal(&mut self, here: impl Fn(SealPosition) -> bool) {
+        let found = self.sealed.iter().filter(|sealed| here(sealed.place));
+        self.said.extend(found.map(|sealed| AssistantPart::Sealed(sealed.content.clone())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::id::{CallId, MessageId, TurnId};
+    use crate::message::Role;
+    use crate::time::Time;
+
+    fn check(parts: Vec<Part>, sealed: &[(SealPosition, &str)], expected: &[&str]) {
+        let sealed =
+            sealed.iter().map(|(place, word)| Sealed { place: *place, content: json!(word) });
+        let message = Message {
+            id: MessageId::parse("m1").unwrap(),
+            role: Role::Assistant,
+            parts,
+            wording: None,
+            at: Time::default(),
+            turn: TurnId::parse("t1").unwrap(),
+            attempt: 1,
+            call: None,
+            ending: None,
+            interrupted: false,
+            by: None,
+            sealed: sealed.collect(),
+            files: Vec::new(),
+        };
+        let show = |said: &AssistantPart| match said {
+            AssistantPart::Text(text) => format!("text {text}"),
+            AssistantPart::Thought(text) => format!("thought {text}"),
+            AssistantPart::Sealed(content) => format!("sealed {}", content.as_str().unwrap()),
+            AssistantPart::Call(call) => format!("call {}", call.tool),
+        };
+        assert_eq!(assistant_parts(&message).iter().map(show).collect::<Vec<_>>(), expected);
+    }
+
+    fn call(tool: &str) -> Part {
+        Part::Call { call: CallId::parse("c1").unwrap(), tool: tool.into(), input: json!({}) }
+    }
+
+    #[test]
+    fn what_was_sealed_stands_where_it_was_written() {
+        use SealPosition::{Call, Output};
+        let parts = || {
+            vec![
+                Part::Thought("oneübertwo".into()),
+                Part::Text("said".into()),
+                call("a"),
+                call("b"),
+            ]
+        };
+        let calls = ["call a", "call b"];
+        check(parts(), &[], &["thought oneübertwo", "text said", calls[0], calls[1]]);
+        check(
+            parts(),
+            &[(Output(0), "0"), (Output(8), "8"), (Output(11), "11"), (Call(1), "b")],
+            &[
+                "sealed 0",
+                "thought oneüber",
+                "sealed 8",
+                "thought two",
+                "sealed 11",
+                "text said",
+                "call a",
+                "sealed b",
+                "call b",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_is_no_harm() {
+        use SealPosition::{Call, Output};
+        check(
+            vec![Part::Text("ü".into())],
+            &[(Output(1), "x"), (Call(9), "y")],
+            &["text ü", "sealed x"],
+        );
+        check(vec![], &[(Output(99), "z")], &[]);
+    }
+}

@@ -1,0 +1,139 @@
+//! How many tokens a session's next prompt is, by its parts.
+
+use serde_json::Value;
+
+use super::shorten::Shorten;
+use super::{HistoryEntry, assemble};
+use crate::message::{Part, Role};
+use crate::model::{AssistantPart, Prompt, PromptMessage, PromptPart, TokenCount};
+use crate::port::ModelProfiles;
+use crate::session::State;
+
+/// Tokens that a picture or another file takes, roughly.
+const FILE_TOKENS: TokenCount = TokenCount { tokens: 1_000, exact: false };
+
+/// The tokens of a prompt. How an API writes the parts down adds a few to each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromptTokens {
+    /// Standing instructions and what is told of the workspace with them.
+    pub system: TokenCount,
+    /// The tools on offer.
+    pub tools: TokenCount,
+    /// The conversation.
+    pub messages: TokenCount,
+}
+
+impl PromptTokens {
+    /// All of it.
+    pub fn total(self) -> TokenCount {
+        self.system + self.tools + self.messages
+    }
+}
+
+/// Weighs what a model would be sent now, as whoever knows its tokenizer counts.
+pub fn count_prompt_tokens(state: &State, models: &dyn ModelProfiles) -> PromptTokens {
+    let prompt = assemble(state);
+    prompt_tokens(&prompt, &|text| models.count(&prompt.model, text))
+}
+
+/// A guess at the tokens of a prompt.
+pub(crate) fn estimate_tokens(prompt: &Prompt) -> u64 {
+    prompt_tokens(prompt, &TokenCount::guess).total().tokens
+}
+
+/// A guess at the tokens of one message of a prompt.
+pub(super) fn estimate_message_tokens(message: &PromptMessage) -> u64 {
+    TokenCounter { count: &TokenCount::guess }.message(message).tokens
+}
+
+fn prompt_tokens(prompt: &Prompt, count: &dyn Fn(&str) -> TokenCount) -> PromptTokens {
+    let scales = TokenCounter { count };
+    let tools = prompt.tools.iter().map(|spec| {
+        scales.text(&spec.name) + scales.text(&spec.description) + scales.json(&spec.schema)
+    });
+    PromptTokens {
+        system: scales.text(&prompt.system),
+        tools: tools.sum(),
+        messages: prompt.messages.iter().map(|message| scales.message(message)).sum(),
+    }
+}
+
+/// Guesses at the tokens of messages, each shortened as a prompt has it. Results that follow each
+/// other belong to one answer.
+pub(crate) fn estimate_entry_tokens(entries: &[HistoryEntry<'_>], shorten: Shorten) -> Vec<u64> {
+    let is_result = |entry: &HistoryEntry<'_>| entry.message.role == Role::Tool;
+    let steps = entries.chunk_by(|one, next| is_result(one) && is_result(next));
+    let guess = |step: &[HistoryEntry<'_>]| {
+        let guess = |entry| estimate_one_entry(entry, step.len(), shorten);
+        step.iter().map(guess).collect::<Vec<u64>>()
+    };
+    steps.flat_map(guess).collect()
+}
+
+/// A guess at the tokens of a message; a result is one of `together`.
+fn estimate_one_entry(
+    HistoryEntry { at, message, .. }: &HistoryEntry<'_>,
+    together: usize,
+    shorten: Shorten,
+) -> u64 {
+    let old = shorten.is_old(*at);
+    let most = match message.role {
+        Role::Tool => shorten.result_bytes(*at, together),
+        Role::User | Role::Assistant | Role::System => usize::MAX,
+    };
+    let guess = |text: &str| TokenCount::guess(&text[..text.floor_char_boundary(most)]).tokens;
+    let part = |part: &Part| match part {
+        Part::Text(_) if message.wording.is_some() => 0,
+        Part::Text(text) | Part::Context(text) | Part::Thought(text) => guess(text),
+        Part::Call { tool, input, .. } => guess(tool) + guess(&input.to_string()),
+        Part::Media { .. } if old => 0,
+        Part::Media { .. } => FILE_TOKENS.tokens,
+    };
+    let wording = message.wording.iter().map(|wording| guess(wording));
+    let sealed = message.sealed.iter().map(|sealed| guess(&sealed.content.to_string()));
+    let parts = message.parts.iter().map(part);
+    parts.chain(wording).chain(sealed).fold(0, u64::saturating_add)
+}
+
+struct TokenCounter<'a> {
+    count: &'a dyn Fn(&str) -> TokenCount,
+}
+
+impl TokenCounter<'_> {
+    fn text(&self, text: &str) -> TokenCount {
+        (self.count)(text)
+    }
+
+    fn json(&self, value: &Value) -> TokenCount {
+        self.text(&value.to_string())
+    }
+
+    fn message(&self, message: &PromptMessage) -> TokenCount {
+        match message {
+            PromptMessage::System(text) => self.text(text),
+            PromptMessage::User(parts) => parts.iter().map(|part| self.part(part)).sum(),
+            PromptMessage::Assistant { parts, .. } => {
+                parts.iter().map(|said| self.said(said)).sum()
+            }
+            PromptMessage::Result { text, media, .. } => {
+                self.text(text) + media.iter().map(|part| self.part(part)).sum()
+            }
+        }
+    }
+
+    fn part(&self, part: &PromptPart) -> TokenCount {
+        match part {
+            PromptPart::Text(text) => self.text(text),
+            PromptPart::Media { .. } => FILE_TOKENS,
+        }
+    }
+
+    fn said(&self, said: &AssistantPart) -> TokenCount {
+        match said {
+            AssistantPart::Text(text) | AssistantPart::Thought(text) => self.text(text),
+            // Only its author can read it, so nobody else can count it.
+            AssistantPart::Sealed(value) => TokenCount { exact: false, ..self.json(value) },
+            AssistantPart::Call(call) => self.text(&call.tool) + self.json(&call.input),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Whether a session's model can search the web, who does it, and why not.
+//!
+//! A tool of that name does it where there is one. Else the model's provider may, which nobody is
+//! asked about search by search: so it does not where policy wants a person's word for such a call.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::model::{ModelRef, Profile, SearchSupport, WebSearch};
+use crate::policy::{Rules, Verdict};
+use crate::session::State;
+use crate::tool::{Placement, ToolKind, ToolSpec};
+use crate::toolset::Toolset;
+
+/// The tool's name, by which a front end also asks for a search by the provider.
+pub const WEB_SEARCH: &str = "web_search";
+
+/// What it does, for models and people.
+pub const WEB_SEARCH_DESCRIPTION: &str = "Search the web. Gives titles, URLs and short excerpts of the pages \
+that fit best, not the pages themselves.";
+
+/// Whether a model can search the web.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchAvailability {
+    /// Whether the front end wants it to.
+    pub enabled: bool,
+    /// The searcher, or why there is none.
+    pub by: Result<SearchBackend, String>,
+}
+
+/// The component that searches the web.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchBackend {
+    /// The tool `web_search`.
+    Tool,
+    /// The model's provider, in the middle of its answer.
+    Provider,
+}
+
+impl SearchAvailability {
+    /// Whether it could search, were it wanted.
+    pub fn available(&self) -> bool {
+        self.by.is_ok()
+    }
+
+    /// Why it cannot.
+    pub fn reason(&self) -> Option<&str> {
+        self.by.as_ref().err().map(String::as_str)
+    }
+}
+
+/// Whether a model can search the web in a session with these tools.
+pub fn availability(
+    rules: &Rules,
+    toolset: &Toolset,
+    (model, profile): (&ModelRef, Option<&Profile>),
+) -> SearchAvailability {
+    let client = toolset.client_tool(WEB_SEARCH).is_some();
+    let enabled = client || toolset.includes(WEB_SEARCH);
+    SearchAvailability { enabled, by: search_backend(rules, toolset, (model, profile)) }
+}
+
+/// The same where the front end has no way to ask a person: what needs one's word is not to be had.
+pub fn availability_unattended(
+    rules: &Rules,
+    toolset: &Toolset,
+    model: (&ModelRef, Option<&Profile>),
+) -> SearchAvailability {
+    let SearchAvailability { enabled, by } = availability(rules, toolset, model);
+    SearchAvailability { enabled, by: by.and_then(|by| check_unattended(rules).map(|()| by)) }
+}
+
+/// What a prompt of a session says of it. Never both: where there is the tool, the provider does not.
+pub(crate) fn provider_search(state: &State, model: &ModelRef) -> WebSearch {
+    let found = availability(&state.rules, &state.toolset, (model, state.profile(model)));
+    if found.enabled && found.by == Ok(SearchBackend::Provider) {
+        WebSearch::Native
+    } else {
+        WebSearch::Off
+    }
+}
+
+fn search_backend(
+    rules: &Rules,
+    toolset: &Toolset,
+    (model, profile): (&ModelRef, Option<&Profile>),
+) -> Result<SearchBackend, String> {
+    let profile = profile.ok_or_else(|| format!("there is no provider {:?}", model.provider))?;
+    if toolset.client_tool(WEB_SEARCH).is_some() || rules.tool(WEB_SEARCH).is_some() {
+        return if profile.tools {
+            Ok(SearchBackend::Tool)
+        } else {
+            Err(format!("{model} cannot call tools"))
+        };
+    }
+    let tools = if profile.tools { offered_tool_count(rules, toolset) } else { 0 };
+    match profile.search {
+        SearchSupport::Never => {
+            Err(format!("no search API is set up, and {model} has no search of its own"))
+        }
+        SearchSupport::Off => Err("no search API is set up, and search by providers is off".into()),
+        search if !search.available_with(tools) => {
+            Err(format!("{model} searches only where it is offered no tools"))
+        }
+        SearchSupport::WithoutTools | SearchSupport::WithTools => {
+            check_unattended(rules).map(|()| SearchBackend::Provider)
+        }
+    }
+}
+
+/// How many tools a model is offered.
+fn offered_tool_count(rules: &Rules, toolset: &Toolset) -> usize {
+    let daemon = |tool: &&Arc<ToolSpec>| toolset.includes(&tool.name);
+    rules.tools.iter().filter(daemon).count() + toolset.client.len()
+}
+
+/// Whether searches may be made that nobody is asked about.
+fn check_unattended(rules: &Rules) -> Result<(), String> {
+    let tool = ToolSpec {
+        name: WEB_SEARCH.into(),
+        description: String::new(),
+        schema: Value::Null,
+        kind: ToolKind::Network,
+        placement: Placement::Daemon,
+    };
+    match rules.verdict(&tool, None) {
+        Verdict::Allow => Ok(()),
+        Verdict::Refuse(why) => Err(why),
+        Verdict::Ask | Verdict::Assess => {
+            Err("each search needs a person's word, which nobody would be asked for".into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,27 @@
+//! The real clock and the system's randomness.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use quintet_kernel::port::Clock;
+use quintet_kernel::{Stamp, Time};
+
+/// The real clock and the system's randomness.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn stamp(&self) -> Stamp {
+        let seed = [random(), random()];
+        Stamp::new(self.now(), seed)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else is given")]
+    fn now(&self) -> Time {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Time::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+}
+
+fn random() -> u64 {
+    getrandom::u64().expect("the system has a source of randomness")
+}

@@ -1,0 +1,97 @@
+//! How sessions belong together: branching off, and looking sessions up without waking them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quintet_kernel::event::{Event, Record, Seq};
+use quintet_kernel::port::{
+    Batch, BoxFuture, Error, Page, Receipt, SessionForks, Sessions, StorageError,
+};
+use quintet_kernel::session_summary::{Fork, Status};
+use quintet_kernel::{SessionId, SessionSummary};
+
+use crate::runtime::Runtime;
+
+const ONE_EVENT: Page = Page { events: 1, bytes: 1 };
+
+impl SessionForks for Runtime {
+    fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
+        let parent = session.clone();
+        Box::pin(async move { self.branch(parent, at).await })
+    }
+
+    fn recent(
+        &self,
+        workspace: Option<&Path>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        let workspace = workspace.map(Path::to_path_buf);
+        Box::pin(
+            async move { Ok(self.deps().session_index.recent(workspace.as_deref(), limit).await?) },
+        )
+    }
+
+    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        let session = session.clone();
+        Box::pin(async move { Ok(self.deps().session_index.forks(&session).await?) })
+    }
+}
+
+impl Runtime {
+    /// Nothing here depends on how long the history is: it is not read.
+    async fn branch(&self, parent: SessionId, at: Option<Seq>) -> Result<Receipt, Error> {
+        let deps = self.deps();
+        let summary = Sessions::summary(self, &parent).await?;
+        let head = deps.journal.head(&parent).await?;
+        let head = head.ok_or_else(|| Error::NotFound(parent.clone()))?;
+        let at = at.unwrap_or(head);
+        if at == 0 || at > head {
+            return Err(Error::Ahead(at, head));
+        }
+        let stamp = deps.clock.stamp();
+        let child: SessionId = stamp.id();
+        // What is counted on the card is counted anew if less is shared than all, in the background.
+        let settled = summary.head == head && !summary.open;
+        let open = at < head || !(settled || self.rests(&parent, at).await?);
+        let event = Event::Forked { parent: parent.clone(), at };
+        let record = Arc::new(Record { seq: at + 1, at: stamp.at, event });
+        let from = Fork { parent, at };
+        let summary = SessionSummary {
+            id: child.clone(),
+            created: stamp.at,
+            updated: stamp.at,
+            forked: Some(from.clone()),
+            head: at + 1,
+            status: Status::Active,
+            error: None,
+            open,
+            ..summary
+        };
+        let lease = deps.leases.acquire(&child).await?;
+        let batch = Batch { at: stamp.at, records: vec![Arc::clone(&record)], summary };
+        deps.journal.fork(&lease, &from, batch).await?;
+        self.shared().release(&lease).await;
+        deps.observers.iter().for_each(|observer| observer.published(&child, at + 1));
+        if open {
+            // A turn that is open there ends here; nobody has to wait for either.
+            self.wake(&child)?;
+        }
+        Ok(Receipt { session: child, records: vec![record] })
+    }
+
+    /// Whether nothing was under way in a session when this had happened.
+    async fn rests(&self, session: &SessionId, seq: Seq) -> Result<bool, StorageError> {
+        let records = self.deps().journal.read(session, seq - 1, ONE_EVENT).await?;
+        let is_end = |record: &Record| {
+            matches!(
+                record.event,
+                Event::TurnCompleted { .. }
+                    | Event::TurnFailed { .. }
+                    | Event::TurnCancelled { .. }
+                    | Event::SessionCreated(_)
+                    | Event::SessionClosed { .. }
+            )
+        };
+        Ok(records.first().is_some_and(is_end))
+    }
+}

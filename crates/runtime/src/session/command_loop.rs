@@ -1,0 +1,399 @@
+//! What a live session does: takes commands and news, keeps what they lead to, tells, and works.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::event::{Record, Seq};
+use quintet_kernel::port::{Error, Lease, Receipt, StorageError};
+use quintet_kernel::prompt::PromptCache;
+use quintet_kernel::session::{Call, CallPhase, Effect, Turn, TurnStatus, next};
+use quintet_kernel::tool::{Ending, Outcome, Placement};
+use quintet_kernel::{Refusal, SessionId, State, TurnId};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::task::coop::consume_budget;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::runtime::Shared;
+use crate::session::effects::EffectTasks;
+use crate::session::idle_memory::IdleMemory;
+use crate::session::model_call::{ModelCall, next_chunks};
+use crate::session::pending_appends::{PendingAppend, PendingReply, oldest_append};
+use crate::session::recovery::Recovered;
+use crate::session::recovery::write_output;
+use crate::session::text_buffer::TextBuffer;
+use crate::session::{CommandReply, SessionMessage};
+use crate::tail::Tail;
+
+/// Appends that may be under way before nothing new is taken: a disk that stands still must not fill
+/// memory.
+const PENDING_APPENDS_LIMIT: usize = 64;
+
+/// How long a recovered session keeps others waiting for its model to begin to answer: a provider that
+/// hangs holds up nobody else for good.
+const FIRST_ANSWER_LIMIT: Duration = Duration::from_secs(1);
+
+/// Why a session's task ends.
+pub(super) enum LiveEnd {
+    /// The session has nothing to do.
+    Idle,
+    /// The daemon shuts down.
+    Closing,
+    /// The session is to be deleted and does nothing any more.
+    Deleted(Box<PendingDelete>),
+    /// What was decided could not be kept; the state in memory is worthless.
+    Broken(StorageError),
+    /// The lease is lost; another node may own the session.
+    Fenced,
+}
+
+/// A session that is to be taken away.
+pub(super) struct PendingDelete {
+    pub(super) lease: Lease,
+    /// Sessions that worked for it, and go with it.
+    pub(super) subagents: Vec<SessionId>,
+    /// Told when the session is deleted.
+    pub(super) reply: DeleteReply,
+}
+
+/// The reply to a deletion.
+pub(super) type DeleteReply = oneshot::Sender<Result<(), Error>>;
+
+/// A client that is answered when a turn is over or undone, not when that is decided.
+pub(super) struct TurnWaiter {
+    pub(super) turn: TurnId,
+    pub(super) receipt: Receipt,
+    pub(super) reply: oneshot::Sender<CommandReply>,
+}
+
+/// A session in memory.
+pub(super) struct LiveSession {
+    pub(super) shared: Arc<Shared>,
+    /// Shared with whoever looks at it, so that a look costs nothing; copied if it changes meanwhile.
+    pub(super) state: Arc<State>,
+    pub(super) lease: Lease,
+    pub(super) tail: Arc<Tail>,
+    /// The last event that was published.
+    pub(super) published: Seq,
+    /// The last event in the newest snapshot; 0 if there is none.
+    pub(super) snapshot: Seq,
+    pub(super) pending: VecDeque<PendingAppend>,
+    pub(super) model_call: Option<ModelCall>,
+    /// Messages of the last prompt, most of which the next one repeats.
+    pub(super) prompts: PromptCache,
+    pub(super) buffer: Option<TextBuffer>,
+    pub(super) effects: EffectTasks,
+    /// Clients that cancelled a turn, or had it undone, and wait until that is done.
+    pub(super) waiting: Vec<TurnWaiter>,
+    /// The client that had the session deleted, which is done as soon as it is idle.
+    pub(super) pending_delete: Option<DeleteReply>,
+    /// Files of turns that are over are taken away, on threads that may wait for a disk.
+    pub(super) cleanup: JoinSet<()>,
+    pub(super) idle_memory: IdleMemory,
+    /// The session's place among those that are recovered at a time, until its model has begun to answer
+    /// or it waits for something else, and not for longer than [`FIRST_ANSWER_LIMIT`].
+    pub(super) recovery_permit: Option<OwnedSemaphorePermit>,
+    /// Cancelled once the lease is void.
+    void: CancellationToken,
+}
+
+impl LiveSession {
+    /// A session whose lease holds until `void` is cancelled.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        state: State,
+        lease: Lease,
+        void: CancellationToken,
+    ) -> Self {
+        let (tail, idle_memory) = (shared.tail(&state.id), IdleMemory::new(&shared));
+        Self {
+            idle_memory,
+            published: state.head,
+            tail,
+            shared,
+            state: Arc::new(state),
+            lease,
+            snapshot: 0,
+            pending: VecDeque::new(),
+            model_call: None,
+            prompts: PromptCache::default(),
+            buffer: None,
+            effects: EffectTasks::default(),
+            waiting: Vec::new(),
+            pending_delete: None,
+            cleanup: JoinSet::new(),
+            recovery_permit: None,
+            void,
+        }
+    }
+
+    /// Goes on from a journal that ended at `head` and what recovery has to add to it.
+    pub(super) fn resume(&mut self, head: Seq, recovered: Recovered) {
+        self.published = head;
+        self.tail.begin(head);
+        recovered.into_iter().for_each(|batch| self.commit(batch, None));
+        // Storage may be what failed before: nothing is begun until it has taken this.
+        if self.pending.is_empty() {
+            self.reconcile();
+        }
+    }
+
+    /// Takes what was sent before, then what comes, until there is a reason to end.
+    pub(super) async fn run(
+        mut self,
+        messages: &mut mpsc::Receiver<SessionMessage>,
+        untaken: Option<SessionMessage>,
+    ) -> LiveEnd {
+        let (shared, void) = (Arc::clone(&self.shared), self.void.clone());
+        let mut last_use = Instant::now();
+        let place_until = last_use + FIRST_ANSWER_LIMIT;
+        untaken.into_iter().for_each(|message| self.read(message));
+        loop {
+            let idle = self.idle();
+            if self.model_call.is_none() && self.pending.is_empty() {
+                self.recovery_permit = None;
+            }
+            if idle
+                && !self.state.busy()
+                && let Some(reply) = self.pending_delete.take()
+            {
+                let sessions = self.state.subagents.iter().map(|known| known.session.clone());
+                let subagents = sessions.collect();
+                return LiveEnd::Deleted(Box::new(PendingDelete {
+                    lease: self.lease,
+                    subagents,
+                    reply,
+                }));
+            }
+            if idle {
+                self.idle_memory.begin(&self.state);
+            }
+            let leave = Arc::clone(&self.idle_memory.leave);
+            let room = self.pending.len() < PENDING_APPENDS_LIMIT;
+            let due = self.buffer.as_ref().and_then(TextBuffer::flush_at);
+            // The model comes last: however fast it writes, it never keeps a "stop" waiting.
+            tokio::select! {
+                biased;
+                kept = oldest_append(&mut self.pending) => match kept {
+                    Ok(_) => self.on_append_done(),
+                    Err(error) => return self.storage_failed(error).await,
+                },
+                () = void.cancelled() => return self.fenced().await,
+                () = shared.closing.cancelled() => return self.close().await,
+                message = messages.recv(), if room => match message {
+                    Some(message) => {
+                        last_use = Instant::now();
+                        self.idle_memory.end();
+                        self.read(message);
+                    }
+                    None => return LiveEnd::Idle,
+                },
+                Some(command) = self.effects.done() => {
+                    last_use = Instant::now();
+                    self.handle_internal(command);
+                }
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.flush(),
+                (step, chunks) = next_chunks(&mut self.model_call), if room => {
+                    last_use = Instant::now();
+                    self.recovery_permit = None;
+                    self.on_model_chunks(&step, chunks);
+                    // A model that is always ready must not keep the thread from everybody else.
+                    consume_budget().await;
+                }
+                () = sleep_until(place_until), if self.recovery_permit.is_some() => self.recovery_permit = None,
+                Some(_) = self.cleanup.join_next() => self.reconcile(),
+                () = sleep_until(last_use + shared.deps.timing.hibernate_after), if idle => return self.hibernate().await,
+                () = leave.notified(), if idle => return self.hibernate().await,
+            }
+        }
+    }
+
+    pub(super) fn idle(&self) -> bool {
+        let working =
+            self.model_call.is_some() || !self.effects.is_empty() || !self.cleanup.is_empty();
+        // A session that is read anew takes the clients that run something for lost.
+        let claimed = self.state.open.as_ref().is_some_and(|open| open.has_claims());
+        !working && !claimed && self.pending.is_empty()
+    }
+
+    pub(super) fn read(&mut self, message: SessionMessage) {
+        match message {
+            SessionMessage::View(reply) => {
+                let answer = PendingReply::View(reply, Arc::clone(&self.state));
+                self.commit(Vec::new(), Some(answer));
+            }
+            SessionMessage::Submit(_, reply) if self.pending_delete.is_some() => {
+                let gone = Error::NotFound(self.state.id.clone());
+                let _ = reply.send(CommandReply::Answered(Err(gone)));
+            }
+            SessionMessage::Submit(command, reply) => self.submit(*command, reply),
+            SessionMessage::Erase(reply) => {
+                self.cancel_all();
+                self.pending_delete = Some(reply);
+            }
+        }
+    }
+
+    /// Calls everything off: what waits first, so that it does not begin when what runs has ended.
+    pub(super) fn cancel_all(&mut self) {
+        let waits = |turn: &&Turn| turn.status == TurnStatus::Pending;
+        let waiting: Vec<_> =
+            self.state.turns.iter().filter(waits).map(|turn| turn.id.clone()).collect();
+        for turn in waiting {
+            self.handle_internal(Command::CancelTurn { turn, reason: None });
+        }
+        self.handle_internal(Command::Cancel { reason: None });
+    }
+
+    pub(super) fn submit(&mut self, command: Command, reply: oneshot::Sender<CommandReply>) {
+        let waits_for = match (&command, &self.state.open) {
+            (Command::Cancel { .. }, Some(open)) => Some(open.id.clone()),
+            (Command::CancelTurn { turn, .. }, _) => Some(turn.clone()),
+            (Command::Revert { turn } | Command::Reapply { turn }, _) => Some(turn.clone()),
+            _ => None,
+        };
+        match self.execute(command) {
+            Err(refusal) => {
+                let _ = reply.send(CommandReply::Answered(Err(refusal.into())));
+            }
+            Ok(records) => match waits_for {
+                Some(turn) if self.is_running(&turn) => {
+                    let receipt =
+                        Receipt { session: self.state.id.clone(), records: records.clone() };
+                    self.waiting.push(TurnWaiter { turn, receipt, reply });
+                    self.commit(records, None);
+                }
+                _ => {
+                    let answer = PendingReply::receipt(reply, &self.state.id, records.clone());
+                    self.commit(records, Some(answer));
+                }
+            },
+        }
+        self.reconcile();
+    }
+
+    pub(super) fn is_running(&self, turn: &TurnId) -> bool {
+        let open = self.state.open.as_ref().is_some_and(|open| open.id == *turn);
+        open || self.state.reverting.as_ref() == Some(turn)
+    }
+
+    /// Something that was under way is over.
+    pub(super) fn handle_internal(&mut self, command: Command) {
+        self.apply_internal(command);
+        self.reconcile();
+    }
+
+    /// Has news decided upon; says whether it was taken.
+    pub(super) fn apply_internal(&mut self, command: Command) -> bool {
+        match self.execute(command) {
+            Ok(records) => {
+                self.commit(records, None);
+                true
+            }
+            Err(refusal) => {
+                tracing::warn!(session = %self.state.id, %refusal, "news was refused");
+                false
+            }
+        }
+    }
+
+    /// Has the kernel decide. Text on its way comes first: it was there before.
+    pub(super) fn execute(&mut self, command: Command) -> Result<Vec<Arc<Record>>, Refusal> {
+        let stamp = self.shared.deps.clock.stamp();
+        let mut records = Vec::new();
+        let state = Arc::make_mut(&mut self.state);
+        if let Some(buffer) = &mut self.buffer {
+            for output in buffer.drain() {
+                records.extend(write_output(state, output, &stamp));
+            }
+        }
+        match self.shared.deps.handle(state, command, &stamp) {
+            Ok(more) => {
+                records.extend(more);
+                Ok(records)
+            }
+            Err(refusal) => {
+                self.commit(records, None);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Has records kept; whoever waits for them is answered then.
+    pub(super) fn commit(&mut self, records: Vec<Arc<Record>>, answer: Option<PendingReply>) {
+        if records.is_empty() {
+            match (self.pending.back_mut(), answer) {
+                (Some(last), Some(answer)) => last.answers.push(answer),
+                (None, Some(answer)) => answer.give(),
+                (_, None) => {}
+            }
+            return;
+        }
+        let journal = &*self.shared.deps.journal;
+        let (summary, lease) = (self.state.summary(), &self.lease);
+        self.pending.push_back(PendingAppend::begin(journal, lease, records, summary, answer));
+    }
+
+    /// Begins what the session wants and ends what it does not want any more, until nothing is left
+    /// that needs no waiting.
+    pub(super) fn reconcile(&mut self) {
+        loop {
+            while let Some(command) = self.begin() {
+                if !self.apply_internal(command) {
+                    break;
+                }
+            }
+            let Some(command) = self.unstarted_call() else { return };
+            if !self.apply_internal(command) {
+                return;
+            }
+        }
+    }
+
+    /// One round of that. Gives what was over as soon as it began.
+    pub(super) fn begin(&mut self) -> Option<Command> {
+        let wanted = next(&self.state);
+        self.effects.retain(|effect| wanted.contains(effect));
+        let asks = |buffer: &TextBuffer| wanted.contains(&Effect::CallModel(buffer.step().clone()));
+        if self.buffer.as_ref().is_some_and(|buffer| !asks(buffer)) {
+            (self.buffer, self.model_call) = (None, None);
+        }
+        for effect in wanted {
+            match effect {
+                Effect::CallModel(step) => self.start_model_call(step),
+                effect if self.effects.runs(&effect) => {}
+                effect if self.may_begin(&effect) => {
+                    let over = self.effects.begin(effect, &self.state, &self.shared, &self.tail);
+                    if over.is_some() {
+                        return over;
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// What cannot be undone waits until the decision to do it is durable; a call also until nothing is
+    /// taken away any more that an earlier attempt at its turn left.
+    pub(super) fn may_begin(&self, effect: &Effect) -> bool {
+        let tidy = !matches!(effect, Effect::RunCall(_)) || self.cleanup.is_empty();
+        effect.repeatable() || (self.pending.is_empty() && tidy)
+    }
+
+    /// The end of a call that was to begin once that is durable, in a turn that must end by now: it
+    /// never will, and the turn waits for its end all the same.
+    pub(super) fn unstarted_call(&self) -> Option<Command> {
+        let open = self.state.open.as_ref().filter(|open| open.stopping.is_some())?;
+        let never_began = |call: &&Call| {
+            let started = matches!(call.phase, CallPhase::Started(_, Placement::Daemon));
+            started && !self.effects.runs(&Effect::RunCall(call.id().clone()))
+        };
+        let call = open.calls().iter().find(never_began)?.id().clone();
+        let outcome = Outcome::ended(Ending::Cancelled, "the turn was stopped");
+        Some(Command::CallFinished { call, outcome })
+    }
+}

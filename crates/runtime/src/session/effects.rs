@@ -1,0 +1,376 @@
+//! Everything else that runs for a session: looking at its workspace and its calls, running them,
+//! undoing them, summaries, reviews, alarms.
+//!
+//! Each piece of work ends with one command for the session.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::model::{Channel, Chunk, Failure, Prompt, Usage};
+use quintet_kernel::pictures::{LOOK_TOOL, session_pictures};
+use quintet_kernel::port::{
+    BoxFuture, CancelSignal, Invocation, RevertMode, ToolContext, ToolProgress,
+};
+use quintet_kernel::session::{Effect, PendingMemory};
+use quintet_kernel::tool::{Assessment, CallSubject, Ending, Outcome, Risk};
+use quintet_kernel::{CallId, MessageId, State, Time, TurnId, prompt};
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::changes::revert_turn;
+use crate::deps::RuntimeDeps;
+use crate::runtime::{Runtime, Shared};
+use crate::session::model_call::{OUTPUT_LIMIT, load_media, too_much_output, unreadable};
+use crate::session::store_output::store_output;
+use crate::subagents;
+use crate::tail::Tail;
+
+/// What runs for a session.
+#[derive(Debug, Default)]
+pub(super) struct EffectTasks {
+    set: JoinSet<Command>,
+    running: HashMap<Effect, Running>,
+    tasks: HashMap<Id, Effect>,
+}
+
+#[derive(Debug)]
+struct Running {
+    abort: AbortHandle,
+    cancel: CancellationToken,
+}
+
+impl EffectTasks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    pub(super) fn runs(&self, effect: &Effect) -> bool {
+        self.running.contains_key(effect)
+    }
+
+    /// Ends what is not wanted any more. A running call is asked to stop and reports when it has.
+    pub(super) fn retain(&mut self, wanted: impl Fn(&Effect) -> bool) {
+        let unwanted: Vec<Effect> =
+            self.running.keys().filter(|effect| !wanted(effect)).cloned().collect();
+        for effect in unwanted {
+            match &effect {
+                Effect::RunCall(_) => self.running[&effect].cancel.cancel(),
+                Effect::CallModel(_)
+                | Effect::GatherContext(_)
+                | Effect::AssessCall(_)
+                | Effect::ReviewCall(_)
+                | Effect::RevertTurn(_)
+                | Effect::Summarize(_)
+                | Effect::SaveMemory(_)
+                | Effect::CancelSubagent(_)
+                | Effect::WakeAt(_) => {
+                    if let Some(running) = self.running.remove(&effect) {
+                        running.abort.abort();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins a piece of work. What needs no waiting is over at once, and gives its command.
+    pub(super) fn begin(
+        &mut self,
+        effect: Effect,
+        state: &State,
+        shared: &Arc<Shared>,
+        tail: &Arc<Tail>,
+    ) -> Option<Command> {
+        let deps = &shared.deps;
+        let cancel = CancellationToken::new();
+        let mut work: BoxFuture<'static, Command> = match &effect {
+            Effect::CallModel(_) => return None,
+            Effect::GatherContext(turn) => gather_context(deps, state, turn),
+            Effect::AssessCall(call) => assess_call(deps, state, call),
+            Effect::ReviewCall(call) => review_call(deps, state, call),
+            Effect::RevertTurn(turn) => revert_effect(deps, state, turn),
+            Effect::RunCall(call) => run_call(deps, state, call, tail, &cancel),
+            Effect::Summarize(upto) => {
+                summarize(deps.clone(), prompt::summary_prompt(state), upto.clone())
+            }
+            Effect::SaveMemory(upto) => save_memory(deps, state, upto),
+            Effect::CancelSubagent(session) => {
+                subagents::cancel(Runtime::of(Arc::clone(shared)), state, session)
+            }
+            Effect::WakeAt(time) => wake_after(time.since(deps.clock.now())),
+        };
+        if matches!(effect, Effect::GatherContext(_))
+            && let Some(command) = poll_once(&mut work)
+        {
+            return Some(command);
+        }
+        let abort = self.set.spawn(work);
+        self.tasks.insert(abort.id(), effect.clone());
+        self.running.insert(effect, Running { abort, cancel });
+        None
+    }
+
+    /// The next piece of work that is over; nothing if none runs.
+    pub(super) async fn done(&mut self) -> Option<Command> {
+        loop {
+            let (id, command) = match self.set.join_next_with_id().await? {
+                Ok((id, command)) => (id, Some(command)),
+                Err(error) => (error.id(), None),
+            };
+            let Some(effect) = self.tasks.remove(&id) else {
+                continue;
+            };
+            let current = self.running.get(&effect).is_some_and(|running| running.abort.id() == id);
+            if !current {
+                continue;
+            }
+            self.running.remove(&effect);
+            if let Some(command) = command.or_else(|| panic_outcome(effect)) {
+                return Some(command);
+            }
+        }
+    }
+}
+
+/// What work gives that has nothing to wait for; a task of its own would only take time.
+fn poll_once(work: &mut BoxFuture<'static, Command>) -> Option<Command> {
+    // Whoever waits is woken through the task that goes on with it.
+    match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(command) => Some(command),
+        Poll::Pending => None,
+    }
+}
+
+/// Work that panicked is a failed call, not a dead session.
+fn panic_outcome(effect: Effect) -> Option<Command> {
+    let why = "internal error";
+    match effect {
+        Effect::RunCall(call) => {
+            Some(Command::CallFinished { call, outcome: Outcome::failure(why) })
+        }
+        Effect::GatherContext(turn) => {
+            Some(Command::ContextGathered { turn, sections: Vec::new() })
+        }
+        Effect::ReviewCall(call) => Some(unreviewed(call, why.into())),
+        Effect::RevertTurn(turn) => Some(Command::RevertFinished { turn, result: Err(why.into()) }),
+        Effect::AssessCall(call) => {
+            Some(Command::Assessed { call, assessment: unknown_assessment(why).into() })
+        }
+        Effect::Summarize(_) => Some(Command::SummaryFailed { reason: why.into() }),
+        Effect::SaveMemory(upto) => Some(Command::MemorySaved { upto, result: Err(why.into()) }),
+        Effect::CallModel(_) | Effect::CancelSubagent(_) | Effect::WakeAt(_) => None,
+    }
+}
+
+fn unknown_assessment(why: &str) -> Assessment {
+    Assessment {
+        risk: Risk::High,
+        reasons: vec![why.into()],
+        reversible: false,
+        preview: String::new(),
+        subject: CallSubject::default(),
+        settled: None,
+    }
+}
+
+/// What is known of a call that a client runs.
+fn delegated(state: &State, name: &str, call: &Invocation) -> Option<Assessment> {
+    let tool = state.toolset.client_tool(name)?;
+    let mut assessment = unknown_assessment("a client runs it");
+    (assessment.risk, assessment.preview) = (tool.risk, call.input.to_string());
+    Some(assessment)
+}
+
+fn wake_after(after: Duration) -> BoxFuture<'static, Command> {
+    Box::pin(async move {
+        tokio::time::sleep(after).await;
+        Command::Wake
+    })
+}
+
+fn invocation(state: &State, id: &CallId) -> Option<(String, Invocation)> {
+    let open = state.open.as_ref()?;
+    let call = open.call(id)?;
+    let (turn, workspace) = (open.id.clone(), state.workspace.clone());
+    let (session, input) = (state.id.clone(), call.request.input.clone());
+    // Only the tool that reads pictures pays for looking for them.
+    let looks = call.request.tool == LOOK_TOOL;
+    let pictures = if looks { session_pictures(state) } else { Vec::new() };
+    let invocation = Invocation { session, call: id.clone(), turn, workspace, input, pictures };
+    Some((call.request.tool.clone(), invocation))
+}
+
+fn gather_context(deps: &RuntimeDeps, state: &State, turn: &TurnId) -> BoxFuture<'static, Command> {
+    let (workspaces, workspace) = (Arc::clone(&deps.workspaces), state.workspace.clone());
+    let tokens = state.context_budget();
+    let turn = turn.clone();
+    Box::pin(async move {
+        let sections = workspaces.gather_context(&workspace, tokens).await;
+        Command::ContextGathered { turn, sections }
+    })
+}
+
+fn revert_effect(deps: &RuntimeDeps, state: &State, turn: &TurnId) -> BoxFuture<'static, Command> {
+    let (deps, id, turn) = (deps.clone(), turn.clone(), state.turn(turn).cloned());
+    Box::pin(async move {
+        let result = match &turn {
+            Some(turn) => revert_turn(&deps, turn, RevertMode::Apply).await,
+            None => Err(format!("there is no turn {id}")),
+        };
+        Command::RevertFinished { turn: id, result }
+    })
+}
+
+fn review_call(deps: &RuntimeDeps, state: &State, call: &CallId) -> BoxFuture<'static, Command> {
+    let (deps, prompt, call) = (deps.clone(), prompt::review_prompt(state, call), call.clone());
+    Box::pin(async move {
+        let Some(prompt) = prompt else {
+            return unreviewed(call, "there is nothing to read".into());
+        };
+        match collect_text(&deps, prompt).await {
+            Ok((words, usage)) => {
+                let (answer, comment) = prompt::parse_review(&words);
+                Command::Reviewed { call, answer, comment, usage }
+            }
+            Err(failure) => unreviewed(call, failure.message),
+        }
+    })
+}
+
+fn unreviewed(call: CallId, comment: String) -> Command {
+    Command::Reviewed { call, answer: None, comment, usage: Usage::default() }
+}
+
+fn assess_call(deps: &RuntimeDeps, state: &State, id: &CallId) -> BoxFuture<'static, Command> {
+    let found = invocation(state, id);
+    let tool = found.as_ref().and_then(|(name, _)| deps.tool(state, name));
+    let delegated = found.as_ref().and_then(|(name, call)| delegated(state, name, call));
+    let call = id.clone();
+    Box::pin(async move {
+        let assessment = match (delegated, tool, found) {
+            (Some(assessment), ..) => assessment,
+            (None, Some(tool), Some((_, invocation))) => tool.assess(&invocation).await,
+            (None, ..) => unknown_assessment("the tool is not there"),
+        };
+        Command::Assessed { call, assessment: assessment.into() }
+    })
+}
+
+fn run_call(
+    deps: &RuntimeDeps,
+    state: &State,
+    id: &CallId,
+    tail: &Arc<Tail>,
+    cancel: &CancellationToken,
+) -> BoxFuture<'static, Command> {
+    let found = invocation(state, id);
+    let tool = found.as_ref().and_then(|(name, _)| deps.tool(state, name));
+    let (call, deps, cancel) = (id.clone(), deps.clone(), cancel.clone());
+    let (tail, token) = (Arc::clone(tail), Arc::new(CallCancel(cancel.clone())));
+    Box::pin(async move {
+        let outcome = match (tool, found) {
+            (Some(tool), Some((_, invocation))) => {
+                let of = (invocation.turn.clone(), invocation.call.clone());
+                let progress = Arc::new(CallProgress { of, tail, deps: deps.clone() });
+                let context = ToolContext { progress, cancel: token };
+                let patience = deps.timing.stop_within;
+                let output = tokio::select! {
+                    output = tool.run(invocation, context) => output,
+                    () = cancel_deadline(&cancel, patience) => {
+                        Outcome::ended(Ending::Cancelled, "the tool did not stop and was given up").into()
+                    }
+                };
+                store_output(&deps, output).await
+            }
+            _ => Outcome::failure("the tool is not there"),
+        };
+        Command::CallFinished { call, outcome }
+    })
+}
+
+async fn cancel_deadline(cancel: &CancellationToken, patience: Duration) {
+    cancel.cancelled().await;
+    tokio::time::sleep(patience).await;
+}
+
+/// Has a model write a summary.
+pub(crate) fn summarize(
+    deps: RuntimeDeps,
+    prompt: Prompt,
+    upto: MessageId,
+) -> BoxFuture<'static, Command> {
+    Box::pin(async move {
+        match collect_text(&deps, prompt).await {
+            Ok((summary, usage)) if !summary.trim().is_empty() => {
+                Command::SummaryWritten { upto, summary, usage }
+            }
+            Ok(_) => Command::SummaryFailed { reason: "the model wrote nothing".into() },
+            Err(failure) => Command::SummaryFailed { reason: failure.message },
+        }
+    })
+}
+
+/// Writes a summary's facts to memory, once, however often it is asked for.
+fn save_memory(deps: &RuntimeDeps, state: &State, upto: &MessageId) -> BoxFuture<'static, Command> {
+    let entry = state.saving.iter().find(|saving| saving.upto == *upto).map(PendingMemory::entry);
+    let (memory, workspace, upto) = (deps.memory.clone(), state.workspace.clone(), upto.clone());
+    Box::pin(async move {
+        let result = match (memory, entry) {
+            (Some(memory), Some(entry)) => match memory.write(&workspace, entry).await {
+                Ok(written) => Ok(written.path),
+                Err(error) => Err(error.to_string()),
+            },
+            _ => Err("memory is off".into()),
+        };
+        Command::MemorySaved { upto, result }
+    })
+}
+
+/// All that a model says to a prompt.
+async fn collect_text(deps: &RuntimeDeps, prompt: Prompt) -> Result<(String, Usage), Failure> {
+    let prompt = load_media(prompt, &*deps.blobs).await.map_err(|error| unreadable(&error))?;
+    let mut stream = deps.models.stream(prompt);
+    let (mut text, mut written) = (String::new(), 0);
+    loop {
+        for chunk in stream.next().await? {
+            match chunk {
+                Chunk::Output(channel, more) => {
+                    written += more.len() as u64;
+                    if written > OUTPUT_LIMIT {
+                        return Err(too_much_output());
+                    }
+                    match channel {
+                        Channel::Text => text.push_str(&more),
+                        Channel::Thought => {}
+                    }
+                }
+                Chunk::Retrying { .. } => {}
+                Chunk::Finished(answer) => return Ok((text, answer.usage)),
+            }
+        }
+    }
+}
+
+/// Passes a call's words on to followers.
+struct CallProgress {
+    of: (TurnId, CallId),
+    tail: Arc<Tail>,
+    deps: RuntimeDeps,
+}
+
+impl ToolProgress for CallProgress {
+    fn report(&self, text: &str) {
+        let now: Time = self.deps.clock.now();
+        self.tail.push_progress(self.of.clone(), text.into(), now);
+    }
+}
+
+struct CallCancel(CancellationToken);
+
+impl CancelSignal for CallCancel {
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.cancelled())
+    }
+}

@@ -1,0 +1,66 @@
+//! How long a live session stays in memory with nothing to do.
+
+use std::sync::Arc;
+
+use quintet_kernel::State;
+use quintet_kernel::message::{Message, Part};
+use tokio::sync::Notify;
+
+use crate::runtime::Shared;
+
+/// Bytes that any session takes: its task, its state and its tail.
+const SESSION_BASE_BYTES: usize = 16 * 1024;
+
+/// Bytes that any message takes beside its text.
+const MESSAGE_BASE_BYTES: usize = 512;
+
+/// Whether a session has nothing to do, and how much memory it takes.
+pub(super) struct IdleMemory {
+    shared: Arc<Shared>,
+    /// Notified when there is no more room for the session.
+    pub(super) leave: Arc<Notify>,
+    ticket: Option<u64>,
+    bytes: usize,
+    /// Messages that are counted in `bytes`.
+    messages: usize,
+}
+
+impl IdleMemory {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        let (shared, leave) = (Arc::clone(shared), Arc::new(Notify::new()));
+        Self { shared, leave, ticket: None, bytes: SESSION_BASE_BYTES, messages: 0 }
+    }
+
+    /// The session has nothing to do.
+    pub(super) fn begin(&mut self, state: &State) {
+        if self.ticket.is_none() {
+            let new = state.messages.iter().skip(self.messages);
+            self.bytes += new.map(|message| message_bytes(message)).sum::<usize>();
+            self.messages = state.messages.len();
+            self.ticket = Some(self.shared.idle.add(self.bytes, &self.leave));
+        }
+    }
+
+    /// The session is used.
+    pub(super) fn end(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.shared.idle.remove(ticket);
+        }
+    }
+}
+
+impl Drop for IdleMemory {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// About how many bytes a message takes.
+fn message_bytes(message: &Message) -> usize {
+    let part = |part: &Part| match part {
+        // Once in the state and once in the last prompt.
+        Part::Text(text) | Part::Context(text) | Part::Thought(text) => 2 * text.len(),
+        Part::Media { .. } | Part::Call { .. } => MESSAGE_BASE_BYTES,
+    };
+    MESSAGE_BASE_BYTES + message.parts.iter().map(part).sum::<usize>()
+}

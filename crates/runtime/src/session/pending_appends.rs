@@ -1,0 +1,101 @@
+//! Appends under way, oldest first. Nobody is told of an event before its append is through.
+
+use std::collections::VecDeque;
+use std::future;
+use std::sync::Arc;
+
+use quintet_kernel::event::{Event, Record, Seq};
+use quintet_kernel::port::{Batch, BoxFuture, Error, Journal, Lease, Receipt, StorageError};
+use quintet_kernel::{SessionId, SessionSummary, State};
+use tokio::sync::oneshot;
+
+use crate::session::CommandReply;
+
+/// The reply that waits for an append.
+pub(super) enum PendingReply {
+    /// The sender of a command.
+    Receipt(oneshot::Sender<CommandReply>, Receipt),
+    /// A request to see the session.
+    View(oneshot::Sender<Result<Arc<State>, Error>>, Arc<State>),
+}
+
+impl PendingReply {
+    /// The records behind a command are durable.
+    pub(super) fn receipt(
+        reply: oneshot::Sender<CommandReply>,
+        session: &SessionId,
+        records: Vec<Arc<Record>>,
+    ) -> Self {
+        Self::Receipt(reply, Receipt { session: session.clone(), records })
+    }
+
+    /// A client that went away needs no answer.
+    pub(super) fn give(self) {
+        match self {
+            Self::Receipt(reply, receipt) => {
+                let _ = reply.send(CommandReply::Answered(Ok(receipt)));
+            }
+            Self::View(reply, state) => {
+                let _ = reply.send(Ok(state));
+            }
+        }
+    }
+
+    pub(super) fn fail(self, error: &StorageError) {
+        match self {
+            Self::Receipt(reply, _) => {
+                let _ = reply.send(CommandReply::Answered(Err(error.clone().into())));
+            }
+            Self::View(reply, _) => {
+                let _ = reply.send(Err(error.clone().into()));
+            }
+        }
+    }
+}
+
+/// One append under way.
+pub(super) struct PendingAppend {
+    append: BoxFuture<'static, Result<Seq, StorageError>>,
+    pub(super) records: Vec<Arc<Record>>,
+    pub(super) answers: Vec<PendingReply>,
+}
+
+impl PendingAppend {
+    /// Hands records to the journal at once: what follows from them, such as the assembly of a
+    /// prompt, is done while they are synced.
+    pub(super) fn begin(
+        journal: &dyn Journal,
+        lease: &Lease,
+        records: Vec<Arc<Record>>,
+        summary: SessionSummary,
+        answer: Option<PendingReply>,
+    ) -> Self {
+        let expected = records[0].seq - 1;
+        let batch = Batch { at: records[0].at, records: records.clone(), summary };
+        let append = journal.append(lease, expected, batch);
+        Self { append, records, answers: answer.into_iter().collect() }
+    }
+
+    /// Whether followers learn of nothing but text from it.
+    pub(super) fn only_text(&self) -> bool {
+        self.records.iter().all(is_text)
+    }
+
+    pub(super) fn has_text(&self) -> bool {
+        self.records.iter().any(is_text)
+    }
+}
+
+fn is_text(record: &Arc<Record>) -> bool {
+    matches!(record.event, Event::TextAppended { .. })
+}
+
+/// Waits for the oldest append; for ever if there is none. Safe to drop and call again.
+pub(super) async fn oldest_append(
+    queue: &mut VecDeque<PendingAppend>,
+) -> Result<Seq, StorageError> {
+    match queue.front_mut() {
+        Some(pending) => pending.append.as_mut().await,
+        None => future::pending().await,
+    }
+}

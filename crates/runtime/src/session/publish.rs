@@ -1,0 +1,82 @@
+//! What a live session tells once it is durable, and to whom.
+
+use std::sync::Arc;
+
+use quintet_kernel::TurnId;
+use quintet_kernel::event::{Ended, Event, Record};
+
+use super::command_loop::{LiveSession, TurnWaiter};
+use crate::session::pending_appends::{PendingAppend, PendingReply};
+
+impl LiveSession {
+    /// The oldest append is through.
+    pub(super) fn on_append_done(&mut self) {
+        self.publish();
+        self.reconcile();
+    }
+
+    /// Tells everybody what is durable now.
+    pub(super) fn publish(&mut self) {
+        let Some(PendingAppend { records, answers, .. }) = self.pending.pop_front() else {
+            return;
+        };
+        self.published = records.last().map_or(self.published, |last| last.seq);
+        self.tail.publish(&records);
+        let all_published = self.all_published();
+        if let Some(buffer) = &mut self.buffer {
+            for record in &records {
+                if let Event::TextAppended { step, offset, text, .. } = &record.event {
+                    buffer.on_published(step, offset + text.len() as u64);
+                }
+            }
+            if all_published {
+                buffer.release_held(&self.tail);
+            }
+        }
+        answers.into_iter().for_each(PendingReply::give);
+        self.shared
+            .deps
+            .observers
+            .iter()
+            .for_each(|observer| observer.published(&self.state.id, self.published));
+        for record in &records {
+            self.on_published(record);
+        }
+    }
+
+    fn on_published(&mut self, record: &Arc<Record>) {
+        match record.event.ended() {
+            Some(Ended::Turn(turn)) => {
+                let (workspaces, turn_over) =
+                    (Arc::clone(&self.shared.deps.workspaces), turn.clone());
+                self.cleanup.spawn_blocking(move || workspaces.turn_ended(&turn_over));
+                self.clear_draft();
+                self.answer_waiters(turn, record);
+            }
+            Some(Ended::Step) => self.clear_draft(),
+            Some(Ended::Revert(turn)) => self.answer_waiters(turn, record),
+            None => {}
+        }
+    }
+
+    /// Empties the draft, unless it has text that is not durable yet: of a step that follows, or that is
+    /// on its way to the journal.
+    fn clear_draft(&self) {
+        let writing = self.buffer.as_ref().is_some_and(|buffer| buffer.end() > 0);
+        if !writing && !self.pending.iter().any(PendingAppend::has_text) {
+            self.shared.deps.drafts.clear(&self.state.id);
+        }
+    }
+
+    /// Answers whoever waited for this.
+    fn answer_waiters(&mut self, turn: &TurnId, record: &Arc<Record>) {
+        let (over, waiting) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|waiting: &TurnWaiter| waiting.turn == *turn);
+        self.waiting = waiting;
+        for TurnWaiter { mut receipt, reply, .. } in over {
+            receipt.records.push(Arc::clone(record));
+            PendingReply::Receipt(reply, receipt).give();
+        }
+    }
+}

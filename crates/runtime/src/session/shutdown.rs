@@ -1,0 +1,105 @@
+//! How a live session ends before it is idle: storage failed, or the daemon shuts down.
+
+use std::sync::Arc;
+
+use quintet_kernel::command::Command;
+use quintet_kernel::port::{Error, StorageError};
+use quintet_kernel::session::Effect;
+use quintet_kernel::tool::Ending;
+
+use super::command_loop::{LiveEnd, LiveSession, TurnWaiter};
+use crate::session::CommandReply;
+use crate::session::pending_appends::{PendingReply, oldest_append};
+
+/// What clients are told whose commands were kept or may have been.
+const MOVED: &str = "the session moves to another node; whether this was done is not known";
+
+impl LiveSession {
+    /// Ends the session after storage failed: waiting clients get the error, and running work is
+    /// stopped, because its results could not be stored.
+    pub(super) async fn storage_failed(mut self, error: StorageError) -> LiveEnd {
+        for pending in self.pending.drain(..) {
+            pending.answers.into_iter().for_each(|answer| answer.fail(&error));
+        }
+        let unfinished = match &error {
+            // The command itself was kept, so it must not be sent to the new owner again.
+            StorageError::Fenced => StorageError::Unavailable(MOVED.into()),
+            error => error.clone(),
+        };
+        for TurnWaiter { receipt, reply, .. } in self.waiting.drain(..) {
+            PendingReply::Receipt(reply, receipt).fail(&unfinished);
+        }
+        self.model_call = None;
+        self.effects.retain(is_revert);
+        while self.effects.done().await.is_some() {}
+        match error {
+            StorageError::Fenced if self.shared.deps.cluster.is_some() => LiveEnd::Fenced,
+            error => LiveEnd::Broken(error),
+        }
+    }
+
+    /// Ends the session after this node lost its leases: another node may own it by now. Whether what is
+    /// on its way was kept is not known.
+    pub(super) async fn fenced(self) -> LiveEnd {
+        let (shared, lease) = (Arc::clone(&self.shared), self.lease.clone());
+        self.storage_failed(StorageError::Unavailable(MOVED.into())).await;
+        // Ignored, unless the lease was given after the others were lost.
+        shared.release(&lease).await;
+        LiveEnd::Fenced
+    }
+
+    /// Parks the session: what runs is ended, what was written is kept, the turn stays open.
+    pub(super) async fn close(mut self) -> LiveEnd {
+        self.model_call = None;
+        self.record_only(Command::Wake);
+        self.effects.retain(is_revert);
+        loop {
+            tokio::select! {
+                biased;
+                kept = oldest_append(&mut self.pending), if !self.pending.is_empty() => match kept {
+                    Ok(_) => self.publish(),
+                    Err(error) => return self.storage_failed(error).await,
+                },
+                Some(command) = self.effects.done() => {
+                    if self.is_final(&command) {
+                        self.record_only(command);
+                    }
+                }
+                else => break,
+            }
+        }
+        for TurnWaiter { reply, .. } in self.waiting.drain(..) {
+            let _ = reply.send(CommandReply::Answered(Err(Error::Closing)));
+        }
+        let (shared, lease) = (Arc::clone(&self.shared), self.lease.clone());
+        let open_turn = self.state.open.is_some();
+        self.keep_snapshot().await;
+        shared.give_back(lease, open_turn).await;
+        LiveEnd::Closing
+    }
+
+    /// Has a command's records kept, and begins nothing that follows from them.
+    fn record_only(&mut self, command: Command) {
+        if let Ok(records) = self.execute(command) {
+            self.commit(records, None);
+        }
+    }
+
+    /// A call that ended by itself at the last moment is over, and so is one of a turn that must end.
+    /// One that we stopped is left open, and the next start tells the model that it was interrupted.
+    fn is_final(&self, command: &Command) -> bool {
+        let stopping = self.state.open.as_ref().is_some_and(|open| open.stopping.is_some());
+        match command {
+            Command::CallFinished { outcome, .. } => {
+                stopping || outcome.ending != Ending::Cancelled
+            }
+            command => matches!(command, Command::RevertFinished { .. }),
+        }
+    }
+}
+
+/// An undo that has begun is finished: it works on a thread that cannot be stopped, and nobody may
+/// begin another one beside it.
+fn is_revert(effect: &Effect) -> bool {
+    matches!(effect, Effect::RevertTurn(_))
+}

@@ -1,0 +1,68 @@
+//! What would become of commands, tried without doing anything.
+
+use quintet_kernel::port::{DryRuns as _, Error, Sessions as _};
+use quintet_kernel::{Command, Cursor, prompt};
+
+use crate::world::{Client as _, World, origin, say, within};
+
+#[tokio::test(start_paused = true)]
+async fn a_rehearsal_shows_exactly_what_a_model_will_be_asked() {
+    let mut world = World::new();
+    world.context_tokens = 1000;
+    world.folder.write("a", "old");
+    let runtime = world.start();
+    let commands =
+        || vec![Command::SetSystemPrompt { system_prompt: Some("be brief".into()) }, say("go")];
+    let session = runtime.begin().await;
+    let tried = within(runtime.dry_run(Some(&session), commands())).await.unwrap();
+    let told = prompt::assemble(&tried);
+    assert_eq!((world.model.count(), runtime.state(&session).await.turns.len()), (0, 0));
+    let mut first = vec![Command::Create(origin())];
+    first.extend(commands());
+    let fresh = within(runtime.dry_run(None, first)).await.unwrap();
+    for command in commands() {
+        within(runtime.submit(&session, command)).await.unwrap();
+    }
+    let asked = world.asked().await;
+    for told in [told, prompt::assemble(&fresh)] {
+        assert_eq!((&told.system, &told.messages), (&asked.prompt.system, &asked.prompt.messages));
+        assert_eq!((&told.tools, &told.model), (&asked.prompt.tools, &asked.prompt.model));
+    }
+    assert!(asked.prompt.system.contains("be brief"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_would_be_refused_is_refused() {
+    let world = World::new();
+    let runtime = world.start();
+    let refused = within(runtime.dry_run(None, vec![say("go")])).await;
+    assert!(matches!(refused, Err(Error::Refused(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_can_be_tried_without_keeping_it() {
+    let world = World::new();
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    runtime.say(&session, "I like tabs").await.unwrap();
+    world.asked().await.finish();
+    runtime.watch(&session, Cursor::START).await.turn_over().await;
+    let before = runtime.state(&session).await;
+    for words in ["They met.", "They talked."] {
+        let model = async {
+            let asked = world.asked().await;
+            asked.say(words);
+            asked.finish();
+        };
+        let (tried, ()) =
+            within(async { tokio::join!(runtime.preview_summary(&session), model) }).await;
+        let tried = tried.unwrap().unwrap();
+        assert_eq!(tried.compaction.summary.as_ref().unwrap().text, words);
+        let now = runtime.state(&session).await;
+        assert_eq!((before.head, &before.compaction), (now.head, &now.compaction));
+    }
+    let model = async { world.asked().await.finish() };
+    let (tried, ()) =
+        within(async { tokio::join!(runtime.preview_summary(&session), model) }).await;
+    assert_eq!(tried.unwrap().unwrap_err(), "the model wrote nothing");
+}

@@ -1,0 +1,167 @@
+//! The stores under test, and what they are fed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quintet_kernel::event::{Event, Record};
+use quintet_kernel::id::{BlobId, SessionId, StepId, TurnId};
+use quintet_kernel::message::Attachment;
+use quintet_kernel::model::{Channel, Usage};
+use quintet_kernel::port::{
+    Artifacts, Batch, Blobs, Installs, Journal, Leases, NodeAddress, Preferences, RunJournal,
+    SessionIndex,
+};
+use quintet_kernel::session_summary::{SessionSummary, Status};
+use quintet_kernel::time::Time;
+use quintet_stores::{DataDir, FileBlobs, memory, postgres};
+use quintet_testkit::postgres::Server;
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+/// Everything a store of sessions is.
+pub(crate) trait Store:
+    Journal + Leases + SessionIndex + Installs + Preferences + Artifacts
+{
+}
+impl<T: Journal + Leases + SessionIndex + Installs + Preferences + Artifacts> Store for T {}
+
+/// Something that can be started and started again.
+pub(crate) enum Subject {
+    Memory(memory::MemoryStore),
+    Sqlite(TempDir),
+    Postgres(String),
+}
+
+/// How a test's node uses a database: content that nobody refers to is gone with the next start.
+pub(crate) fn settings(url: &str, node: &str) -> postgres::Settings {
+    postgres::Settings {
+        url: url.into(),
+        node: NodeAddress { name: node.into(), advertise: None },
+        lease: Duration::from_secs(60),
+        shared_workspaces: Vec::new(),
+        blob_grace: Duration::ZERO,
+    }
+}
+
+/// A node of a database.
+pub(crate) fn node(url: &str, name: &str) -> postgres::Store {
+    postgres::Store::open(&settings(url, name)).expect("the database is there")
+}
+
+impl Subject {
+    /// One of each kind, empty.
+    pub(crate) fn all() -> [Self; 3] {
+        [
+            Self::Memory(memory::MemoryStore::new()),
+            Self::Sqlite(tempfile::tempdir().expect("a directory")),
+            Self::Postgres(Server::shared().fresh()),
+        ]
+    }
+
+    /// The store's blobs.
+    pub(crate) fn blobs(&self) -> Arc<dyn Blobs> {
+        match self {
+            Self::Memory(store) => Arc::new(store.clone()),
+            Self::Sqlite(dir) => {
+                Arc::new(FileBlobs::open(&dir.path().join("blobs")).expect("a directory"))
+            }
+            Self::Postgres(url) => {
+                let blob_grace = Duration::from_secs(60);
+                let settings = postgres::Settings { blob_grace, ..settings(url, "blobs") };
+                Arc::new(postgres::Store::open(&settings).expect("the database is there"))
+            }
+        }
+    }
+
+    /// Starts it for runs alone. The last start must have been dropped.
+    pub(crate) fn start_runs(&self) -> Arc<dyn RunJournal> {
+        match self {
+            Self::Memory(store) => Arc::new(store.reopen()),
+            Self::Sqlite(dir) => {
+                let dir = DataDir::open(dir.path()).expect("nobody else is there");
+                Arc::new(dir.sqlite().expect("the database is sound"))
+            }
+            Self::Postgres(url) => Arc::new(node(url, "a")),
+        }
+    }
+
+    /// Starts it. The last start must have been dropped.
+    pub(crate) fn start(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Memory(store) => Arc::new(store.reopen()),
+            Self::Sqlite(dir) => {
+                let dir = DataDir::open(dir.path()).expect("nobody else is there");
+                Arc::new(dir.sqlite().expect("the database is sound"))
+            }
+            Self::Postgres(url) => Arc::new(node(url, "a")),
+        }
+    }
+}
+
+pub(crate) fn session(name: &str) -> SessionId {
+    SessionId::parse(name).expect("a name")
+}
+
+/// An event that says `word`; 37 bytes in the journal if that is one letter.
+pub(crate) fn event(word: &str) -> Event {
+    Event::Labelled { key: word.into(), value: None }
+}
+
+/// The name of the content that a letter stands for: the same everywhere.
+pub(crate) fn blob(word: &str) -> BlobId {
+    let digest = Sha256::digest(word.as_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    BlobId::parse(&hex).expect("hex digits make an id")
+}
+
+/// An event that says `word`; for `#word` it hands over that content, `~word` is text of a model.
+fn told(word: &str) -> Event {
+    if let Some(text) = word.strip_prefix('~') {
+        let (turn, step) =
+            (TurnId::parse("t").expect("a name"), StepId::parse("p").expect("a name"));
+        return Event::TextAppended {
+            turn,
+            step,
+            offset: 0,
+            channel: Channel::Text,
+            text: text.into(),
+            pieces: Vec::new(),
+        };
+    }
+    let Some(name) = word.strip_prefix('#') else { return event(word) };
+    let (mime, blob, size) = ("text/plain".into(), blob(name), 1);
+    Event::AttachmentAdded(Attachment { name: name.into(), mime, blob, size })
+}
+
+/// A batch at a time. Stores number events by what they were told to expect, so these have no number.
+pub(crate) fn batch(summary: SessionSummary, words: &[&str]) -> Batch {
+    let at = summary.updated;
+    let record = |word: &&str| Arc::new(Record { seq: 0, at, event: told(word) });
+    Batch { at, records: words.iter().map(record).collect(), summary }
+}
+
+pub(crate) fn summary(name: &str, created: i64, updated: i64) -> SessionSummary {
+    SessionSummary {
+        id: session(name),
+        created: Time::from_micros(created),
+        forked: None,
+        model: None,
+        head: 0,
+        updated: Time::from_micros(updated),
+        status: Status::WaitingApproval,
+        workspace: PathBuf::from("/tmp/a place"),
+        labels: BTreeMap::from([("k".into(), "ü".into())]),
+        title: "hello".into(),
+        last_prompt: "hello again".into(),
+        last_answer: String::new(),
+        messages: 2,
+        tokens: 30,
+        usage: Usage::default(),
+        context: 0,
+        last_turn: None,
+        error: Some("none".into()),
+        open: false,
+    }
+}

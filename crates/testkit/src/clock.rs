@@ -1,0 +1,43 @@
+//! A clock that tests turn, and ids that are the same in every run.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quintet_kernel::port::Clock;
+use quintet_kernel::{Stamp, Time};
+use tokio::time::Instant;
+
+/// When every test begins: 2025-01-01 00:00:00 UTC.
+pub const START_TIME: Time = Time::from_micros(1_735_689_600_000_000);
+
+/// A clock that runs with tokio's, so that it stands still where that one is paused.
+///
+/// Share one between a runtime and the one that takes over from it: ids are never given twice.
+#[derive(Debug)]
+pub struct FakeClock {
+    began: Instant,
+    given: AtomicU64,
+}
+
+impl FakeClock {
+    /// A clock that begins at a fixed time.
+    pub fn new() -> Self {
+        Self { began: Instant::now(), given: AtomicU64::new(0) }
+    }
+}
+
+impl Default for FakeClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for FakeClock {
+    fn stamp(&self) -> Stamp {
+        let number = self.given.fetch_add(1, Ordering::Relaxed);
+        Stamp::new(self.now(), [number, 0])
+    }
+
+    fn now(&self) -> Time {
+        START_TIME.after(self.began.elapsed())
+    }
+}

@@ -1,0 +1,127 @@
+//! A tool that does nothing until the test tells it what came of it.
+
+use std::collections::VecDeque;
+use std::future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
+use quintet_kernel::tool::{Assessment, CallSubject, Placement, Risk, ToolKind, ToolSpec};
+use serde_json::json;
+use tokio::sync::{Notify, oneshot};
+
+/// A tool whose every run a test plays.
+#[derive(Debug)]
+pub struct ManualTool {
+    spec: Arc<ToolSpec>,
+    waiting: Mutex<VecDeque<ToolRun>>,
+    arrived: Notify,
+    count: AtomicUsize,
+}
+
+impl ManualTool {
+    /// A tool of that name.
+    pub fn new(name: &str, kind: ToolKind) -> Self {
+        let spec = ToolSpec {
+            name: name.into(),
+            description: "Does as it is told.".into(),
+            schema: json!({ "type": "object" }),
+            kind,
+            placement: Placement::Daemon,
+        };
+        Self {
+            spec: Arc::new(spec),
+            waiting: Mutex::default(),
+            arrived: Notify::new(),
+            count: AtomicUsize::new(0),
+        }
+    }
+
+    /// How often it was run.
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// The oldest run that nobody took yet; waits for one.
+    pub async fn started(&self) -> ToolRun {
+        loop {
+            let arrived = self.arrived.notified();
+            if let Some(job) = self.waiting().pop_front() {
+                return job;
+            }
+            arrived.await;
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<ToolRun>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tool for ManualTool {
+    fn spec(&self) -> Arc<ToolSpec> {
+        Arc::clone(&self.spec)
+    }
+
+    fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment> {
+        let preview = format!("{} {}", self.spec.name, call.input);
+        Box::pin(future::ready(Assessment {
+            risk: Risk::Low,
+            reasons: Vec::new(),
+            reversible: true,
+            preview,
+            subject: CallSubject::default(),
+            settled: None,
+        }))
+    }
+
+    fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
+        let (done, told) = oneshot::channel();
+        self.waiting().push_back(ToolRun { call, context, done });
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.arrived.notify_one();
+        Box::pin(async move {
+            match told.await {
+                Ok(output) => output,
+                // Nobody tells it any more: it never ends.
+                Err(_) => future::pending().await,
+            }
+        })
+    }
+}
+
+/// A run of the tool. Dropping it leaves the tool running for ever.
+#[derive(Debug)]
+pub struct ToolRun {
+    /// What is to be run.
+    pub call: Invocation,
+    context: ToolContext,
+    done: oneshot::Sender<ToolOutput>,
+}
+
+impl ToolRun {
+    /// Says how far it is.
+    pub fn say(&self, text: &str) {
+        self.context.progress.report(text);
+    }
+
+    /// Waits until it is told to stop.
+    pub async fn stopped(&self) {
+        self.context.cancel.cancelled().await;
+    }
+
+    /// Ends with this.
+    pub fn finish(self, output: impl Into<ToolOutput>) {
+        let _ = self.done.send(output.into());
+    }
+
+    /// Whether nobody waits for it any more.
+    pub fn given_up(&self) -> bool {
+        self.done.is_closed()
+    }
+
+    /// Waits until nobody waits for it any more.
+    pub async fn abandoned(&mut self) {
+        self.done.closed().await;
+    }
+}
