@@ -131,7 +131,7 @@ impl Runtime {
         while !cluster.nodes.draining() {
             let claimed = cluster.nodes.claim_open(CLAIM_LIMIT).await?;
             for session in &claimed {
-                self.shared().mailbox(session, StartMode::Recover)?;
+                self.shared().channel(session, StartMode::Recover)?;
             }
             taken += claimed.len();
             if claimed.len() < CLAIM_LIMIT {

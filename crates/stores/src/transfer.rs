@@ -299,7 +299,7 @@ async fn copy_upload(from: &Side, to: &Side, name: &str) -> Result<(), Error> {
             part => part?,
         };
         if part.is_empty() {
-            return Ok(upload.keep(name).await?);
+            return Ok(upload.commit(name).await?);
         }
         position += part.len() as u64;
         upload.write(part).await?;

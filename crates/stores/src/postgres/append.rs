@@ -35,7 +35,7 @@ pub(super) struct Append {
     at: i64,
     events: Vec<Encoded>,
     /// What the list of sessions is to hold; `None` if that stays the same.
-    summary: Option<Summary>,
+    summary: Option<SummaryRow>,
 }
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ struct Encoded {
 
 /// What the list of sessions keeps of one.
 #[derive(Clone, Debug)]
-pub(super) struct Summary {
+pub(super) struct SummaryRow {
     id: String,
     created: i64,
     updated: i64,
@@ -74,7 +74,7 @@ impl Append {
             blobs: event.blobs().into_iter().cloned().collect(),
         };
         let events = batch.records.iter().map(|record| encoded(&record.event)).collect();
-        let summary = summarized.then(|| Summary::new(&batch.summary)).transpose()?;
+        let summary = summarized.then(|| SummaryRow::new(&batch.summary)).transpose()?;
         Ok(Self { expected, at: batch.at.micros(), events, summary })
     }
 
@@ -84,7 +84,7 @@ impl Append {
     }
 }
 
-impl Summary {
+impl SummaryRow {
     pub(super) fn new(summary: &SessionSummary) -> Result<Self, StorageError> {
         let json = serde_json::to_string(summary)
             .map_err(|error| StorageError::Unavailable(format!("card: {error}")))?;
@@ -104,7 +104,7 @@ impl Summary {
 pub(super) struct Rows {
     events: EventRows,
     refs: (Vec<String>, Vec<i64>, Vec<i64>),
-    summaries: BTreeMap<i64, Summary>,
+    summaries: BTreeMap<i64, SummaryRow>,
     heads: BTreeMap<SessionId, (i64, Option<i64>)>,
 }
 
@@ -140,7 +140,7 @@ impl Rows {
         }
     }
 
-    pub(super) fn summarize(&mut self, key: i64, summary: Summary) {
+    pub(super) fn summarize(&mut self, key: i64, summary: SummaryRow) {
         self.summaries.insert(key, summary);
     }
 
@@ -188,14 +188,17 @@ async fn write_refs(
 
 async fn write_summaries(
     db: &Connection,
-    summaries: &BTreeMap<i64, Summary>,
+    summaries: &BTreeMap<i64, SummaryRow>,
     home: &str,
 ) -> Result<(), Error> {
     if summaries.is_empty() {
         return Ok(());
     }
     let keys: Vec<i64> = summaries.keys().copied().collect();
-    fn column<'a, T>(of: &'a BTreeMap<i64, Summary>, get: impl Fn(&'a Summary) -> T) -> Vec<T> {
+    fn column<'a, T>(
+        of: &'a BTreeMap<i64, SummaryRow>,
+        get: impl Fn(&'a SummaryRow) -> T,
+    ) -> Vec<T> {
         of.values().map(get).collect()
     }
     let ids = column(summaries, |one| one.id.as_str());

@@ -157,7 +157,7 @@ impl UploadWriter for Incoming {
         Box::pin(self.spool.write(bytes))
     }
 
-    fn keep(self: Box<Self>, name: &str) -> BoxFuture<'static, Result<(), StorageError>> {
+    fn commit(self: Box<Self>, name: &str) -> BoxFuture<'static, Result<(), StorageError>> {
         let name = name.to_owned();
         Box::pin(async move {
             if !is_safe(&name) {

@@ -8,7 +8,7 @@ use quintet_kernel::session_summary::SessionSummary;
 use quintet_kernel::time::Time;
 use tokio_postgres::Row;
 
-use super::append::Summary;
+use super::append::SummaryRow;
 use super::connection::{Lent, Values};
 use super::writer::Group;
 use super::{Store, from_sql, to_sql, trouble};
@@ -82,18 +82,18 @@ impl SessionIndex for Store {
         lease: &Lease,
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StorageError>> {
-        let summary = match Summary::new(&summary) {
-            Ok(summary) => summary,
+        let row = match SummaryRow::new(&summary) {
+            Ok(row) => row,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         let lease = lease.clone();
         self.queue.submit(vec![lease.session.clone()], async move |group: &mut Group| {
             Ok(match group.leased(&lease) {
-                Ok(row) if row.begun && row.head == summary.head => {
-                    group.pending().summarize(row.key, summary.clone());
+                Ok(owned) if owned.begun && owned.head == summary.head => {
+                    group.pending().summarize(owned.key, row.clone());
                     Ok(())
                 }
-                Ok(row) => Err(StorageError::Conflict(row.head)),
+                Ok(owned) => Err(StorageError::Conflict(owned.head)),
                 Err(fenced) => Err(fenced),
             })
         })

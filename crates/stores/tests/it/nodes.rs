@@ -241,8 +241,8 @@ async fn files_are_taken_in_and_given_out_in_pieces() {
     }
     assert!(Uploads::names(&b).await.unwrap().is_empty());
     upload.commit("a.bin").await.unwrap();
-    a.begin().await.unwrap().keep("empty").await.unwrap();
-    assert!(a.begin().await.unwrap().keep("../a").await.is_err());
+    a.begin().await.unwrap().commit("empty").await.unwrap();
+    assert!(a.begin().await.unwrap().commit("../a").await.is_err());
     assert_eq!(Uploads::names(&b).await.unwrap(), ["a.bin", "empty"]);
     let part = async |name, from, length| b.part(name, from, length).await.unwrap();
     assert_eq!(part("a.bin", 0, usize::MAX >> 1).await, content);
