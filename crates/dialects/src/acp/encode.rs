@@ -252,9 +252,7 @@ impl Encoder {
                 for call in calls {
                     self.call(&call.id, &call.tool, &call.input, out);
                 }
-                if self.live {
-                    out.extend(self.usage());
-                }
+                out.extend(self.usage().filter(|_| self.live));
             }
             Event::StepInterrupted { .. } => self.flush(out),
             Event::VerificationRequested { call, .. } => {

@@ -189,9 +189,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::ToolsChosen(_) | Event::Instructed { .. } => Vec::new(),
         Event::Moved { workspace } => vec![moved(workspace)],
         Event::Forgotten { upto } => vec![forgotten(upto)],
-        Event::Superseded { from } => {
-            vec![Part::new("turns_superseded", json!({ "from_turn_id": from.as_str() }))]
-        }
+        Event::Superseded { from } => vec![superseded(from)],
         // The end of it is what counts here, and text never comes as an event.
         Event::StopRequested { .. }
         | Event::TextAppended { .. }
@@ -320,6 +318,10 @@ fn moved(workspace: &Path) -> Part<'static> {
 
 fn forgotten(upto: &MessageId) -> Part<'static> {
     Part::new("history_replaced", json!({ "upto_message_id": upto.as_str() }))
+}
+
+fn superseded(from: &TurnId) -> Part<'static> {
+    Part::new("turns_superseded", json!({ "from_turn_id": from.as_str() }))
 }
 
 fn approval(event: &Event) -> Vec<Part<'_>> {

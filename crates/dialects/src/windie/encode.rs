@@ -13,7 +13,7 @@ pub(crate) mod turn_frames;
 
 use std::collections::HashSet;
 
-use quintet_kernel::event::{Event, Record, RequestedCall, Seq};
+use quintet_kernel::event::{Event, Record, RequestedCall, Seq, TurnOptions};
 use quintet_kernel::message::{Role, text_of};
 use quintet_kernel::model::{Channel, Prompt, TokenCount, Usage};
 use quintet_kernel::tool::{Outcome, Placement};
@@ -257,16 +257,7 @@ impl Link {
             Event::MessageAdded { turn, role: Role::User, parts, options, .. }
                 if !options.recalled =>
             {
-                let name = options.key.as_deref().unwrap_or(turn.as_str());
-                let mut line = self.new_line(Some(turn.clone()), name);
-                line.original = text_of(parts);
-                line.revision =
-                    options.aside(REVISION).and_then(Value::as_str).map(ToOwned::to_owned);
-                line.added = weight(options.wording.as_ref().unwrap_or(&line.original));
-                self.revision = line.revision.clone().or(self.revision.take());
-                let frame = line.frame("query-accepted", &json!({ "status": "accepted" }), at);
-                self.lines.push(line);
-                return vec![frame];
+                return vec![self.accepted(turn, &text_of(parts), options, at)];
             }
             Event::TurnStarted { turn, .. } => self.open = Some(turn.clone()),
             Event::StepStarted { turn, .. } => return self.step(turn, prompt, at),
@@ -285,13 +276,7 @@ impl Link {
                 return self.over(turn, (call, tool), outcome, at);
             }
             Event::CompactionRequested { tokens, .. } => {
-                if let Some((request, _)) =
-                    self.summary.take_if(|(_, begins)| *begins == record.seq)
-                {
-                    let line = self.new_line(None, &request);
-                    self.lines.push(line);
-                }
-                return self.summarizing(*tokens, at);
+                return self.summarizing(record.seq, *tokens, at);
             }
             Event::Compacted { summary, messages, tokens_before, .. } => {
                 self.before = *tokens_before;
@@ -356,6 +341,19 @@ impl Link {
             | Event::SessionClosed { .. } => {}
         }
         Vec::new()
+    }
+
+    /// A query is taken: its turn is told from here on.
+    fn accepted(&mut self, turn: &TurnId, text: &str, options: &TurnOptions, at: Time) -> Frame {
+        let name = options.key.as_deref().unwrap_or(turn.as_str());
+        let mut line = self.new_line(Some(turn.clone()), name);
+        line.original = text.into();
+        line.revision = options.aside(REVISION).and_then(Value::as_str).map(ToOwned::to_owned);
+        line.added = weight(options.wording.as_ref().unwrap_or(&line.original));
+        self.revision = line.revision.clone().or(self.revision.take());
+        let frame = line.frame("query-accepted", &json!({ "status": "accepted" }), at);
+        self.lines.push(line);
+        frame
     }
 
     fn choose(&mut self, tools: &Toolset) {
@@ -440,7 +438,12 @@ impl Link {
         frames
     }
 
-    fn summarizing(&mut self, tokens: u64, at: Time) -> Vec<Frame> {
+    /// A summary begins with an event, perhaps the one that the client asked for.
+    fn summarizing(&mut self, begins: Seq, tokens: u64, at: Time) -> Vec<Frame> {
+        if let Some((request, _)) = self.summary.take_if(|(_, seq)| *seq == begins) {
+            let line = self.new_line(None, &request);
+            self.lines.push(line);
+        }
         self.before = tokens;
         let added = self.summarized_line().map_or(0, |line| line.added);
         let payload = json!({
