@@ -6,6 +6,7 @@ mod machine;
 mod mcp;
 mod memory;
 mod setup;
+mod store;
 mod weights;
 
 use std::io::Write as _;
@@ -78,6 +79,7 @@ pub(crate) fn main(flags: &Flags) -> Result<ExitCode> {
             let environment = options::environment();
             let mut findings = machine::check(&options, &environment);
             findings.extend(setup::check(&options, flags));
+            findings.extend(store::check(&options));
             findings.extend(memory::check(&options));
             findings.extend(mcp::check(&options, &environment));
             findings.extend(keyring::check(&options));

@@ -39,10 +39,13 @@ mod journal;
 mod migrate;
 mod node;
 mod nodes;
+mod probe;
 mod runs;
 mod url;
 mod wakes;
 mod writer;
+
+pub use probe::{Probe, probe};
 
 /// Worker threads of a store; the database does most of the work.
 const THREADS: usize = 2;
