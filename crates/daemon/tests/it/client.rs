@@ -146,7 +146,8 @@ impl Events {
         next.await.expect("nothing happened for too long")
     }
 
-    async fn read(&mut self) -> Option<Event> {
+    /// The same, without a limit of time.
+    pub(crate) async fn read(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = self.buffer.find("\n\n") {
                 let frame: String = self.buffer.drain(..end + 2).collect();

@@ -11,6 +11,7 @@ mod attachments;
 mod bad_input;
 mod chat;
 mod client;
+mod cluster;
 mod coding;
 mod computer;
 mod crash;
