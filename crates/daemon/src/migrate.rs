@@ -18,16 +18,21 @@ pub(crate) fn main(migrate: &Migrate) -> Result<()> {
     let dir = DataDir::open(&options.data_dir)?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     threads.block_on(async {
-        let (from, to) = match migrate.to.as_str() {
+        let copied = match migrate.to.as_str() {
             "sqlite" => {
                 let url = migrate.from.as_ref().or(options.store.as_ref());
                 let url = url.context("name the database with --from, or set store.url")?;
-                (shared(&options, url).await?, own(&dir)?)
+                transfer(&side(&shared(&options, url).await?), &own(&dir)?).await?
             }
-            url => (own(&dir)?, shared(&options, url).await?),
+            url => {
+                let store = shared(&options, url).await?;
+                let copied = transfer(&own(&dir)?, &side(&store)).await?;
+                if !options.node.is_named {
+                    store.forget_homes().await?;
+                }
+                copied
+            }
         };
-        let copied = copy(&from, &to).await?;
-        compare(&from, &to).await.context("what was copied is not what was there")?;
         let Report { sessions, events, blobs, aliases, settings, installs, artifacts, runs } =
             copied;
         writeln!(
@@ -54,15 +59,25 @@ fn own(dir: &DataDir) -> Result<Side> {
     })
 }
 
+async fn transfer(from: &Side, to: &Side) -> Result<Report> {
+    let copied = copy(from, to).await?;
+    compare(from, to).await.context("what was copied is not what was there")?;
+    Ok(copied)
+}
+
 /// The store that daemons share; none of them may be running. Sessions are copied in the name of this
 /// node, because it has their workspaces.
-async fn shared(options: &Options, url: &str) -> Result<Side> {
+async fn shared(options: &Options, url: &str) -> Result<Arc<postgres::Store>> {
     let store = postgres::Store::open(&storage::postgres_settings(options, url))?;
     let this = store.this().name;
     let others = store.list().await?;
     if let Some(other) = others.iter().find(|node| node.alive && node.name != this) {
         bail!("node {} uses the database: stop every daemon first", other.name);
     }
-    let store = Arc::new(store);
-    Ok(Side { store: store.clone(), runs: store.clone(), blobs: store.clone(), uploads: store })
+    Ok(Arc::new(store))
+}
+
+fn side(store: &Arc<postgres::Store>) -> Side {
+    let store = Arc::clone(store);
+    Side { store: store.clone(), runs: store.clone(), blobs: store.clone(), uploads: store }
 }

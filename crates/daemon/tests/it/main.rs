@@ -28,6 +28,7 @@ mod mcp_client;
 mod mcp_server;
 mod memory;
 mod openai;
+mod postgres;
 mod sandbox;
 mod search;
 mod secrets;

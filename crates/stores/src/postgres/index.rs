@@ -134,6 +134,20 @@ impl SessionIndex for Store {
     }
 }
 
+impl Store {
+    /// Lets the first node that wants a session have it, wherever its workspace was until now.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    pub async fn forget_homes(&self) -> Result<(), StorageError> {
+        self.queue
+            .change(async |group: &mut Group| {
+                group.db().execute("UPDATE sessions SET home = ''", &[]).await.map(drop)
+            })
+            .await
+    }
+}
+
 const ALIAS: &str = "SELECT session FROM aliases WHERE space = $1 AND name = $2";
 
 fn session(id: &str) -> Result<SessionId, StorageError> {

@@ -23,7 +23,8 @@ use super::{Store, from_sql, to_sql, trouble};
 pub(super) const ALIVE: &str = "nodes.heartbeat > clock_timestamp() - nodes.lease";
 
 /// True for a row of `sessions` that a node may own: `$2` is its name, `$3` the folders that all nodes have.
-pub(super) const HAS_WORKSPACE: &str = "(sessions.home = $2 OR EXISTS (
+/// A session without a home goes to the first node that wants it.
+pub(super) const HAS_WORKSPACE: &str = "(sessions.home IN ($2, '') OR EXISTS (
     SELECT 1 FROM unnest($3::text[]) AS folder
     WHERE sessions.workspace = folder OR starts_with(sessions.workspace, folder || '/')))";
 

@@ -13,6 +13,8 @@ use super::Layers;
 pub(crate) struct Node {
     /// The name, and the URL that other nodes forward commands to.
     pub(crate) address: NodeAddress,
+    /// True if the configuration names the node; otherwise the name is that of the host.
+    pub(crate) is_named: bool,
     /// How long a node that is silent owns its sessions.
     pub(crate) lease: Duration,
     /// Folders that all nodes have.
@@ -32,6 +34,7 @@ pub(super) fn store(layers: &Layers) -> Result<Option<String>> {
 
 pub(super) fn understand(layers: &Layers) -> Result<Node> {
     let named = layers.str("node.name").map(String::from);
+    let is_named = named.is_some();
     let name = named.unwrap_or_else(host_name);
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > 100 || !name.chars().all(plain) {
@@ -55,6 +58,7 @@ pub(super) fn understand(layers: &Layers) -> Result<Node> {
     }
     Ok(Node {
         address: NodeAddress { name, advertise },
+        is_named,
         lease: Duration::from_secs(lease),
         token: layers.str("node.token").map(String::from),
         shared_workspaces: shared
