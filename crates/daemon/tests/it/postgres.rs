@@ -26,7 +26,7 @@ async fn sessions_move_to_postgres_and_back() {
     let url = Server::shared().fresh();
     let mut world = World::start(QUIET).await;
     let session = world.client().create(world.workspace()).await;
-    world.client().say(&session, json!({ "text": "from sqlite" })).await;
+    world.client().say(&session, json!([{ "text": "from sqlite" }])).await;
     world.client().until_over(&session).await;
     let before = world.client().history(&session).await;
     world.terminate();
@@ -36,7 +36,7 @@ async fn sessions_move_to_postgres_and_back() {
     world.reconfigure(QUIET, &format!("{}{QUIET}", store(&url)));
     world.restart();
     assert_eq!(world.client().history(&session).await, before);
-    world.client().say(&session, json!({ "text": "from postgres" })).await;
+    world.client().say(&session, json!([{ "text": "from postgres" }])).await;
     let events = world.client().until_over(&session).await;
     assert!(text(&events).contains("from postgres"), "{events:?}");
     // A daemon that is killed finds everything again, at once.
