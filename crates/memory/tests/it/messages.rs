@@ -281,9 +281,12 @@ async fn an_index_that_is_damaged_while_it_is_used_is_left_to_the_next_start() {
     let db = rusqlite::Connection::open(world.file()).unwrap();
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     // Another process may still have it open; what it reads is damaged from now on.
-    let length = usize::try_from(std::fs::metadata(world.file()).unwrap().len()).unwrap();
+    let query = "SELECT rootpage FROM sqlite_schema WHERE name = 'meta'";
+    let root: u64 = db.query_row(query, [], |row| row.get(0)).unwrap();
+    let page: u64 = db.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
+    let junk = vec![0xa5; usize::try_from(page).unwrap()];
     let file = std::fs::OpenOptions::new().write(true).open(world.file()).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &vec![0xa5; length - 1024], 1024).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &junk, (root - 1) * page).unwrap();
     db.execute("UPDATE meta SET since = since", []).unwrap_err();
     drop(db);
     let index = open(&world.folder, None);
