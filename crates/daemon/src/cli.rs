@@ -259,11 +259,11 @@ pub(crate) struct Eval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Set {
-    /// Those that prompts are tuned on.
+    /// Tasks that prompts are tuned on.
     Train,
-    /// Those that they are not.
+    /// Tasks that prompts are never tuned on.
     Test,
-    /// Both.
+    /// All tasks.
     All,
 }
 
