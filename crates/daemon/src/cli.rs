@@ -186,12 +186,18 @@ pub(crate) enum Verb {
         /// The command is a server whose input arrives on stdin.
         #[arg(long)]
         forward: bool,
+        /// The command arrives on stdin.
+        #[arg(long)]
+        await_command: bool,
         #[arg(last = true)]
         argv: Vec<OsString>,
     },
     /// Put on a sandbox and become a command.
     #[command(hide = true)]
     Confine {
+        /// The command arrives on stdin.
+        #[arg(long)]
+        await_command: bool,
         policy: OsString,
         #[arg(last = true)]
         argv: Vec<OsString>,

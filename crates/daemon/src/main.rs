@@ -47,7 +47,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use quintet_dialects::EDITORS;
-use quintet_tools::supervisor::Leash;
+use quintet_tools::supervisor::Control;
 use quintet_tools::{diagram, sandbox, supervisor};
 
 use crate::cli::{Cli, Verb};
@@ -57,13 +57,19 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.verb {
         Verb::Doctor(flags) => doctor::main(&flags),
-        Verb::Supervise { scratch, namespaces, confined, forward, argv } => {
+        Verb::Supervise { scratch, namespaces, confined, forward, await_command, argv } => {
             let namespaces = namespaces.as_deref().and_then(sandbox::Network::parse);
-            let leash = if forward { Leash::Forwarded } else { Leash::Held };
-            let setup = supervisor::Setup { scratch, namespaces, confined, leash };
+            let control = match (forward, await_command) {
+                (true, _) => Control::ForwardInput,
+                (false, true) => Control::AwaitCommand,
+                (false, false) => Control::HoldOpen,
+            };
+            let setup = supervisor::Setup { scratch, namespaces, confined, control };
             return supervisor::main(setup, argv);
         }
-        Verb::Confine { policy, argv } => return sandbox::main(once(policy).chain(argv)),
+        Verb::Confine { await_command, policy, argv } => {
+            return sandbox::main(once(policy).chain(argv), await_command);
+        }
         Verb::Chat(asked) => chat::main(asked),
         Verb::Console(flags) => console::main(&flags).map(success),
         Verb::Draw { source } => return diagram::main(source),

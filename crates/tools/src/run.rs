@@ -3,46 +3,43 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::port::{ToolContext, ToolProgress};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-use crate::sandbox::{self, Blocked, Permissions, Refused, Room, Rooms, Sandbox};
-use crate::supervisor;
+use crate::sandbox::{Blocked, Confiner, Permissions, Refused, Sandbox};
 use crate::utf8::Decoder;
 
 mod capture;
 mod environment;
+mod prepared;
 mod report;
+mod supervised;
 
 pub(crate) use capture::Capture;
 pub(crate) use environment::Environment;
+use prepared::Launcher;
 pub(crate) use report::{Log, output};
+use supervised::Supervised;
 
 /// How long a command may take if nobody says.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// How long output is still read after the supervisor is gone. Its end closes the pipes, unless a
-/// process that it could not end (another user's) holds them.
-const DRAIN: Duration = Duration::from_secs(1);
+/// How long output is still read after the command is gone. Its end closes the pipes, unless a
+/// process that could not be ended (another user's) holds them.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-const BUFFER: usize = 16 * 1024;
+const BUFFER_BYTES: usize = 16 * 1024;
 
-/// What commands are run with.
+/// Runs commands.
 #[derive(Debug)]
 pub(crate) struct Runner {
-    /// The executable that has the supervisor's subcommand.
-    supervisor: PathBuf,
-    environment: Environment,
-    /// Where confined commands keep what they download and build.
-    cache: PathBuf,
-    rooms: Rooms,
-    shell: [&'static str; 2],
+    confiner: Confiner,
+    launcher: Arc<Launcher>,
 }
 
 /// A command to run.
@@ -92,14 +89,10 @@ pub(crate) enum Error {
 impl Runner {
     /// A runner that starts commands with this executable's supervisor.
     pub(crate) fn new(supervisor: PathBuf, sandbox: Sandbox, cache: PathBuf) -> Self {
-        let bash = Path::new("/bin/bash").exists();
-        // Not a login shell: a profile is slow, may fail, and is the user's, not the agent's.
-        let shell = if bash { ["/bin/bash", "-c"] } else { ["/bin/sh", "-c"] };
-        let environment = Environment::of_this_process();
         // Commands are somewhere else, so a path from here on would be another.
         let cache = std::path::absolute(&cache).unwrap_or(cache);
-        let rooms = Rooms::new(sandbox, &supervisor, cache.clone());
-        Self { supervisor, environment, cache, rooms, shell }
+        let confiner = Confiner::new(sandbox, &supervisor, cache.clone());
+        Self { confiner, launcher: Arc::new(Launcher::new(supervisor, cache)) }
     }
 
     /// Runs a command; when it returns, or is dropped and a moment passed, the tree is gone.
@@ -109,7 +102,7 @@ impl Runner {
 
     /// What of these permissions the sandbox does not allow anyway; an error if some can never be had.
     pub(crate) fn beyond(&self, asked: &Permissions) -> Result<Permissions, String> {
-        self.rooms.beyond(asked)
+        self.confiner.beyond(asked)
     }
 
     /// Runs a command that has these permissions besides what the sandbox allows.
@@ -119,11 +112,19 @@ impl Runner {
         permissions: &Permissions,
         context: &ToolContext,
     ) -> Result<Finished, Error> {
-        let child = self.spawn(&job, permissions)?;
-        let mut finished = follow(child, job.command, job.timeout, context).await?;
+        let Job { command, workspace, timeout } = job;
+        if !workspace.is_dir() {
+            return Err(Error::Workspace(workspace.to_owned()));
+        }
+        let Some(confinement) = self.confiner.plan(workspace, permissions)? else {
+            return follow(self.launcher.unconfined(&job)?, command, timeout, context).await;
+        };
+        let started = self.launcher.start(&confinement, &job).await?;
+        let mut finished = follow(started, command, timeout, context).await?;
+        self.launcher.clone().prepare_next(confinement);
         if !matches!(finished.end, End::Exited(0) | End::Cancelled(_)) {
             let output = finished.stdout.text() + "\n" + &finished.stderr.text();
-            finished.blocked = self.rooms.blocked(job.workspace, permissions, &output);
+            finished.blocked = self.confiner.blocked(workspace, permissions, &output);
         }
         Ok(finished)
     }
@@ -135,56 +136,19 @@ impl Runner {
         timeout: Duration,
         context: &ToolContext,
     ) -> Result<Finished, Error> {
-        let mut command = self.supervised(None);
-        command.arg(&self.supervisor).args(args).current_dir("/");
-        follow(start(command)?, "", timeout, context).await
-    }
-
-    fn spawn(&self, job: &Job<'_>, permissions: &Permissions) -> Result<Child, Error> {
-        if !job.workspace.is_dir() {
-            return Err(Error::Workspace(job.workspace.to_owned()));
-        }
-        let room = self.rooms.give(job.workspace, permissions)?;
-        let mut command = self.supervised(room.as_ref());
-        command.args(self.shell).arg(job.command).current_dir(job.workspace);
-        let child = start(command)?;
-        // Even if the daemon dies the supervisor will be there to clear the room.
-        room.map(Room::hand_over);
-        Ok(child)
-    }
-
-    /// The supervisor, to be followed by a command, which is confined if it has a room.
-    #[expect(clippy::disallowed_methods, reason = "this starts the supervisor itself")]
-    fn supervised(&self, room: Option<&Room>) -> Command {
-        let mut command = Command::new(&self.supervisor);
-        command.env_clear().envs(self.environment.iter()).arg(supervisor::SUBCOMMAND);
-        let Some(room) = room else {
-            command.arg("--");
-            return command;
-        };
-        let scratch = room.scratch();
-        command.arg("--confined").arg("--scratch").arg(scratch);
-        command.env("TMPDIR", room.temporary());
-        command.envs(environment::confined(&self.cache, room.has_network));
-        if let Some(network) = room.network {
-            command.args(["--namespaces", network.word()]);
-        }
-        command.arg("--");
-        command.arg(&self.supervisor).args([sandbox::SUBCOMMAND, &room.policy, "--"]);
-        command
+        follow(self.launcher.own(args)?, "", timeout, context).await
     }
 }
 
-/// Waits for a command to end, and takes down what it says meanwhile.
+/// Waits for a command to end, and takes down what it writes meanwhile.
 async fn follow(
-    mut child: Child,
+    mut supervised: Supervised,
     command: &str,
     timeout: Duration,
     context: &ToolContext,
 ) -> Result<Finished, Error> {
     let began = Instant::now();
-    let leash = child.stdin.take();
-    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let (out, err) = supervised.outputs();
     let (mut stdout, mut stderr) = (Capture::default(), Capture::default());
     let gone = Notify::new();
     let read = async {
@@ -195,7 +159,7 @@ async fn follow(
         tokio::select! { _ = pumps => (), () = given_up(&gone) => () }
     };
     let wait = async {
-        let end = watch(&mut child, leash, stop(context, timeout)).await;
+        let end = wait(&mut supervised, stop(context, timeout)).await;
         gone.notify_one();
         end
     };
@@ -205,29 +169,13 @@ async fn follow(
     Ok(Finished { command, end, stdout, stderr, took, blocked })
 }
 
-/// Starts the supervisor with its pipes.
-fn start(mut command: Command) -> Result<Child, Error> {
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        // A Ctrl-C at the daemon's terminal must not end the supervisor before its work.
-        .process_group(0);
-    command.spawn().map_err(Error::Start)
-}
-
-/// Waits for the supervisor; lets go of its leash when the command should stop.
-async fn watch(
-    child: &mut Child,
-    leash: Option<ChildStdin>,
-    stop: impl Future<Output = Stop>,
-) -> io::Result<End> {
+/// Waits for the command, and ends it when it should stop.
+async fn wait(supervised: &mut Supervised, stop: impl Future<Output = Stop>) -> io::Result<End> {
     let stop = tokio::select! {
-        status = child.wait() => return Ok(End::Exited(code(status?))),
+        code = supervised.code() => return Ok(End::Exited(code?)),
         stop = stop => stop,
     };
-    drop(leash);
-    let code = code(child.wait().await?);
+    let code = supervised.end().await?;
     Ok(match stop {
         Stop::Cancelled => End::Cancelled(code),
         Stop::TimedOut(after) => End::TimedOut(after),
@@ -249,7 +197,7 @@ async fn stop(context: &ToolContext, timeout: Duration) -> Stop {
 
 async fn given_up(gone: &Notify) {
     gone.notified().await;
-    sleep(DRAIN).await;
+    sleep(DRAIN_TIMEOUT).await;
 }
 
 /// Reads a stream to its end; passes on what is kept.
@@ -259,7 +207,7 @@ async fn pump(
     progress: &dyn ToolProgress,
 ) -> io::Result<()> {
     let Some(mut stream) = stream else { return Ok(()) };
-    let mut buffer = vec![0; BUFFER];
+    let mut buffer = vec![0; BUFFER_BYTES];
     let mut decoder = Decoder::default();
     loop {
         let read = stream.read(&mut buffer).await?;
@@ -276,13 +224,4 @@ fn say(progress: &dyn ToolProgress, text: &str) {
     if !text.is_empty() {
         progress.report(text);
     }
-}
-
-fn code(status: ExitStatus) -> i32 {
-    use std::os::unix::process::ExitStatusExt;
-    status.code().unwrap_or_else(|| {
-        let signal = status.signal().unwrap_or_default();
-        tracing::warn!(signal, "the supervisor was killed; its command may still run");
-        128 + signal
-    })
 }

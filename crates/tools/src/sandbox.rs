@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 mod blocked;
 mod calls;
 mod confine;
+mod confinement;
 mod files;
 mod init;
 mod limits;
@@ -24,20 +25,20 @@ mod permissions;
 mod policy;
 mod privileges;
 mod probe;
-mod room;
 mod root;
+pub(crate) mod scratch;
 mod toolchains;
 
 pub(crate) use blocked::Blocked;
 pub use confine::main;
 pub(crate) use confine::withdraw;
+pub(crate) use confinement::{Confinement, Confiner, Refused};
 pub use limits::Limits;
 pub use namespaces::{Network, try_namespaces};
 pub(crate) use namespaces::{enter, enter_processes};
 pub(crate) use permissions::Permissions;
 pub(crate) use policy::Policy;
 pub use probe::{Report, opens_beneath, probe, report};
-pub(crate) use room::{Refused, Room, Rooms};
 
 /// The hidden subcommand of the executable that confines itself and becomes a command.
 pub(crate) const SUBCOMMAND: &str = "confine";

@@ -1,22 +1,27 @@
 //! The small process between the daemon and a command: it ends the command's whole tree.
 //!
-//! It holds one end of a pipe on its stdin. The daemon holds the other, the *leash*: letting go of
-//! it, on purpose or by dying, ends the tree. So does the exit of the command itself, because what
-//! a command leaves in the background must not outlive the call.
+//! Its stdin is the other end of something that the daemon holds open. Letting go of it, on purpose or
+//! by dying, ends the tree. So does the exit of the command itself, because what a command leaves in
+//! the background must not outlive the call. What else arrives there is said by [`Control`]: nothing,
+//! the input of a server, or the text of the command. The last is for a sandbox that is prepared while
+//! there is nothing to run in it, which takes most of the time of a short command.
 //!
-//! A server that is spoken to on its stdin gets what arrives on the leash ([`Leash::Forwarded`]): then
-//! only the end of the stream ends the tree, and the server has a moment to leave by itself.
+//! ```text
+//! daemon ── control socket ── supervisor ── confine (first of its process namespace) ── command
+//! ```
 //!
-//! Threads wait for the leash (or a signal) and only ever signal; the main thread waits, reaps and
-//! sweeps.
-//! The command stays a zombie until the sweep is over, so that its pid, which is also the name of
+//! Threads wait for the daemon (or a signal) and only ever signal; the main thread waits, reaps and
+//! sweeps. The command stays a zombie until the sweep is over, so that its pid, which is also the name of
 //! its process group, cannot come to mean somebody else.
 //!
-//! It is not confined itself: the command that it starts is `confine`, which puts the sandbox on
-//! and becomes the real one. What that one leaves in its scratch directory goes with it.
+//! It is not confined itself: the process that it starts is `confine`, which puts the sandbox on
+//! and starts the real one. If the supervisor is killed, the kernel kills `confine`, and with it the
+//! whole namespace.
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -28,9 +33,11 @@ use rustix::process::{Pid, Resource, Signal, getpid, getrlimit, set_child_subrea
 
 use crate::sandbox::{self, Network};
 
-mod leash;
+pub(crate) mod control;
 mod proc;
 mod tree;
+
+pub(crate) use tree::kill_tree;
 
 /// The hidden subcommand of the executable that starts the supervisor.
 pub(crate) const SUBCOMMAND: &str = "supervise";
@@ -41,14 +48,17 @@ const OPEN_FILES_LIMIT: u64 = 1024;
 /// How long a server may take to end by itself once its stdin ended.
 const LEAVE_GRACE: Duration = Duration::from_millis(500);
 
-/// What the daemon's end of the pipe means.
+/// What arrives on the supervisor's stdin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Leash {
+pub enum Control {
     /// Any byte, or the end, ends the command, which has no input.
     #[default]
-    Held,
+    HoldOpen,
     /// The bytes are the command's input; the end ends the command.
-    Forwarded,
+    ForwardInput,
+    /// The first bytes are the command's last argument; whatever comes then ends the command, which has
+    /// no input. Stdin is a socket, on which the exit code is sent back.
+    AwaitCommand,
 }
 
 /// The command whose end is asked for; nothing before it started and after it ended.
@@ -64,7 +74,7 @@ pub struct Setup {
     /// True if the command begins a session, and with that a process group, by itself.
     pub confined: bool,
     /// What arrives on stdin.
-    pub leash: Leash,
+    pub control: Control,
 }
 
 /// Runs `[--] program args…` until it ends or stdin does, and leaves nothing behind: neither
@@ -73,7 +83,11 @@ pub struct Setup {
 /// The code is the command's own, 128 and its signal if one killed it, or 125 to 127 (as with
 /// `env` and `timeout`) if it could not be run. Call it before any other thread is started.
 pub fn main(setup: Setup, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let _in_use = setup.scratch.as_deref().and_then(sandbox::scratch::lock);
     let code = run(&setup, args);
+    if setup.control == Control::AwaitCommand {
+        control::report(code);
+    }
     if let Some(scratch) = setup.scratch {
         // What cannot be removed is left to whoever cleans up temporary files.
         let _rest = fs::remove_dir_all(scratch);
@@ -109,21 +123,26 @@ fn supervise(setup: &Setup, program: &OsString, args: Vec<OsString>) -> io::Resu
     set_child_subreaper(Some(getpid()))?;
     usual_open_files()?;
     let leader = Leader::default();
-    let (stdin, input) = match setup.leash {
-        Leash::Held => (Stdio::null(), None),
-        Leash::Forwarded => {
-            let (reader, writer) = io::pipe()?;
-            (reader.into(), Some(writer))
-        }
-    };
     let pid = {
-        // The leash may be let go at once; it then waits here for somebody to signal.
+        // The end may be asked for at once; that then waits here for somebody to signal.
         let mut started = lock(&leader);
         let (ended, left) = (leader.clone(), leader.clone());
-        match input {
-            None => leash::hold(move || end(&ended))?,
-            Some(input) => leash::forward(input, move || leave(&left), move || end(&ended))?,
-        }
+        let stdin = match setup.control {
+            Control::HoldOpen => {
+                control::hold_open(move || end(&ended))?;
+                Stdio::null()
+            }
+            Control::ForwardInput => {
+                let (reader, writer) = io::pipe()?;
+                control::forward(writer, move || leave(&left), move || end(&ended))?;
+                reader.into()
+            }
+            Control::AwaitCommand => {
+                let (ours, theirs) = UnixStream::pair()?;
+                control::pass_command(ours, move || drop(lock(&left)), move || end(&ended))?;
+                OwnedFd::from(theirs).into()
+            }
+        };
         if setup.namespaces.is_some() {
             sandbox::enter_processes()?;
         }

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use quintet_tools::sandbox::Network;
-use quintet_tools::supervisor::{Leash, Setup};
+use quintet_tools::supervisor::{Control, Setup};
 use quintet_tools::{diagram, sandbox, supervisor};
 
 fn main() -> ExitCode {
@@ -17,10 +17,13 @@ fn main() -> ExitCode {
     match args.next().as_ref().and_then(|mode| mode.to_str()) {
         Some("bare") => return supervisor::main(Setup::default(), args),
         Some("serve") => {
-            let setup = Setup { leash: Leash::Forwarded, ..Setup::default() };
+            let setup = Setup { control: Control::ForwardInput, ..Setup::default() };
             return supervisor::main(setup, args);
         }
-        Some("confine") => return sandbox::main(args),
+        Some("confine") => {
+            let awaits = args.next_if(|arg| arg == "--await-command").is_some();
+            return sandbox::main(args, awaits);
+        }
         Some("draw") => return diagram::main(args.skip(1)),
         _ => (),
     }
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
     while let Some(arg) = args.next_if(|arg| arg != "--") {
         match arg.to_str() {
             Some("--confined") => setup.confined = true,
+            Some("--await-command") => setup.control = Control::AwaitCommand,
             Some("--scratch") => setup.scratch = args.next().map(Into::into),
             Some("--namespaces") => {
                 let word = args.next().unwrap_or_default();

@@ -1,16 +1,17 @@
 //! The subcommand that confines itself and becomes the command, or its init.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use landlock::LandlockStatus;
-use rustix::process::setsid;
+use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 
 use super::calls::{self, Calls};
 use super::root::Root;
 use super::{Limits, Mode, Policy, files, init, loopback, privileges};
-use crate::supervisor::code_of;
+use crate::supervisor::{code_of, control};
 
 /// The first file that is not a standard stream.
 const FIRST: i32 = 3;
@@ -18,10 +19,11 @@ const FIRST: i32 = 3;
 /// What the exit code of `env` and `timeout` means, too: nothing was run.
 const NOTHING_RAN: u8 = 125;
 
-/// Becomes `policy [--] program args…`; returns only if it cannot.
+/// Becomes `policy [--] program args…`; returns only if it cannot. With `awaits` the last argument is
+/// read from stdin once everything is ready, and the exit code is sent back there.
 ///
 /// Call it before any other thread is started: Landlock and seccomp hold for the thread that asks.
-pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn main(args: impl IntoIterator<Item = OsString>, awaits: bool) -> ExitCode {
     let mut args = args.into_iter().peekable();
     let policy = args.next().unwrap_or_default();
     args.next_if(|arg| arg == "--");
@@ -29,31 +31,43 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         eprintln!("quintet: confine needs a policy and a command");
         return ExitCode::from(NOTHING_RAN);
     };
-    let namespaces = match confine(&policy.to_string_lossy()) {
-        Ok(namespaces) => namespaces,
+    let policy = match confine(&policy.to_string_lossy()) {
+        Ok(policy) => policy,
         Err(why) => {
             eprintln!("quintet: the command was not run: {why}");
             return ExitCode::from(NOTHING_RAN);
         }
     };
-    if namespaces {
-        init::run(&program, args)
-    } else {
-        ExitCode::from(become_command(&program, args))
+    #[expect(clippy::disallowed_methods, reason = "this runs under the supervisor")]
+    let mut command = Command::new(program);
+    command.args(args);
+    let mut answer = None;
+    if awaits {
+        let received = control::own_stdin().and_then(|mut control| {
+            let text = control::receive(&mut control)?;
+            Ok((OsString::from_vec(text), control))
+        });
+        // Nobody had anything to run.
+        let Ok((text, control)) = received else { return ExitCode::SUCCESS };
+        command.arg(text).current_dir(&policy.workspace);
+        answer = Some(control);
     }
+    if policy.namespaces {
+        return init::run(command, answer);
+    }
+    drop(answer);
+    let error = if awaits { command.stdin(Stdio::null()).exec() } else { command.exec() };
+    eprintln!("quintet: {}: {error}", command.get_program().display());
+    ExitCode::from(code_of(&error))
 }
 
-#[expect(clippy::disallowed_methods, reason = "this runs under the supervisor")]
-fn become_command(program: &OsString, args: impl Iterator<Item = OsString>) -> u8 {
-    let error = Command::new(program).args(args).exec();
-    eprintln!("quintet: {}: {error}", program.display());
-    code_of(&error)
-}
-
-/// Restricts this process, and says whether it is the first of its process namespace. A kernel that
-/// cannot is forgiven unless the sandbox is required; any other trouble is not.
-fn confine(policy: &str) -> Result<bool, String> {
+/// Restricts this process to a policy. A kernel that cannot is forgiven unless the sandbox is required;
+/// any other trouble is not.
+fn confine(policy: &str) -> Result<Policy, String> {
     let policy: Policy = serde_json::from_str(policy).map_err(|error| error.to_string())?;
+    // A supervisor that is killed can end nothing any more.
+    let ends = set_parent_process_death_signal(Some(Signal::KILL));
+    ends.map_err(|error| format!("end with the supervisor: {error}"))?;
     // Whoever started the daemon may have left it files that are open; no rule would hold for them.
     close_fds::set_fds_cloexec(FIRST, &[]);
     // Without a terminal of its own the command has no way to the daemon's.
@@ -66,7 +80,7 @@ fn confine(policy: &str) -> Result<bool, String> {
         }
     }
     restrict(&policy)?;
-    Ok(policy.namespaces)
+    Ok(policy)
 }
 
 /// Leaves this process nothing but its memory, its time and the files that are open.

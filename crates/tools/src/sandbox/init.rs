@@ -1,45 +1,60 @@
 //! The first process of a command's process namespace: starts the command, reaps what it leaves behind,
 //! and takes the whole namespace along when it ends.
 
-use std::ffi::OsString;
 use std::fs;
-use std::process::{Command, ExitCode};
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use crate::supervisor::code_of;
+use crate::supervisor::{code_of, control};
 
 /// How long processes may take to end themselves after they were asked to, and how often is looked.
 const GRACE: Duration = Duration::from_millis(200);
 const TICK: Duration = Duration::from_millis(2);
 
 /// Runs a command and ends with its code; what it left behind is asked to end, and then killed by the
-/// kernel with this process.
-pub(super) fn run(program: &OsString, args: impl Iterator<Item = OsString>) -> ExitCode {
-    #[expect(clippy::disallowed_methods, reason = "this runs under the supervisor")]
-    let started = Command::new(program).args(args).spawn();
-    let child = match started {
-        Ok(child) => Pid::from_child(&child),
+/// kernel with this process. Where somebody waits for the code, it is sent as soon as nothing runs.
+pub(super) fn run(mut command: Command, answer: Option<UnixStream>) -> ExitCode {
+    let code = match command.stdin(Stdio::null()).spawn() {
+        Ok(child) => {
+            if answer.is_some()
+                && let Err(error) = control::silence()
+            {
+                eprintln!("quintet: {error}");
+            }
+            let code = wait(Pid::from_child(&child));
+            end_the_rest();
+            code
+        }
         Err(error) => {
-            eprintln!("quintet: {}: {error}", program.display());
-            return ExitCode::from(code_of(&error));
+            eprintln!("quintet: {}: {error}", command.get_program().display());
+            code_of(&error)
         }
     };
+    if let Some(mut answer) = answer.filter(|_| !has_children()) {
+        let _unheard = answer.write_all(&[code]);
+    }
+    ExitCode::from(code)
+}
+
+/// Reaps whatever ends, until the command does.
+fn wait(command: Pid) -> u8 {
     let code = loop {
         match waitpid(None, WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid == child => {
+            Ok(Some((pid, status))) if pid == command => {
                 let signal = status.terminating_signal().map(|signal| 128 + signal);
-                break status.exit_status().or(signal).unwrap_or(125);
+                break status.exit_status().or(signal);
             }
             Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => break 125,
+            Err(_) => break None,
         }
     };
-    end_the_rest();
-    ExitCode::from(u8::try_from(code).unwrap_or(125))
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(125)
 }
 
 fn end_the_rest() {

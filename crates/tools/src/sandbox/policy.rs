@@ -22,13 +22,16 @@ const GIT: [&str; 4] =
 const RESOLVER: &str = "/etc/resolv.conf";
 
 /// What one command may do.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Policy {
     pub(super) mode: Mode,
     pub(super) network: bool,
     /// True if the supervisor entered namespaces.
     #[serde(default)]
     pub(super) namespaces: bool,
+    /// Where the command runs.
+    #[serde(default)]
+    pub(super) workspace: PathBuf,
     /// What becomes `/tmp` in namespaces.
     #[serde(default)]
     pub(super) scratch: PathBuf,
@@ -48,27 +51,30 @@ pub(crate) struct User {
 }
 
 impl Policy {
-    /// What a command may do whose own are this workspace and scratch directory. Looks at the file system: a toolchain that was
-    /// installed a moment ago is found.
-    pub(super) fn new(sandbox: &Sandbox, user: &User, own: [&Path; 2], namespaces: bool) -> Self {
+    /// What a command in this workspace may do, but for its scratch directory. Looks at the file system:
+    /// a toolchain that was installed a moment ago is found.
+    pub(super) fn new(sandbox: &Sandbox, user: &User, workspace: &Path, namespaces: bool) -> Self {
         let home = user.home.as_deref();
         let mut read: Vec<PathBuf> = SYSTEM.map(PathBuf::from).into();
         read.extend(toolchains::readable(&user.path, home));
         read.extend(home.iter().flat_map(|home| GIT.map(|file| home.join(file))));
         read.extend(sandbox.network.then(|| RESOLVER.into()));
-        read.extend(repository::readable(own[0]));
+        read.extend(repository::readable(workspace));
         read.extend(sandbox.extra_read.iter().cloned());
-        let mut write: Vec<PathBuf> = own.map(Path::to_owned).into();
+        let mut write = vec![workspace.to_owned()];
         write.extend(sandbox.extra_write.iter().cloned());
         let (mode, network, limits) = (sandbox.mode, sandbox.network, sandbox.limits);
-        let (scratch, home) = (own[1].to_owned(), user.home.clone());
-        Self { mode, network, namespaces, scratch, home, read, write, limits }
+        let (scratch, home) = (PathBuf::new(), user.home.clone());
+        // A new root has the links on the way to a place, but for links to links.
+        let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+        Self { mode, network, namespaces, workspace, scratch, home, read, write, limits }
     }
 
     /// What a command may do that only tries whether namespaces work.
     pub(super) fn trial(scratch: &Path) -> Self {
         let (sandbox, user) = (Sandbox::default(), User { path: Vec::new(), home: None });
-        Self::new(&Sandbox { mode: Mode::Prefer, ..sandbox }, &user, [scratch, scratch], true)
+        let sandbox = Sandbox { mode: Mode::Prefer, ..sandbox };
+        Self { scratch: scratch.to_owned(), ..Self::new(&sandbox, &user, scratch, true) }
     }
 
     /// Leaves a process nothing.
@@ -77,6 +83,7 @@ impl Policy {
             mode: Mode::Prefer,
             network: false,
             namespaces: false,
+            workspace: PathBuf::new(),
             scratch: PathBuf::new(),
             home: None,
             read: Vec::new(),

@@ -29,7 +29,7 @@ const OWN: [&str; 3] = ["/proc", "/dev", "/tmp"];
 
 /// Files with the system's secrets, which are empty in a new root: a daemon that runs as root could read
 /// them.
-const SECRETS: [&str; 5] =
+pub(super) const SECRETS: [&str; 5] =
     ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers"];
 
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];

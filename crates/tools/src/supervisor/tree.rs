@@ -61,6 +61,20 @@ fn try_sweep(leader: Pid) -> io::Result<()> {
     Ok(())
 }
 
+/// Ends a supervisor that does not end by itself, because somebody stopped it, and everything below it.
+///
+/// As long as the supervisor is there all of its tree stays below it, so it goes last.
+pub(crate) fn kill_tree(supervisor: Pid) {
+    for _ in 0..GRACE_ROUNDS {
+        match proc::descendants(supervisor) {
+            Ok(left) if !left.is_empty() => signal_each(&left, Signal::KILL),
+            Ok(_) | Err(_) => break,
+        }
+        thread::sleep(TICK);
+    }
+    let _gone = kill_process(supervisor, Signal::KILL);
+}
+
 /// The exit code of the leader, which is reaped; 128 and the signal if one killed it.
 pub(super) fn code(leader: Pid) -> io::Result<u8> {
     let status = retry_on_intr(|| waitpid(Some(leader), WaitOptions::empty()))?;

@@ -14,6 +14,7 @@ mod look;
 mod look_at_pictures;
 mod memory;
 mod patch;
+mod prepared;
 mod projects;
 mod read_file;
 mod recorded;

@@ -1,19 +1,21 @@
-//! A place for each command: its policy and its scratch directory.
+//! What confines one command: its policy, the network it gets, and its scratch directory.
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use super::blocked::{self, Blocked};
 use super::policy::User;
-use super::{Mode, Network, Permissions, Policy, Report, Sandbox, probe, try_namespaces};
+use super::{
+    Mode, Network, Permissions, Policy, Report, Sandbox, probe, root, scratch, try_namespaces,
+};
 
-/// Gives commands their places.
+/// Plans the confinement of commands.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct Confiner {
     sandbox: Sandbox,
     user: User,
     kernel: Report,
@@ -21,16 +23,15 @@ pub(crate) struct Rooms {
     cache: PathBuf,
 }
 
-/// The place of one command.
-#[derive(Debug)]
-pub(crate) struct Room {
-    /// The policy, as `confine` reads it.
-    pub(crate) policy: String,
-    scratch: TempDir,
+/// What confines a command. Two that are equal can be exchanged: a sandbox that was prepared for one
+/// serves the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Confinement {
+    policy: Policy,
+    /// What is at the paths that a new root binds. A path that was replaced since leads elsewhere.
+    bound: Vec<Option<(u64, u64)>>,
     /// The network of its namespaces, if it has any.
     pub(crate) network: Option<Network>,
-    /// True if the command may use the network of the machine.
-    pub(crate) has_network: bool,
 }
 
 /// Why a command does not run.
@@ -44,7 +45,7 @@ pub(crate) enum Refused {
     Path(#[source] serde_json::Error),
 }
 
-impl Rooms {
+impl Confiner {
     /// Takes the user's directories from this process's environment.
     pub(crate) fn new(mut sandbox: Sandbox, executable: &Path, cache: PathBuf) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -54,6 +55,9 @@ impl Rooms {
             && try_namespaces(executable)
                 .inspect_err(|why| tracing::info!(%why, "commands have no namespaces of their own"))
                 .is_ok();
+        if sandbox.mode != Mode::Off {
+            scratch::remove_abandoned();
+        }
         sandbox.extra_write.push(cache.clone());
         Self { sandbox, user, kernel: Report { namespaces, ..probe() }, cache }
     }
@@ -63,35 +67,35 @@ impl Rooms {
         asked.beyond(&self.sandbox)
     }
 
-    /// The place of a command in this workspace that has these permissions besides; none if commands
-    /// are not confined.
-    pub(crate) fn give(
+    /// The confinement of a command in this workspace that has these permissions besides; none if
+    /// commands are not confined.
+    ///
+    /// # Errors
+    /// If the sandbox is required and this kernel has none.
+    pub(crate) fn plan(
         &self,
         workspace: &Path,
         permissions: &Permissions,
-    ) -> Result<Option<Room>, Refused> {
+    ) -> Result<Option<Confinement>, Refused> {
         if self.sandbox.mode == Mode::Off {
             return Ok(None);
         }
         if let Some(why) = self.kernel.forbids(self.sandbox.mode) {
             return Err(Refused::Kernel(why));
         }
-        let private = fs::Permissions::from_mode(0o700);
-        let scratch = tempfile::Builder::new().prefix("quintet-").permissions(private).tempdir();
-        let scratch = scratch.map_err(Refused::Scratch)?;
         // Without it package managers find no cache, and everything else goes on.
         if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&self.cache) {
             tracing::warn!(%error, "the cache of confined commands could not be made");
         }
         // A root of its own cannot have all of the other one in it.
         let namespaces = self.kernel.namespaces && workspace.components().count() > 1;
-        let own = [workspace, scratch.path()];
         let sandbox = permissions.open(&self.sandbox);
-        let policy = Policy::new(&sandbox, &self.user, own, namespaces);
-        let policy = serde_json::to_string(&policy).map_err(Refused::Path)?;
+        let policy = Policy::new(&sandbox, &self.user, workspace, namespaces);
+        let secrets = root::SECRETS.iter().map(Path::new);
+        let places = policy.read.iter().chain(&policy.write).map(PathBuf::as_path).chain(secrets);
+        let bound = places.map(identity).collect();
         let network = if sandbox.network { Network::Shared } else { Network::Private };
-        let (network, has_network) = (namespaces.then_some(network), sandbox.network);
-        Ok(Some(Room { policy, scratch, network, has_network }))
+        Ok(Some(Confinement { policy, bound, network: namespaces.then_some(network) }))
     }
 
     /// What the sandbox kept a command from that failed, by what it wrote.
@@ -104,25 +108,34 @@ impl Rooms {
         if self.sandbox.mode == Mode::Off {
             return Blocked::default();
         }
-        let (sandbox, own) = (permissions.open(&self.sandbox), [workspace, workspace]);
-        let policy = Policy::new(&sandbox, &self.user, own, self.kernel.namespaces);
+        let sandbox = permissions.open(&self.sandbox);
+        let policy = Policy::new(&sandbox, &self.user, workspace, self.kernel.namespaces);
         blocked::blocked(&policy, &self.sandbox, output)
     }
 }
 
-impl Room {
-    /// The scratch directory.
-    pub(crate) fn scratch(&self) -> &Path {
-        self.scratch.path()
+impl Confinement {
+    /// True if the command may use the network of the machine.
+    pub(crate) fn has_network(&self) -> bool {
+        self.policy.network
     }
 
-    /// Where the command finds it.
-    pub(crate) fn temporary(&self) -> &Path {
-        if self.network.is_some() { Path::new("/tmp") } else { self.scratch() }
+    /// Makes a scratch directory, and writes the policy with it as `confine` reads it.
+    ///
+    /// # Errors
+    /// If the directory cannot be made, or a path cannot be written as text.
+    pub(crate) fn with_scratch(&self) -> Result<(String, TempDir), Refused> {
+        let scratch = scratch::create().map_err(Refused::Scratch)?;
+        let mut policy = self.policy.clone();
+        policy.scratch = scratch.path().to_owned();
+        policy.write.push(scratch.path().to_owned());
+        let policy = serde_json::to_string(&policy).map_err(Refused::Path)?;
+        Ok((policy, scratch))
     }
+}
 
-    /// Leaves the scratch directory to the supervisor, which removes it after the command.
-    pub(crate) fn hand_over(self) -> PathBuf {
-        self.scratch.keep()
-    }
+/// The device and number of what is at a path.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
