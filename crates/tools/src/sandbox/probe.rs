@@ -45,7 +45,7 @@ impl Report {
         if !self.namespaces {
             missing.push(
                 "there are no namespaces for commands: they cannot listen on localhost, and can change \
-                 permissions of your files outside of the workspace",
+                 permissions and times only of files that they opened",
             );
         }
         match self.landlock {
@@ -55,7 +55,10 @@ impl Report {
                 .push("this kernel has no Landlock: commands can read and write all that you can"),
             Some(version) => {
                 if version < 6 {
-                    missing.push("Landlock is older than version 6: commands can signal processes");
+                    missing.push(
+                        "Landlock is older than version 6: commands can signal processes of yours that \
+                         started after them",
+                    );
                 }
             }
         }

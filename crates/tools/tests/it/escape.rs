@@ -133,18 +133,21 @@ async fn files_outside_cannot_be_changed() {
         assert_eq!(Path::new(&name).exists(), is_there);
         let _not_there = std::fs::remove_file(&name);
     }
-    // Permissions, times and owners are no content, so Landlock alone does not guard them.
-    if has_namespaces() {
-        for command in [
-            format!("chmod 755 {out} && chmod 700 {out}"),
-            format!("chmod 600 {out}/secret"),
-            format!("touch -d 2001-01-01 {out}/secret"),
-            format!("chown $(id -u) {out}/secret"),
-            "chmod 644 /etc/passwd".to_owned(),
-        ] {
-            check(Stop::Landlock(1), &command).await;
-        }
+    for command in [
+        format!("chmod 755 {out} && chmod 700 {out}"),
+        format!("chmod 600 {out}/secret"),
+        format!("touch -d 2001-01-01 {out}/secret"),
+        format!("chown $(id -u) {out}/secret"),
+        "chmod 644 /etc/passwd".to_owned(),
+    ] {
+        check(Stop::Landlock(1), &command).await;
     }
+    // Two names are exchanged again and again, of which one leads out.
+    let race = format!(
+        "mkdir d && echo mine > d/secret && ln -s {out} l && perl -e 'for (1..3000) {{ syscall(316, -100, \
+         \"d\", -100, \"l\", 2) }}' & for i in $(seq 300); do cat d/secret; done 2> /dev/null | grep -q hush"
+    );
+    check(Stop::Landlock(1), &race).await;
     caught(Stop::Landlock(1), "mknod null c 1 3 && echo x > null").await;
 }
 
@@ -245,6 +248,63 @@ async fn the_kernel_is_out_of_reach() {
     check(Stop::Seccomp, &perl("syscall(101, 0, 0, 0, 0) == 0")).await;
     #[cfg(target_arch = "x86_64")]
     caught(Stop::Seccomp, &perl("syscall(0x40000000 + 521, 0, 0, 0, 0) == 0")).await;
+}
+
+/// Runs a command without a sandbox and in one of Landlock and seccomp alone: whether it succeeds.
+#[expect(clippy::disallowed_methods, reason = "it starts the sandbox alone")]
+fn without_namespaces(own: &Path, command: &str) -> [bool; 2] {
+    let policy = json!({
+        "mode": "Require", "network": false, "read": ["/usr", "/bin", "/lib", "/lib64", "/etc"],
+        "write": [own], "limits": { "memory": 8_000_000_000_u64, "file": 1_000_000, "processes": 4096,
+        "open_files": 99, "cpu_seconds": 9 },
+    });
+    let confine = [SUPERVISOR.to_owned(), "confine".to_owned(), policy.to_string()];
+    [&[][..], &confine[..]].map(|before| {
+        let argv: Vec<&str> =
+            before.iter().map(String::as_str).chain(["/bin/bash", "-c", command]).collect();
+        let ended = Command::new(argv[0]).args(&argv[1..]).current_dir(own).output().unwrap();
+        eprintln!("{command}\n  -> {}", String::from_utf8_lossy(&ended.stderr));
+        ended.status.success()
+    })
+}
+
+#[test]
+fn without_namespaces_files_outside_keep_their_attributes() {
+    if probe().landlock.is_none() {
+        eprintln!("NOT CHECKED, this kernel has no Landlock");
+        return;
+    }
+    let (own, dir) = (TempDir::new().unwrap(), outside());
+    std::fs::write(own.path().join("mine"), "").unwrap();
+    let out = dir.path().display();
+    for command in [
+        format!("chmod 600 {out}/secret"),
+        format!("touch -d 2001-01-01 {out}/secret"),
+        format!("touch -h -d 2001-01-01 {out}/secret"),
+        format!("chown $(id -u) {out}/secret"),
+        format!("truncate -s 0 {out}/cut"),
+        format!("perl -e 'exit(utime(1, 1, \"{out}/secret\") != 1)'"),
+        format!("perl -e 'exit(!truncate(\"{out}/cut\", 0))'"),
+    ] {
+        assert_eq!(without_namespaces(own.path(), &command), [true, false], "{command}");
+    }
+    // Files that a program opened are its own.
+    for command in [
+        "touch new mine",
+        "touch -d 2001-01-01 mine",
+        "perl -e 'open(F, \">>mine\"); exit(!chmod(0600, *F))'",
+    ] {
+        assert_eq!(without_namespaces(own.path(), command), [true, true], "{command}");
+    }
+}
+
+#[tokio::test]
+async fn what_lies_beside_toolchains_is_out_of_reach() {
+    let home = std::env::home_dir().unwrap();
+    let secret = home.join(format!(".quintet-escape-{}", std::process::id()));
+    std::fs::write(&secret, "hush").unwrap();
+    check(Stop::Landlock(1), &format!("cat {}", secret.display())).await;
+    std::fs::remove_file(secret).unwrap();
 }
 
 #[test]

@@ -58,11 +58,55 @@ pub(super) const REFUSED: [i64; 48] = [
     libc::SYS_clock_settime,
 ];
 
-/// Calls that give files to other users by their names.
+/// Calls that change permissions, owners, times and attributes of files by their names.
 #[cfg(target_arch = "x86_64")]
-pub(super) const OWNERS: [i64; 3] = [libc::SYS_chown, libc::SYS_lchown, libc::SYS_fchownat];
+pub(super) const ATTRIBUTES: [i64; 16] = [
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+];
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) const OWNERS: [i64; 1] = [libc::SYS_fchownat];
+pub(super) const ATTRIBUTES: [i64; 10] = [
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+];
+
+// These have one number on every machine.
+const FCHMODAT2: i64 = 452;
+const SETXATTRAT: i64 = 463;
+const REMOVEXATTRAT: i64 = 466;
+const FILE_SETATTR: i64 = 469;
+
+/// Calls that send signals, or open a process to do so, by its number in the first argument.
+pub(super) const SIGNALS: [i64; 6] = [
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_open,
+];
 
 /// Calls that a filter cannot look into; programs do without them.
 pub(super) const UNKNOWN: [i64; 4] = [
@@ -82,13 +126,15 @@ const KEXEC_FILE_LOAD: i64 = 294;
 #[cfg(target_arch = "x86_64")]
 pub(super) fn with_other_numbers(rules: &mut Rules) {
     const X32: i64 = 0x4000_0000;
-    /// `ioctl`, `ptrace`, `kexec_load`, `process_vm_readv`, `process_vm_writev`.
-    const TWICE: [(i64, i64); 5] = [
+    /// `ioctl`, `ptrace`, `kexec_load`, `process_vm_readv`, `process_vm_writev`, and two for signals.
+    const TWICE: [(i64, i64); 7] = [
         (libc::SYS_ioctl, 514),
         (libc::SYS_ptrace, 521),
         (libc::SYS_kexec_load, 528),
         (libc::SYS_process_vm_readv, 539),
         (libc::SYS_process_vm_writev, 540),
+        (libc::SYS_rt_sigqueueinfo, 524),
+        (libc::SYS_rt_tgsigqueueinfo, 536),
     ];
     if rules.contains_key(&libc::SYS_reboot) {
         rules.extend([libc::SYS_iopl, libc::SYS_ioperm].map(|call| (call, Vec::new())));
