@@ -14,7 +14,9 @@ use rustix::io::Errno;
 mod load;
 mod place;
 
-pub(crate) use place::{Content, Existing, Identity, Place, is_temporary, look, read, shape_of};
+pub(crate) use place::{
+    Existing, FileData, Identity, Place, is_temporary, look, read, remove_temporary, shape_of,
+};
 
 /// How often a path is tried again that was moved while it was being resolved.
 const ATTEMPTS: usize = 8;

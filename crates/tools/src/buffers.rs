@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quintet_kernel::port::{BlobBody, ChangedFile, Editors, Invocation, ToolContext};
 
-use crate::beneath::{self, Content};
+use crate::beneath::{self, FileData};
 
 /// Where tools ask for what editors have.
 #[derive(Clone, Default)]
@@ -83,10 +83,14 @@ impl Unsaved {
     }
 
     /// A file as the editor has it, or as it is on disk.
-    pub(crate) fn read(&self, root: &Path, path: &Path) -> Result<Option<Content>, beneath::Error> {
+    pub(crate) fn read(
+        &self,
+        root: &Path,
+        path: &Path,
+    ) -> Result<Option<FileData>, beneath::Error> {
         let found = beneath::read(root, path)?;
         Ok(found.map(|content| match self.text(path) {
-            Some(text) => Content { bytes: text.to_vec(), ..content },
+            Some(text) => FileData { bytes: text.to_vec(), ..content },
             None => content,
         }))
     }

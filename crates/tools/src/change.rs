@@ -7,16 +7,12 @@ use quintet_kernel::change::FileKind;
 use similar::TextDiff;
 use tokio::time::Instant;
 
-use crate::beneath::{self, Content, Existing, Place};
+use crate::beneath::{self, Existing, FileData, Place};
 use crate::show;
 
 mod assess;
-mod note;
-mod record;
 
 pub(crate) use assess::{assess, inapplicable};
-pub(crate) use note::{Note, Notes};
-pub(crate) use record::carry_out;
 
 /// How long a diff may be worked at before it becomes a coarse one.
 const DIFF_TIME_LIMIT: Duration = Duration::from_millis(500);
@@ -27,15 +23,15 @@ pub(crate) struct Change {
     pub(crate) path: PathBuf,
     /// Where it was before, if it moves.
     pub(crate) from: Option<PathBuf>,
-    pub(crate) before: Option<Content>,
-    pub(crate) after: Option<Content>,
+    pub(crate) before: Option<FileData>,
+    pub(crate) after: Option<FileData>,
     /// Whether it is replaced by somebody who need not have known what was in it.
     pub(crate) blind: bool,
 }
 
 impl Change {
     /// A change of a file that stays where it is.
-    pub(crate) fn of(path: PathBuf, before: Option<Content>, after: Option<Content>) -> Self {
+    pub(crate) fn of(path: PathBuf, before: Option<FileData>, after: Option<FileData>) -> Self {
         Self { path, from: None, before, after, blind: false }
     }
 
@@ -54,7 +50,7 @@ impl Change {
     /// The unified diff, in git's style.
     pub(crate) fn diff(&self) -> String {
         let (old, new) = (text(self.before.as_ref()), text(self.after.as_ref()));
-        let name = |side: &str, path: &Path, content: &Option<Content>| match content {
+        let name = |side: &str, path: &Path, content: &Option<FileData>| match content {
             Some(_) => format!("{side}/{}", show::path(path)),
             None => "/dev/null".to_owned(),
         };
@@ -82,7 +78,7 @@ impl Change {
     }
 
     /// The files whose content is another afterwards, each as it is before.
-    fn sides(&self) -> Vec<(&Path, Option<&Content>)> {
+    pub(crate) fn sides(&self) -> Vec<(&Path, Option<&FileData>)> {
         match &self.from {
             None => vec![(&self.path, self.before.as_ref())],
             Some(from) => vec![(from, self.before.as_ref()), (&self.path, None)],
@@ -159,7 +155,7 @@ pub(crate) fn make(root: &Path, changes: &[Change]) -> Result<(), String> {
     Ok(())
 }
 
-fn text(content: Option<&Content>) -> std::borrow::Cow<'_, str> {
+fn text(content: Option<&FileData>) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(content.map_or(&[], |content| &content.bytes))
 }
 

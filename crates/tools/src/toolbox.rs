@@ -8,18 +8,15 @@ use quintet_kernel::port::{Blobs, DirectoryListing, Editors, Memory, Ocr, Tool, 
 use quintet_kernel::tool::ToolSpec;
 
 use crate::buffers::Buffers;
-use crate::change::Notes;
 use crate::checked::Checked;
 use crate::engine::Engine;
 use crate::fetch::Reach;
-use crate::folders::{Folders, Undo};
+use crate::folders::Folders;
 use crate::map::Mapper;
 use crate::outline::Outline;
 use crate::recall::Recall;
-use crate::recorded::{Recorded, Recorder};
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
-use crate::snapshot::Snapshots;
 use crate::survey::Survey;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::diagram::Diagram;
@@ -41,6 +38,7 @@ use crate::tool::update_plan::UpdatePlan;
 use crate::tool::verify::Verify;
 use crate::tool::web_search::WebSearch;
 use crate::tool::write_file::WriteFile;
+use crate::undo::{Notes, Recorded, Recorder, Snapshots, Undo, Unfinished};
 
 /// What the tools need to know.
 #[derive(Clone)]
@@ -75,10 +73,7 @@ pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     survey: Survey,
     recall: Option<Recall>,
-    notes: Arc<Notes>,
-    snapshots: Arc<Snapshots>,
-    runner: Arc<Runner>,
-    cache: PathBuf,
+    undo: Undo,
 }
 
 impl Toolbox {
@@ -91,7 +86,8 @@ impl Toolbox {
         ));
         let mapper = Arc::new(Mapper::default());
         let survey = Survey::new(mapper.clone(), runner.clone());
-        let notes = Arc::new(Notes::new(settings.cache.join("notes")));
+        let unfinished = Arc::new(Unfinished::new(settings.cache.join("unfinished")));
+        let notes = Arc::new(Notes::new(settings.cache.join("notes"), unfinished.clone()));
         let snapshots = Arc::new(Snapshots::new(settings.cache.join("snapshots")));
         let recorder = Recorder::new(runner.clone(), snapshots.clone(), notes.clone());
         let buffers = Buffers::new(settings.editors);
@@ -127,15 +123,8 @@ impl Toolbox {
         }
         let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
         let tools = tools.into_iter().map(checked).collect();
-        Self {
-            tools,
-            survey,
-            recall: settings.recall,
-            notes,
-            snapshots,
-            runner,
-            cache: settings.cache,
-        }
+        let undo = Undo { notes, snapshots, unfinished, runner, cache: settings.cache };
+        Self { tools, survey, recall: settings.recall, undo }
     }
 
     /// What each tool is.
@@ -146,13 +135,7 @@ impl Toolbox {
     /// Where sessions work.
     pub fn workspaces(&self) -> Arc<dyn Workspaces> {
         let (survey, recall) = (self.survey.clone(), self.recall.clone());
-        let undo = Undo {
-            notes: self.notes.clone(),
-            snapshots: self.snapshots.clone(),
-            runner: self.runner.clone(),
-            cache: self.cache.clone(),
-        };
-        Arc::new(Folders::new(survey, recall, undo))
+        Arc::new(Folders::new(survey, recall, self.undo.clone()))
     }
 
     /// What is in folders.

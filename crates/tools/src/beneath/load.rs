@@ -8,7 +8,7 @@ use quintet_kernel::port::{BlobBody, FileContent, FileRange};
 use rustix::fs::{AtFlags, FileType, Mode, chmodat, fchmod, mkdirat, mknodat};
 
 use super::{Error, Existing, Place};
-use crate::folders::part;
+use crate::undo::part;
 
 /// The permissions of a new folder, if nobody knows better.
 const FOLDER: u32 = 0o777;

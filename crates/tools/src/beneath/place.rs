@@ -14,10 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quintet_kernel::change::FileKind;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, readlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, readlinkat,
     renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use super::load::{Filling, Load};
 use super::{Error, explain, open_root, real_of, relative, resolve_from};
@@ -32,8 +33,9 @@ const TEMPORARY: &str = ".quintet-";
 const TEMPORARY_END: &str = ".tmp";
 
 /// What a file holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Content {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileData {
+    #[serde(with = "base64_text")]
     pub(crate) bytes: Vec<u8>,
     /// The permissions; none for a new file that gets the usual ones.
     pub(crate) mode: Option<u32>,
@@ -41,10 +43,25 @@ pub(crate) struct Content {
     pub(crate) shape: FileKind,
 }
 
-impl Content {
+impl FileData {
     /// What a regular file holds.
     pub(crate) fn file(bytes: Vec<u8>, mode: Option<u32>) -> Self {
         Self { bytes, mode, shape: FileKind::File }
+    }
+}
+
+/// Bytes as text, which JSON can hold.
+mod base64_text {
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&BASE64_STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        BASE64_STANDARD.decode(String::deserialize(from)?).map_err(de::Error::custom)
     }
 }
 
@@ -69,20 +86,20 @@ pub(crate) struct Place {
 }
 
 /// Reads a file that may be changed; nothing if there is none, but could be.
-pub(crate) fn read(root: &Path, path: &Path) -> Result<Option<Content>, Error> {
+pub(crate) fn read(root: &Path, path: &Path) -> Result<Option<FileData>, Error> {
     found(root, path, Place::read)
 }
 
 /// Reads a file or a link, which is not followed; nothing if there is none, but could be.
-pub(crate) fn look(root: &Path, path: &Path) -> Result<Option<Content>, Error> {
+pub(crate) fn look(root: &Path, path: &Path) -> Result<Option<FileData>, Error> {
     found(root, path, Place::look)
 }
 
 fn found(
     root: &Path,
     path: &Path,
-    read: impl Fn(&Place) -> Result<Content, Error>,
-) -> Result<Option<Content>, Error> {
+    read: impl Fn(&Place) -> Result<FileData, Error>,
+) -> Result<Option<FileData>, Error> {
     let place = match Place::find(root, path) {
         // Nothing leads back out of a directory that is not there.
         Err(Error::Missing(_)) if !path.components().any(|part| part == Component::ParentDir) => {
@@ -126,7 +143,7 @@ impl Place {
     }
 
     /// What is in the file here.
-    pub(crate) fn read(&self) -> Result<Content, Error> {
+    pub(crate) fn read(&self) -> Result<FileData, Error> {
         let file = self.open()?;
         let other = |source| Error::Other { path: self.path.clone(), source };
         let metadata = file.metadata().map_err(other)?;
@@ -136,7 +153,7 @@ impl Place {
         let mut bytes = Vec::new();
         file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(other)?;
         let mode = std::os::unix::fs::MetadataExt::mode(&metadata) & 0o7777;
-        Ok(Content::file(bytes, Some(mode)))
+        Ok(FileData::file(bytes, Some(mode)))
     }
 
     /// Opens the file here.
@@ -160,16 +177,16 @@ impl Place {
     }
 
     /// What is in the file here, or where the link leads.
-    pub(crate) fn look(&self) -> Result<Content, Error> {
+    pub(crate) fn look(&self) -> Result<FileData, Error> {
         if self.check(FileKind::Link).is_err() {
             return self.read();
         }
-        Ok(Content { bytes: self.target()?, mode: None, shape: FileKind::Link })
+        Ok(FileData { bytes: self.target()?, mode: None, shape: FileKind::Link })
     }
 
     /// Puts a file here, whole or not at all.
-    pub(crate) fn write(&self, content: &Content, existing: Existing) -> Result<(), Error> {
-        let Content { bytes, mode, shape } = content;
+    pub(crate) fn write(&self, content: &FileData, existing: Existing) -> Result<(), Error> {
+        let FileData { bytes, mode, shape } = content;
         self.put(&Load { filling: Filling::Bytes(bytes), mode: *mode, shape: *shape }, existing)
     }
 
@@ -217,7 +234,7 @@ impl Place {
     }
 
     /// The path as it was given.
-    pub(super) fn given(&self) -> &Path {
+    pub(crate) fn given(&self) -> &Path {
         &self.path
     }
 
@@ -274,9 +291,22 @@ impl Place {
 }
 
 /// Whether a name is that of a file which is just being written.
-pub(crate) fn is_temporary(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
+pub(crate) fn is_temporary(name: &[u8]) -> bool {
     name.starts_with(TEMPORARY.as_bytes()) && name.ends_with(TEMPORARY_END.as_bytes())
+}
+
+/// Removes files that were being written in a folder when the daemon was killed.
+pub(crate) fn remove_temporary(root: &Path, folder: &Path) {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let Ok(at) = open_root(root).and_then(|root| resolve_from(&root, folder, flags)) else {
+        return;
+    };
+    for entry in Dir::read_from(&at).into_iter().flatten().flatten() {
+        if is_temporary(entry.file_name().to_bytes()) {
+            let _gone = unlinkat(&at, entry.file_name(), AtFlags::empty());
+        }
+    }
 }
 
 /// What there is, by what the kernel says of it.

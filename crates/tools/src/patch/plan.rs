@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::apply::{Applied, apply};
 use super::{Action, Section, parse};
-use crate::beneath::{Content, Identity, Place};
+use crate::beneath::{FileData, Identity, Place};
 use crate::buffers::Unsaved;
 use crate::change::Change;
 use crate::show;
@@ -62,13 +62,13 @@ impl Plan {
         if section.hunks.iter().any(|hunk| hunk.old_len() > 0) {
             return Err("a new file has no lines to keep or remove".to_owned());
         }
-        let after = Content::file(applied.bytes, section.mode);
+        let after = FileData::file(applied.bytes, section.mode);
         self.changes.push(Change::of(section.path.clone(), None, Some(after)));
         self.say(&format!("A {}", show::path(&section.path)), &[]);
         Ok(())
     }
 
-    fn delete(&mut self, section: &Section, before: Content) -> Result<(), String> {
+    fn delete(&mut self, section: &Section, before: FileData) -> Result<(), String> {
         self.once(&section.path)?;
         let applied = apply(&before.bytes, &section.hunks);
         self.say(&format!("D {}", show::path(&section.path)), &applied.notes);
@@ -80,10 +80,10 @@ impl Plan {
         Ok(())
     }
 
-    fn update(&mut self, section: &Section, before: Content) -> Result<(), String> {
+    fn update(&mut self, section: &Section, before: FileData) -> Result<(), String> {
         let Applied { bytes, notes } = apply(&before.bytes, &section.hunks);
         self.say(&format!("M {}", show::path(&section.path)), &notes);
-        let after = Content::file(bytes, section.mode.or(before.mode));
+        let after = FileData::file(bytes, section.mode.or(before.mode));
         // A file may come up twice; the second time goes on from the first.
         match self.changes.iter_mut().find(|change| change.path == section.path) {
             Some(change) => change.after = Some(after),
@@ -96,7 +96,7 @@ impl Plan {
         &mut self,
         root: &Path,
         section: &Section,
-        before: Content,
+        before: FileData,
         to: &Path,
     ) -> Result<(), String> {
         if to == section.path {
@@ -111,14 +111,14 @@ impl Plan {
         let Applied { bytes, notes } = apply(&before.bytes, &section.hunks);
         let (from, shown) = (show::path(&section.path), show::path(to));
         self.say(&format!("R {from} -> {shown}"), &notes);
-        let after = Content::file(bytes, section.mode.or(before.mode));
+        let after = FileData::file(bytes, section.mode.or(before.mode));
         let change = Change::of(to.to_owned(), Some(before), Some(after));
         self.changes.push(Change { from: Some(section.path.clone()), ..change });
         Ok(())
     }
 
     /// A file as it will be after what was planned so far.
-    fn current(&self, root: &Path, path: &Path) -> Result<Option<Content>, String> {
+    fn current(&self, root: &Path, path: &Path) -> Result<Option<FileData>, String> {
         if let Some(change) = self.changes.iter().find(|change| change.path == path) {
             return Ok(change.after.clone());
         }

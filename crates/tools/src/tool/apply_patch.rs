@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::buffers::{Buffers, Unsaved};
-use crate::change::{Note, Notes};
 use crate::run::Runner;
+use crate::undo::{Note, Notes};
 use crate::{blocking, change, input, patch, show};
 
 /// The tool.
@@ -106,5 +106,5 @@ fn apply(root: &Path, patch: &str, unsaved: &Unsaved, note: &Note) -> Result<Too
         );
         return Ok(show::failure(&format!("{error}\n{}", plan.report), &error, "patch.log"));
     }
-    Ok(change::carry_out(note, &plan.changes, show::output(&plan.report, "patch.log")))
+    Ok(note.carry_out(&plan.changes, show::output(&plan.report, "patch.log")))
 }

@@ -9,10 +9,11 @@ use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::beneath::Content;
+use crate::beneath::FileData;
 use crate::buffers::{Buffers, Unsaved};
-use crate::change::{self, Change, Note, Notes};
+use crate::change::{self, Change};
 use crate::run::Runner;
+use crate::undo::{Note, Notes};
 use crate::{blocking, input, show};
 
 /// How many places are named where a text is not unique.
@@ -117,7 +118,7 @@ fn edit(root: &Path, input: &Input, unsaved: &Unsaved, note: &Note) -> Result<To
     let path = show::path(&change.path);
     let places = show::count(lines.len(), "place");
     let done = Outcome::success(format!("changed {path} in {places}, {}", at(&lines)));
-    Ok(change::carry_out(note, &[change], done.into()))
+    Ok(note.carry_out(&[change], done.into()))
 }
 
 /// The change, and the lines where it is.
@@ -145,7 +146,7 @@ fn plan(root: &Path, input: &Input, unsaved: &Unsaved) -> Result<(Change, Vec<us
         }
     }
     let bytes = replaced(&before.bytes, &found, old.len(), input.new.as_bytes());
-    let after = Content::file(bytes, before.mode);
+    let after = FileData::file(bytes, before.mode);
     Ok((Change::of(input.path.clone(), Some(before), Some(after)), lines))
 }
 

@@ -8,10 +8,11 @@ use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::beneath::Content;
+use crate::beneath::FileData;
 use crate::buffers::{Buffers, Unsaved};
-use crate::change::{self, Change, Note, Notes};
+use crate::change::{self, Change};
 use crate::run::Runner;
+use crate::undo::{Note, Notes};
 use crate::{blocking, input, show};
 
 /// The tool.
@@ -88,7 +89,7 @@ impl Tool for WriteFile {
 fn plan(root: &Path, input: Input, unsaved: &Unsaved) -> Result<Change, String> {
     let before = unsaved.read(root, &input.path).map_err(|error| error.to_string())?;
     let mode = before.as_ref().and_then(|before| before.mode);
-    let after = Content::file(input.content.into_bytes(), mode);
+    let after = FileData::file(input.content.into_bytes(), mode);
     Ok(Change { blind: true, ..Change::of(input.path, before, Some(after)) })
 }
 
@@ -102,5 +103,5 @@ fn write(root: &Path, input: Input, unsaved: &Unsaved, note: &Note) -> Result<To
     }
     let verb = if change.before.is_some() { "overwrote" } else { "created" };
     let done = Outcome::success(format!("{verb} {path} ({})", show::count(size, "byte")));
-    Ok(change::carry_out(note, &[change], done.into()))
+    Ok(note.carry_out(&[change], done.into()))
 }

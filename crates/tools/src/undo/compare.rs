@@ -7,12 +7,12 @@ use std::sync::Arc;
 use quintet_kernel::change::{FileKind, UnrecordedChange};
 use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, FileRange};
 
-use super::index::{File, Folder, Index, Kept, Moment, Stat};
-use super::{FILE_LIMIT, Record, objects, uncovered};
+use super::snapshot::{FileEntry, FolderEntry, Moment, Snapshot, Stat, Stored};
+use super::{FILE_LIMIT, Record, git_objects, uncovered};
 use crate::beneath::Place;
 
 /// Finds out what happened.
-pub(super) fn compare(root: &Path, old: &Index, new: &Index, since: Moment) -> Record {
+pub(super) fn compare(root: &Path, old: &Snapshot, new: &Snapshot, since: Moment) -> Record {
     let mut comparison =
         Comparison { root, old, new, changes: BTreeMap::new(), gaps: BTreeMap::new() };
     comparison.folders();
@@ -35,15 +35,15 @@ pub(super) type Gaps = BTreeMap<String, (Option<u64>, String)>;
 
 struct Comparison<'a> {
     root: &'a Path,
-    old: &'a Index,
-    new: &'a Index,
+    old: &'a Snapshot,
+    new: &'a Snapshot,
     changes: BTreeMap<String, (Option<FileContent>, Option<FileContent>)>,
     gaps: Gaps,
 }
 
 impl Comparison<'_> {
     fn folders(&mut self) {
-        fn by_path(index: &Index) -> HashMap<&str, &Arc<Folder>> {
+        fn by_path(index: &Snapshot) -> HashMap<&str, &Arc<FolderEntry>> {
             index.folders.iter().map(|folder| (folder.path.as_str(), folder)).collect()
         }
         let (old, new) = (by_path(self.old), by_path(self.new));
@@ -51,7 +51,7 @@ impl Comparison<'_> {
             .old
             .folders
             .iter()
-            .flat_map(|it| it.ignored.iter().map(|name| it.join(name)))
+            .flat_map(|it| it.names.ignored.iter().map(|name| it.join(name)))
             .collect();
         for folder in &self.old.folders {
             match new.get(folder.path.as_str()) {
@@ -69,7 +69,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn both(&mut self, old: &Folder, new: &Folder, ignored: &HashSet<String>) {
+    fn both(&mut self, old: &FolderEntry, new: &FolderEntry, ignored: &HashSet<String>) {
         if old.stat.mode != new.stat.mode && !old.path.is_empty() {
             let sides = (Some(folder(&old.stat)), Some(folder(&new.stat)));
             self.changes.insert(old.path.clone(), sides);
@@ -78,7 +78,7 @@ impl Comparison<'_> {
             let path = old.join(&file.name);
             match new.file(&file.name) {
                 Some(now)
-                    if now.kept == file.kept
+                    if now.stored == file.stored
                         && now.stat.mode == file.stat.mode
                         && now.stat.shape == file.stat.shape
                         && !is_other(file, now) => {}
@@ -91,7 +91,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn gone(&mut self, old: &Folder) {
+    fn gone(&mut self, old: &FolderEntry) {
         if lstat(self.root, &old.path).is_none_or(|now| now.shape != FileKind::Folder) {
             self.before(old.path.clone(), folder(&old.stat));
         }
@@ -100,7 +100,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn came(&mut self, new: &Folder, ignored: &HashSet<String>) {
+    fn came(&mut self, new: &FolderEntry, ignored: &HashSet<String>) {
         match was_ignored(&new.path, ignored) {
             Some(place) => self.gap(place, "git ignored it before"),
             None => self.after(new.path.clone(), folder(&new.stat)),
@@ -111,7 +111,7 @@ impl Comparison<'_> {
     }
 
     /// A file that is not listed any more: it is gone, or git ignores it now.
-    fn lost(&mut self, path: String, file: &File) {
+    fn lost(&mut self, path: String, file: &FileEntry) {
         let now = lstat(self.root, &path);
         match now.filter(|now| matches!(now.shape, FileKind::File | FileKind::Link)) {
             Some(now) if now == file.stat => {}
@@ -120,18 +120,18 @@ impl Comparison<'_> {
         }
     }
 
-    fn new_file(&mut self, path: String, file: &File, ignored: &HashSet<String>) {
+    fn new_file(&mut self, path: String, file: &FileEntry, ignored: &HashSet<String>) {
         match was_ignored(&path, ignored) {
             Some(place) => self.gap(place, "git ignored it before"),
             None => self.changed(path, None, Some(file)),
         }
     }
 
-    fn changed(&mut self, path: String, before: Option<&File>, after: Option<&File>) {
-        let unkept = [before, after].into_iter().flatten().find_map(|file| match file.kept {
-            Kept::Large => Some(format!("longer than {} MiB", FILE_LIMIT >> 20)),
-            Kept::Unreadable => Some("it cannot be read".to_owned()),
-            Kept::Pack(_) | Kept::Object(_) => None,
+    fn changed(&mut self, path: String, before: Option<&FileEntry>, after: Option<&FileEntry>) {
+        let unkept = [before, after].into_iter().flatten().find_map(|file| match file.stored {
+            Stored::Large => Some(format!("longer than {} MiB", FILE_LIMIT >> 20)),
+            Stored::Unreadable => Some("it cannot be read".to_owned()),
+            Stored::Pack(_) | Stored::Object(_) => None,
         });
         if let Some(reason) = unkept {
             self.gap(&path, &reason);
@@ -169,8 +169,8 @@ fn lstat(root: &Path, path: &str) -> Option<Stat> {
 }
 
 /// True if two files whose content is not kept are not the same.
-fn is_other(old: &File, new: &File) -> bool {
-    matches!(new.kept, Kept::Large | Kept::Unreadable) && old.stat != new.stat
+fn is_other(old: &FileEntry, new: &FileEntry) -> bool {
+    matches!(new.stored, Stored::Large | Stored::Unreadable) && old.stat != new.stat
 }
 
 /// What git ignored when the first snapshot was taken and that is, or is around, a path.
@@ -179,20 +179,20 @@ fn was_ignored<'a>(path: &'a str, ignored: &HashSet<String>) -> Option<&'a str> 
     ends.chain([path]).find(|path| ignored.contains(*path))
 }
 
-fn content(file: &File, index: &Index) -> FileContent {
-    let body = match &file.kept {
-        Kept::Pack(place) => Some(BlobBody::File(FileRange {
+fn content(file: &FileEntry, index: &Snapshot) -> FileContent {
+    let body = match &file.stored {
+        Stored::Pack(place) => Some(BlobBody::File(FileRange {
             file: index.pack.clone(),
             offset: place.offset,
             length: place.length,
         })),
-        Kept::Object(oid) => objects::blob(oid).map(BlobBody::Hash),
-        Kept::Large | Kept::Unreadable => None,
+        Stored::Object(oid) => git_objects::blob(oid).map(BlobBody::Hash),
+        Stored::Large | Stored::Unreadable => None,
     };
     let mode = (file.stat.shape == FileKind::File).then_some(file.stat.mode);
-    let size = match &file.kept {
-        Kept::Pack(place) => place.length,
-        Kept::Object(_) | Kept::Large | Kept::Unreadable => file.stat.size,
+    let size = match &file.stored {
+        Stored::Pack(place) => place.length,
+        Stored::Object(_) | Stored::Large | Stored::Unreadable => file.stat.size,
     };
     FileContent { body, size, mode, shape: file.stat.shape }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use quintet_kernel::change::FileKind;
 use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, RevertMode};
 
-use super::now::{Now, now};
+use super::current::{current, matches};
 use crate::beneath::{Existing, Place};
 use crate::show;
 
@@ -21,14 +21,10 @@ const REASONS_LIMIT: usize = 20;
 ///
 /// # Errors
 /// Why not, with the names of the files that are in the way.
-pub(super) fn put_back(
-    root: &Path,
-    changes: &[ChangedFile],
-    run: RevertMode,
-) -> Result<(), String> {
+pub(super) fn revert(root: &Path, changes: &[ChangedFile], run: RevertMode) -> Result<(), String> {
     let plan = Plan::new(root, changes)?;
     match run {
-        RevertMode::Apply => plan.carry_out(),
+        RevertMode::Apply => plan.apply(),
         RevertMode::DryRun => Ok(()),
     }
 }
@@ -63,7 +59,7 @@ impl<'a> Plan<'a> {
         for of_path in changes.chunk_by(|one, other| one.path == other.path) {
             plan.check(of_path);
         }
-        plan.leave_folders_in_use();
+        plan.keep_folders_in_use();
         if !plan.reasons.is_empty() {
             let more = plan.reasons.len().saturating_sub(REASONS_LIMIT);
             plan.reasons.truncate(REASONS_LIMIT);
@@ -104,19 +100,21 @@ impl<'a> Plan<'a> {
         after: Option<&FileContent>,
     ) -> Result<Option<Exchange>, String> {
         let path = Path::new(name);
-        let now = if self.is_behind_a_link(path) { Now::default() } else { now(self.root, path)? };
+        let now = if self.is_behind_a_link(path) { None } else { current(self.root, path)? };
+        let (now, is_there) = (now.as_ref(), now.is_some());
         // A folder is as good as nothing where there was nothing, and one that is there again as good as
         // the one that was: what is in it has its own changes.
-        let left = now.is(FileKind::Folder) && before.is_none() && !has(after, FileKind::Folder);
-        let again = now.is(FileKind::Folder) && has(before, FileKind::Folder) && after.is_none();
-        if left || again || now.matches(before)? {
+        let is_folder = now.is_some_and(|now| now.shape == FileKind::Folder);
+        let left = before.is_none() && !has(after, FileKind::Folder);
+        let again = has(before, FileKind::Folder) && after.is_none();
+        if is_folder && (left || again) || matches(now, before)? {
             return Ok(None);
         }
         if let Some(why) = lost(name, before, after) {
             return Err(why);
         }
-        if !now.matches(after)? {
-            return Err(match (after, now.is_there()) {
+        if !matches(now, after)? {
+            return Err(match (after, is_there) {
                 (Some(_), false) => format!("{name} was deleted since"),
                 (Some(_), true) => format!("{name} was changed since"),
                 (None, _) => format!("{name} is there again"),
@@ -124,7 +122,7 @@ impl<'a> Plan<'a> {
         }
         let with_mode = |side: Option<&FileContent>| {
             let mut side = side.cloned()?;
-            side.mode = side.mode.or(now.mode());
+            side.mode = side.mode.or_else(|| now?.mode());
             Some(side)
         };
         Ok(Some((with_mode(after), with_mode(before))))
@@ -132,15 +130,20 @@ impl<'a> Plan<'a> {
 
     /// True if a link is in the place of a folder around a path; it goes with the rest.
     fn is_behind_a_link(&self, path: &Path) -> bool {
-        let is_link =
-            |folder: &Path| now(self.root, folder).is_ok_and(|now| now.is(FileKind::Link));
+        let is_link = |folder: &Path| {
+            let now = current(self.root, folder);
+            now.is_ok_and(|now| now.is_some_and(|now| now.shape == FileKind::Link))
+        };
         path.ancestors().skip(1).any(|folder| self.links.contains(folder) && is_link(folder))
     }
 
     /// Leaves folders that the changes made, if somebody put something into them since.
-    fn leave_folders_in_use(&mut self) {
-        let (mut folders, files): (Vec<_>, Vec<_>) =
-            self.steps.iter().filter(|step| step.to.is_none()).partition(|step| step.clears());
+    fn keep_folders_in_use(&mut self) {
+        let (mut folders, files): (Vec<_>, Vec<_>) = self
+            .steps
+            .iter()
+            .filter(|step| step.to.is_none())
+            .partition(|step| step.removes_folder());
         folders.sort_unstable_by(|a, b| b.path.cmp(a.path));
         let mut gone: HashSet<&Path> = files.iter().map(|step| step.path).collect();
         let (mut kept, mut reasons) = (HashSet::new(), Vec::new());
@@ -163,7 +166,7 @@ impl<'a> Plan<'a> {
             }
         }
         self.reasons.extend(reasons);
-        self.steps.retain(|step| !(step.clears() && kept.contains(step.path)));
+        self.steps.retain(|step| !(step.removes_folder() && kept.contains(step.path)));
     }
 
     /// True if something else is to come in the place of a folder.
@@ -172,7 +175,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Does all of it or, if something cannot be done, nothing.
-    fn carry_out(&self) -> Result<(), String> {
+    fn apply(&self) -> Result<(), String> {
         for (done, step) in self.steps.iter().enumerate() {
             if let Err(error) = self.make(step.path, step.from.as_ref(), step.to.as_ref()) {
                 return Err(self.roll_back(&self.steps[..done], &error));
@@ -183,16 +186,16 @@ impl<'a> Plan<'a> {
 
     /// Undoes what was done, and says what came of it.
     fn roll_back(&self, done: &[Step<'_>], error: &str) -> String {
-        let stuck: Vec<_> = done
+        let left: Vec<_> = done
             .iter()
             .rev()
             .filter(|it| self.make(it.path, it.to.as_ref(), it.from.as_ref()).is_err())
             .map(|step| show::path(step.path))
             .collect();
-        if stuck.is_empty() {
+        if left.is_empty() {
             format!("nothing was changed: {error}")
         } else {
-            format!("{error}; these files stay changed: {}", stuck.join(", "))
+            format!("{error}; these files stay changed: {}", left.join(", "))
         }
     }
 
@@ -203,7 +206,7 @@ impl<'a> Plan<'a> {
         from: Option<&FileContent>,
         to: Option<&FileContent>,
     ) -> Result<(), String> {
-        if from.is_some() && !now(self.root, path)?.matches(from)? {
+        if from.is_some() && !matches(current(self.root, path)?.as_ref(), from)? {
             return Err(format!("{} was changed meanwhile", show::path(path)));
         }
         let find = || Place::find(self.root, path);
@@ -227,7 +230,7 @@ impl<'a> Plan<'a> {
 
 impl Step<'_> {
     /// True if a folder goes.
-    fn clears(&self) -> bool {
+    fn removes_folder(&self) -> bool {
         self.to.is_none() && has(self.from.as_ref(), FileKind::Folder)
     }
 }

@@ -7,22 +7,22 @@ use std::sync::{Arc, OnceLock};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{AtFlags, CWD, statat};
 
-use super::index::Stat;
+use super::snapshot::Stat;
 
 /// The file with a folder's rules.
 pub(super) const FILE: &str = ".gitignore";
 
 /// The rules that count in a folder.
 #[derive(Debug)]
-pub(super) struct Rules {
-    around: Option<Arc<Rules>>,
+pub(super) struct IgnoreRules {
+    around: Option<Arc<IgnoreRules>>,
     /// Where the rules count, and the files that they are in.
     folder: PathBuf,
     files: Vec<PathBuf>,
     own: OnceLock<Gitignore>,
 }
 
-impl Rules {
+impl IgnoreRules {
     /// The rules of a folder inside of another.
     pub(super) fn within(around: &Arc<Self>, folder: PathBuf) -> Arc<Self> {
         let files = vec![folder.join(FILE)];

@@ -1,7 +1,6 @@
 //! A tool that runs commands, with a record of what they do to files: the difference of a snapshot of
 //! the workspace before and one after.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use quintet_kernel::TurnId;
@@ -9,11 +8,14 @@ use quintet_kernel::change::UnrecordedChange;
 use quintet_kernel::message::Part;
 use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
 use quintet_kernel::tool::{Assessment, Ending, Outcome, ToolSpec};
+use tokio::task::spawn_blocking;
 
+use super::git_objects::Tracked;
+use super::notes::Notes;
+use super::store::{Base, Snapshots, Workspace};
+use super::{Record, Unrecorded};
 use crate::blocking::Flag;
-use crate::change::Notes;
 use crate::run::Runner;
-use crate::snapshot::{Base, Record, Snapshots, Unrecorded, Workspace, objects};
 use crate::{blocking, repository, show};
 
 /// How many paths are named that are not recorded.
@@ -47,18 +49,18 @@ impl Recorder {
         context: &ToolContext,
     ) -> Result<Base, Unrecorded> {
         let _alone = workspace.alone().await;
-        let root = workspace.clone();
-        let listing = until_cancelled(context, move |flag| root.list(flag)).await?;
-        let tracked = if listing.is_first() && repository::is_around(&workspace.root) {
-            objects::tracked(&self.runner, &workspace.root).await
-        } else {
-            HashMap::new()
+        let this = workspace.clone();
+        let tracked = match until_cancelled(context, move |_| this.prepare()).await? {
+            Some(at) if repository::is_around(&workspace.root) => {
+                Tracked::ask(&self.runner, &workspace.root, at).await
+            }
+            Some(_) | None => Tracked::default(),
         };
-        let (root, note) = (workspace.clone(), self.notes.base(&call.turn, &call.call));
+        let (this, note) = (workspace.clone(), self.notes.path(&call.turn, &call.call));
         let keep = move |flag: &Flag| {
-            let base = root.keep(listing, &tracked, flag)?;
+            let base = this.take(&tracked, flag)?;
             if let Some(note) = note {
-                root.save(&base, &note)?;
+                this.save(&base, &note)?;
             }
             Ok(base)
         };
@@ -68,7 +70,7 @@ impl Recorder {
     /// Finds out what a command did. This is not cancelled: it is to be known of a cancelled one, too.
     async fn after(&self, workspace: Arc<Workspace>, base: Base) -> Result<Record, Unrecorded> {
         let _alone = workspace.alone().await;
-        let looking = tokio::task::spawn_blocking(move || workspace.since(&base));
+        let looking = spawn_blocking(move || workspace.since(&base));
         looking.await.unwrap_or_else(|error| Err(Unrecorded::Workspace(error.to_string())))
     }
 }
@@ -91,10 +93,10 @@ impl<T: Tool> Recorded<T> {
 
     async fn record(&self, call: Invocation, context: ToolContext) -> ToolOutput {
         let (snapshots, root) = (self.recorder.snapshots.clone(), call.workspace.clone());
-        let found = tokio::task::spawn_blocking(move || snapshots.workspace(&root)).await;
-        let Ok(Ok(workspace)) = found else { return self.tool.run(call, context).await };
+        let found = spawn_blocking(move || snapshots.workspace(&root)).await;
+        let Ok(Some(workspace)) = found else { return self.tool.run(call, context).await };
         let turn = call.turn.clone();
-        let known = workspace.told(&turn).trouble.clone();
+        let known = workspace.mentioned(&turn).trouble.clone();
         if let Some(trouble) = known {
             let mut output = self.tool.run(call, context).await;
             output.outcome.unrecorded.push(everywhere(trouble));
@@ -127,10 +129,10 @@ fn with(
 ) -> ToolOutput {
     let Record { changes, gaps } = record;
     output.changes.extend(changes);
-    let mut told = workspace.told(turn);
+    let mut mentioned = workspace.mentioned(turn);
     let known = gaps.iter().filter_map(|gap| Some((gap, gap.paths?)));
-    let new: Vec<_> = known.filter(|(gap, _)| told.paths.insert(gap.path.clone())).collect();
-    drop(told);
+    let new: Vec<_> = known.filter(|(gap, _)| mentioned.paths.insert(gap.path.clone())).collect();
+    drop(mentioned);
     let one = |(gap, paths): &(&UnrecordedChange, u64)| {
         let paths = show::count(usize::try_from(*paths).unwrap_or(usize::MAX), "path");
         format!("{paths} at {} ({})", if gap.path.is_empty() { "." } else { &gap.path }, gap.reason)
@@ -153,7 +155,7 @@ fn without(
     turn: &TurnId,
 ) -> ToolOutput {
     let trouble = why.to_string();
-    if workspace.told(turn).trouble.replace(trouble.clone()).is_none() {
+    if workspace.mentioned(turn).trouble.replace(trouble.clone()).is_none() {
         let text = "what commands do to files is not recorded here and cannot be undone";
         note(&mut output, &format!("{text}: {trouble}"));
     }

@@ -1,20 +1,19 @@
 //! The files of a workspace at one moment, in memory and on disk.
 
-use std::fs::{self, File as Disk};
+use std::fs;
 use std::io::{self, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quintet_kernel::change::FileKind;
-use rustix::fs::Stat as Found;
 use serde::{Deserialize, Serialize};
 
-use super::objects::Oid;
-use super::pack::Place;
+use super::git_objects::ObjectId;
+use super::pack::Extract;
 use crate::beneath::shape_of;
 
-/// How the index is written; another one is not read.
-const FORMAT: u32 = 1;
+/// How a snapshot is written; another one is not read.
+const FORMAT: u32 = 2;
 /// How much older than a look at it a file's last change must be for its stat to be trusted, in
 /// nanoseconds: the clock that stamps files stands still for a few milliseconds, and on file systems
 /// that store seconds only for up to two seconds.
@@ -26,7 +25,7 @@ pub(super) type Moment = (i64, i64);
 
 /// The files of a workspace at one moment.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Index {
+pub(super) struct Snapshot {
     format: u32,
     /// When they were looked at.
     pub(super) at: Moment,
@@ -34,47 +33,55 @@ pub(crate) struct Index {
     pub(super) pack: PathBuf,
     /// The files with rules about what git ignores that lie outside of the workspace.
     pub(super) rules: Vec<Option<Stat>>,
+    /// The length of git's index, which `git add` changes.
+    #[serde(default)]
+    pub(super) git_index: Option<u64>,
     /// Sorted by path; the workspace itself comes first.
-    pub(super) folders: Vec<Arc<Folder>>,
+    pub(super) folders: Vec<Arc<FolderEntry>>,
 }
 
 /// One folder.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Folder {
+pub(super) struct FolderEntry {
     /// From the workspace on; empty for itself.
     pub(super) path: String,
     pub(super) stat: Stat,
     /// True if a later change shows in `stat`.
-    pub(super) settled: bool,
+    pub(super) is_stable: bool,
     /// Sorted by name.
-    pub(super) files: Vec<File>,
-    /// The names of the folders in it that git does not ignore, sorted.
+    pub(super) files: Vec<FileEntry>,
+    pub(super) names: Names,
+}
+
+/// What else is in a folder.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Names {
+    /// The folders in it that git does not ignore, sorted.
     pub(super) folders: Vec<String>,
-    /// The names of what git ignores, and of git's own folder.
+    /// What git ignores, and git's own folder, sorted.
     pub(super) ignored: Vec<String>,
     /// How many names are not UTF-8.
-    pub(super) unnamed: u64,
+    pub(super) not_utf8: u64,
 }
 
 /// One file or link.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct File {
+pub(super) struct FileEntry {
     pub(super) name: String,
     pub(super) stat: Stat,
-    pub(super) settled: bool,
-    pub(super) kept: Kept,
+    pub(super) is_stable: bool,
+    pub(super) stored: Stored,
     /// The content that git had for it when the workspace was first looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) tracked: Option<Oid>,
+    pub(super) tracked: Option<ObjectId>,
 }
 
 /// Where the content of a file is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Kept {
-    /// In the pack.
-    Pack(Place),
+pub(super) enum Stored {
+    Pack(Extract),
     /// Among the repository's own objects.
-    Object(Oid),
+    Object(ObjectId),
     /// Nowhere: the file is too long.
     Large,
     /// Nowhere: the file could not be read.
@@ -102,7 +109,7 @@ pub(super) struct Stat {
 }
 
 impl Stat {
-    pub(super) fn of(found: &Found) -> Self {
+    pub(super) fn of(found: &rustix::fs::Stat) -> Self {
         let nanoseconds = |value: u64| i64::try_from(value).unwrap_or_default();
         Self {
             device: found.st_dev,
@@ -116,7 +123,7 @@ impl Stat {
     }
 
     /// True if a change after this moment would show.
-    pub(super) fn is_settled(&self, at: Moment) -> bool {
+    pub(super) fn is_stable(&self, at: Moment) -> bool {
         let whole = |(seconds, nanoseconds): Moment| {
             i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds)
         };
@@ -125,13 +132,13 @@ impl Stat {
     }
 }
 
-impl Folder {
+impl FolderEntry {
     /// The path of something in it, from the workspace on.
     pub(super) fn join(&self, name: &str) -> String {
         join(&self.path, name)
     }
 
-    pub(super) fn file(&self, name: &str) -> Option<&File> {
+    pub(super) fn file(&self, name: &str) -> Option<&FileEntry> {
         let at = self.files.binary_search_by(|file| file.name.as_str().cmp(name)).ok()?;
         self.files.get(at)
     }
@@ -141,35 +148,34 @@ pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-impl Index {
+impl Snapshot {
     pub(super) fn new(
         at: Moment,
         pack: &Path,
-        rules: Vec<Option<Stat>>,
-        folders: Vec<Arc<Folder>>,
+        (rules, git_index): (Vec<Option<Stat>>, Option<u64>),
+        folders: Vec<Arc<FolderEntry>>,
     ) -> Self {
-        Self { format: FORMAT, at, pack: pack.to_owned(), rules, folders }
+        Self { format: FORMAT, at, pack: pack.to_owned(), rules, git_index, folders }
     }
 
     /// How much of the pack is of use, in bytes.
     pub(super) fn packed(&self) -> u64 {
         let files = self.folders.iter().flat_map(|folder| &folder.files);
-        files.map(|file| if let Kept::Pack(place) = &file.kept { place.length } else { 0 }).sum()
+        files.map(|file| if let Stored::Pack(it) = &file.stored { it.length } else { 0 }).sum()
     }
 
     /// Writes it, whole or not at all; what was at the path stays in files that are linked to it.
     pub(super) fn save(&self, path: &Path) -> io::Result<()> {
         let draft = path.with_extension("draft");
-        let mut file = BufWriter::new(Disk::create(&draft)?);
+        let mut file = BufWriter::new(fs::File::create(&draft)?);
         serde_json::to_writer(&mut file, self)?;
         file.flush()?;
-        drop(file);
         fs::rename(draft, path)
     }
 
     pub(super) fn load(path: &Path) -> Option<Self> {
-        let file = BufReader::with_capacity(1 << 20, Disk::open(path).ok()?);
-        let index: Self = serde_json::from_reader(file).ok()?;
-        (index.format == FORMAT).then_some(index)
+        let file = BufReader::with_capacity(1 << 20, fs::File::open(path).ok()?);
+        let snapshot: Self = serde_json::from_reader(file).ok()?;
+        (snapshot.format == FORMAT).then_some(snapshot)
     }
 }

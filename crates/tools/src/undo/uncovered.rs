@@ -5,25 +5,33 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::compare::Gaps;
-use super::index::{Index, Moment, Stat};
+use super::snapshot::{Moment, Snapshot, Stat};
 
 /// The most paths whose dates are looked at.
 const LOOKED_AT_LIMIT: usize = 2_000;
+
+/// What git's own files are called in a gap.
+const GIT: &str = "git's own files: commits, branches and what is staged";
 
 /// What changes with every commit, checkout, reset, merge, stash or new branch.
 const HEADS: [&str; 5] = ["HEAD", "logs/HEAD", "refs/heads", "refs/stash", "packed-refs"];
 
 /// Adds what git ignores, git's own files and names that are not UTF-8.
-pub(super) fn add(root: &Path, [old, new]: [&Index; 2], since: Moment, gaps: &mut Gaps) {
+pub(super) fn add(root: &Path, [old, new]: [&Snapshot; 2], since: Moment, gaps: &mut Gaps) {
     let folders = || old.folders.iter().chain(&new.folders);
-    let ignored: BTreeSet<String> =
-        folders().flat_map(|folder| folder.ignored.iter().map(|name| folder.join(name))).collect();
+    let ignored: BTreeSet<String> = folders()
+        .flat_map(|folder| folder.names.ignored.iter().map(|name| folder.join(name)))
+        .collect();
     let mut left = LOOKED_AT_LIMIT;
     for path in ignored {
         let place = root.join(&path);
         let is_git = place.ends_with(".git");
         let (reason, found) = if is_git {
-            ("git's own files: commits, branches and what is staged", heads(&place, since))
+            let staged = old.git_index != new.git_index;
+            (
+                GIT,
+                Some(u64::from(has_new_heads(&place, since) || has_staged(&place, since, staged))),
+            )
         } else {
             ("git ignores it", count(place, since, &mut left))
         };
@@ -33,16 +41,25 @@ pub(super) fn add(root: &Path, [old, new]: [&Index; 2], since: Moment, gaps: &mu
     }
     for folder in &new.folders {
         let then = old.folders.iter().find(|it| it.path == folder.path);
-        if folder.unnamed > 0 && then.is_none_or(|then| then.stat != folder.stat) {
+        if folder.names.not_utf8 > 0 && then.is_none_or(|then| then.stat != folder.stat) {
             let path = folder.path.clone();
             gaps.entry(path).or_insert((None, "names that are not UTF-8".to_owned()));
         }
     }
 }
 
-fn heads(git: &Path, since: Moment) -> Option<u64> {
-    let changed = HEADS.iter().filter(|name| is_new(&git.join(name), since));
-    Some(u64::from(changed.count() > 0))
+fn has_new_heads(git: &Path, since: Moment) -> bool {
+    HEADS.iter().any(|name| is_new(&git.join(name), since))
+}
+
+/// True if something was staged: the index was written, which `git status` does as well, and has another
+/// length, or there are new objects.
+fn has_staged(git: &Path, since: Moment, has_other_length: bool) -> bool {
+    let has_new_objects = || {
+        let folders = fs::read_dir(git.join("objects")).into_iter().flatten().flatten();
+        folders.map(|entry| entry.path()).any(|folder| is_new(&folder, since))
+    };
+    is_new(&git.join("index"), since) && (has_other_length || has_new_objects())
 }
 
 /// How many paths changed since a moment, by their dates; nothing if there are too many to look at.

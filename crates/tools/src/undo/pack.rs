@@ -10,7 +10,7 @@ use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::index::Moment;
+use super::snapshot::Moment;
 
 /// A file to which contents are appended.
 #[derive(Debug)]
@@ -22,19 +22,19 @@ pub(super) struct Pack {
 
 /// Where in a pack a content is. Two contents with the same hash are the same.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct Extract {
     pub(super) hash: String,
     pub(super) offset: u64,
     pub(super) length: u64,
 }
 
-impl PartialEq for Place {
+impl PartialEq for Extract {
     fn eq(&self, other: &Self) -> bool {
         self.hash == other.hash
     }
 }
 
-impl Eq for Place {}
+impl Eq for Extract {}
 
 impl Pack {
     /// An empty one of a new name.
@@ -60,11 +60,11 @@ impl Pack {
     }
 
     /// Appends a content. Several threads may do so at once.
-    pub(super) fn add(&self, bytes: &[u8]) -> io::Result<Place> {
+    pub(super) fn add(&self, bytes: &[u8]) -> io::Result<Extract> {
         let length = bytes.len() as u64;
         let offset = self.end.fetch_add(length, Ordering::Relaxed);
         self.file.write_all_at(bytes, offset)?;
-        Ok(Place { hash: hash(bytes), offset, length })
+        Ok(Extract { hash: hash(bytes), offset, length })
     }
 
     /// The time now, by the clock that stamps files.
@@ -80,5 +80,5 @@ impl Pack {
 
 /// The hash that a content goes by.
 pub(super) fn hash(bytes: &[u8]) -> String {
-    super::objects::hex(&Sha256::digest(bytes))
+    hex::encode(Sha256::digest(bytes))
 }

@@ -1,26 +1,28 @@
-//! Snapshots of a workspace in which nothing changed, and what git says of one.
+//! Snapshots of a workspace in which nothing changed, and after a crash.
 
+use std::fs;
+
+use super::git_objects::Tracked;
 use super::*;
+use crate::blocking::Flag;
 
 #[test]
 fn an_unchanged_workspace_keeps_its_snapshot() {
     let (cache, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::create_dir(dir.path().join("d")).unwrap();
     fs::write(dir.path().join("d/a"), "1").unwrap();
-    let snapshots = Snapshots::new(cache.path().join("snapshots"));
-    let workspace = snapshots.workspace(dir.path()).unwrap();
-    let flag = Flag::default();
-    let take = || workspace.keep(workspace.list(&flag).unwrap(), &HashMap::new(), &flag).unwrap();
+    let workspace = Snapshots::new(cache.path().join("snapshots")).workspace(dir.path()).unwrap();
+    let take = || workspace.take(&Tracked::default(), &Flag::default()).unwrap();
     // Files that were written a moment ago are read again.
-    let settled = loop {
+    let stable = loop {
         let (one, other) = (take(), take());
-        if Arc::ptr_eq(&one.index, &other.index) {
+        if one.is_same(&other) {
             break other;
         }
     };
-    assert_eq!(workspace.since(&settled).unwrap(), Record::default());
+    assert_eq!(workspace.since(&stable).unwrap(), Record::default());
     fs::write(dir.path().join("d/a"), "2").unwrap();
-    let record = workspace.since(&settled).unwrap();
+    let record = workspace.since(&stable).unwrap();
     assert_eq!(record.changes.iter().map(|it| it.path.as_str()).collect::<Vec<_>>(), ["d/a"]);
 }
 
@@ -29,8 +31,8 @@ fn a_snapshot_outlives_its_process() {
     let (cache, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(dir.path().join("a"), "1").unwrap();
     let open = || Snapshots::new(cache.path().join("s")).workspace(dir.path()).unwrap();
-    let (workspace, flag) = (open(), Flag::default());
-    let base = workspace.keep(workspace.list(&flag).unwrap(), &HashMap::new(), &flag).unwrap();
+    let workspace = open();
+    let base = workspace.take(&Tracked::default(), &Flag::default()).unwrap();
     let note = cache.path().join("notes/turn/call");
     workspace.save(&base, &note).unwrap();
     fs::write(dir.path().join("a"), "2").unwrap();

@@ -1,0 +1,190 @@
+//! Undo: what calls do to files is recorded, shown as one diff, and turned back.
+//!
+//! ```text
+//! command:    snapshot ── runs ── snapshot ── compare ──► changes and gaps of the call
+//! file tool:  note     ── runs ── look again           ──► changes of the call
+//! turn:       changes of its calls ──► diff, revert, and revert of the revert
+//! ```
+//!
+//! A [snapshot] lists the files that git would not ignore, each with its stat and where its content is.
+//! Taking the next one costs one `lstat` a file; only a file whose stat changed is read ([`take`]).
+//! Content lies in a [pack] in the cache folder, or in the repository's own objects where git says that
+//! the file is as it was committed or staged ([`git_objects`]). What snapshots do not cover is named in
+//! the record ([`uncovered`]): what git ignores, git's own files, files over [`FILE_LIMIT`], and names
+//! that are not UTF-8.
+//!
+//! The snapshot before a command is on disk while the command runs, so that after a crash the difference
+//! can still be told ([`notes`]). Whatever changes while a command runs is taken for its work, even if
+//! somebody else did it.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quintet_kernel::change::{FileKind, UnrecordedChange};
+use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, InterruptedChanges, RevertMode};
+use quintet_kernel::{CallId, TurnId};
+use tokio::task::spawn_blocking;
+
+use crate::blocking;
+use crate::run::Runner;
+
+mod compare;
+mod current;
+mod diff;
+mod git_objects;
+mod ignore_rules;
+mod notes;
+mod pack;
+mod recorder;
+mod revert;
+mod snapshot;
+mod store;
+mod take;
+mod uncovered;
+mod unfinished;
+
+pub(crate) use current::part;
+pub(crate) use notes::{Note, Notes};
+pub(crate) use recorder::{Recorded, Recorder};
+pub(crate) use store::Snapshots;
+use store::Workspace;
+pub(crate) use unfinished::Unfinished;
+
+/// The most files of a workspace.
+const FILES_LIMIT: usize = 100_000;
+/// The longest file whose content is kept, in bytes.
+const FILE_LIMIT: u64 = 10 * 1024 * 1024;
+/// The most content of a workspace that is kept, in bytes.
+const CONTENT_LIMIT: u64 = 1024 * 1024 * 1024;
+/// How much of a pack may be of no use any more, beside as much as is of use.
+const WASTE_LIMIT: u64 = 128 * 1024 * 1024;
+/// The longest content that is held in memory to be shown, and how much is held in all, in bytes.
+const SHOWN_FILE_LIMIT: u64 = 1024 * 1024;
+const SHOWN_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// What became of files, and what may have happened beside that.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Record {
+    changes: Vec<ChangedFile>,
+    gaps: Vec<UnrecordedChange>,
+}
+
+/// Why changes are not recorded.
+#[derive(Debug, thiserror::Error)]
+enum Unrecorded {
+    #[error("the workspace has more than {FILES_LIMIT} files that git does not ignore")]
+    Many,
+    #[error("the files of the workspace are more than {} MiB", CONTENT_LIMIT >> 20)]
+    Large,
+    #[error("the cache folder cannot be used: {0}")]
+    Cache(#[from] io::Error),
+    #[error("{0}")]
+    Workspace(String),
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// Shows and turns back what was recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct Undo {
+    /// What calls began with that may be cut off.
+    pub(crate) notes: Arc<Notes>,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) unfinished: Arc<Unfinished>,
+    /// Runs git.
+    pub(crate) runner: Arc<Runner>,
+    /// A folder for temporary files.
+    pub(crate) cache: PathBuf,
+}
+
+impl Undo {
+    /// Changes as one unified diff.
+    pub(crate) async fn diff(&self, workspace: &Path, mut changes: Vec<ChangedFile>) -> String {
+        let _objects = git_objects::fill(&self.runner, workspace, &self.cache, &mut changes).await;
+        let shown = spawn_blocking(move || {
+            hold(&mut changes);
+            diff::diff(&changes)
+        });
+        shown.await.unwrap_or_else(|error| format!("the changes cannot be shown: {error}\n"))
+    }
+
+    /// Turns every file back, or none.
+    ///
+    /// # Errors
+    /// Why not, with the names of the files that are in the way.
+    pub(crate) async fn revert(
+        &self,
+        root: PathBuf,
+        mut changes: Vec<ChangedFile>,
+        run: RevertMode,
+    ) -> Result<(), String> {
+        let objects = git_objects::fill(&self.runner, &root, &self.cache, &mut changes).await;
+        let unfinished = self.unfinished.clone();
+        let work = move || {
+            hold(&mut changes);
+            let paths = changes.iter().map(|change| Path::new(&change.path));
+            let writing = unfinished.begin(&root, paths);
+            let done = revert::revert(&root, &changes, run);
+            drop((writing, objects));
+            done
+        };
+        blocking::change(work).await
+    }
+
+    /// What became of files by a call that was cut off; nothing if it noted nothing.
+    pub(crate) async fn cut_off(
+        self,
+        root: PathBuf,
+        turn: TurnId,
+        call: CallId,
+    ) -> Option<InterruptedChanges> {
+        let found = spawn_blocking(move || {
+            if let Some(changes) = self.notes.changes(&root, &turn, &call) {
+                return Some(Err(InterruptedChanges { changes, unrecorded: Vec::new() }));
+            }
+            let base = Workspace::saved(&self.notes.path(&turn, &call)?)?;
+            Some(Ok((self.snapshots.workspace(&root)?, base)))
+        });
+        let (workspace, base) = match found.await.ok()?? {
+            Ok(found) => found,
+            Err(noted) => return Some(noted),
+        };
+        let _alone = workspace.alone().await;
+        let this = workspace.clone();
+        Some(match spawn_blocking(move || this.since(&base)).await.ok()? {
+            Ok(Record { changes, gaps }) => InterruptedChanges { changes, unrecorded: gaps },
+            Err(why) => {
+                let gap =
+                    UnrecordedChange { path: String::new(), paths: None, reason: why.to_string() };
+                InterruptedChanges { changes: Vec::new(), unrecorded: vec![gap] }
+            }
+        })
+    }
+
+    /// Removes what the calls of a turn noted, which is over.
+    pub(crate) fn turn_over(&self, turn: &TurnId) {
+        self.notes.remove(turn);
+    }
+}
+
+/// Reads what is short, and where links lead, so that it can be shown and put back.
+fn hold(changes: &mut [ChangedFile]) {
+    let sides = changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten();
+    let mut held = 0;
+    for FileContent { body, shape, .. } in sides {
+        let Some(BlobBody::File(extent)) = body else { continue };
+        let is_short = extent.length <= SHOWN_FILE_LIMIT && held + extent.length <= SHOWN_LIMIT;
+        if *shape == FileKind::Link || is_short {
+            let (mut bytes, length) = (Vec::new(), extent.length);
+            let read = part(extent).and_then(|mut part| part.read_to_end(&mut bytes));
+            if read.is_ok_and(|read| read as u64 == length) {
+                held += length;
+                *body = Some(BlobBody::Bytes(bytes));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,297 @@
+//! Takes a snapshot of a workspace, in one pass.
+//!
+//! A folder whose stat did not change has the same names in it as the last time, so it is neither listed
+//! nor matched against the rules about what git ignores, unless these changed. A file whose stat did not
+//! change is not read.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use quintet_kernel::change::FileKind;
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2, readlinkat, statat,
+};
+
+use super::git_objects::{ObjectId, Tracked, is_object};
+use super::ignore_rules::{self, IgnoreRules};
+use super::pack::{Pack, hash};
+use super::snapshot::{FileEntry, FolderEntry, Moment, Names, Snapshot, Stat, Stored, join};
+use super::{CONTENT_LIMIT, FILE_LIMIT, FILES_LIMIT, Unrecorded, WASTE_LIMIT};
+use crate::beneath;
+use crate::blocking::Flag;
+
+/// Fewer files are not worth another thread.
+const FILES_PER_THREAD: usize = 2_000;
+const THREADS_LIMIT: usize = 8;
+/// How many files a folder is taken to have that was not seen before.
+const UNKNOWN_FILES: usize = 100;
+
+/// Takes a snapshot. If nothing changed since the last one, the result is that one.
+pub(super) fn take(
+    root: &Path,
+    last: Option<&Arc<Snapshot>>,
+    tracked: &Tracked,
+    pack: &Pack,
+    flag: &Flag,
+) -> Result<Arc<Snapshot>, Unrecorded> {
+    let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = openat(CWD, root, directory, Mode::empty());
+    let at = opened.map_err(|error| Unrecorded::Workspace(error.to_string()))?;
+    let (outside, rules) = IgnoreRules::outside(root);
+    let same_rules = last.is_some_and(|last| last.rules == rules);
+    let known = last.iter().flat_map(|it| &it.folders).map(|it| (it.path.as_str(), it)).collect();
+    let pass = Pass { root, at, now: pack.now()?, known, tracked, pack, flag };
+    let folders = pass.all(Pending { path: String::new(), rules: outside, same_rules })?;
+    let git_index = root.join(".git/index").metadata().ok().map(|found| found.len());
+    let same_index = |last: &Snapshot| last.git_index == git_index && last.pack == pack.path();
+    if let Some(last) = last.filter(|last| same_rules && same_index(last)) {
+        let mut pairs = last.folders.iter().zip(&folders);
+        if last.folders.len() == folders.len() && pairs.all(|(one, other)| Arc::ptr_eq(one, other))
+        {
+            return Ok(Arc::clone(last));
+        }
+    }
+    Ok(Arc::new(Snapshot::new(pass.now, pack.path(), (rules, git_index), folders)))
+}
+
+/// A folder that is to be looked at.
+struct Pending {
+    path: String,
+    rules: Arc<IgnoreRules>,
+    /// True if the rules around it are those of the last time.
+    same_rules: bool,
+}
+
+/// What a look at a folder gives: the folder, and those in it.
+type Visited = Option<(Arc<FolderEntry>, Vec<Pending>)>;
+
+struct Pass<'a> {
+    root: &'a Path,
+    at: OwnedFd,
+    now: Moment,
+    known: HashMap<&'a str, &'a Arc<FolderEntry>>,
+    tracked: &'a Tracked,
+    pack: &'a Pack,
+    flag: &'a Flag,
+}
+
+impl Pass<'_> {
+    /// Looks at a folder and all below it, level by level, on several threads where there is much.
+    fn all(&self, top: Pending) -> Result<Vec<Arc<FolderEntry>>, Unrecorded> {
+        let (mut level, mut folders, mut count) = (vec![top], Vec::new(), 0);
+        while !level.is_empty() {
+            let visited = self.each(&level);
+            level.clear();
+            for visited in visited {
+                // What is gone by now was not there.
+                let Some((folder, inside)) = visited? else { continue };
+                count += folder.files.len();
+                folders.push(folder);
+                level.extend(inside);
+            }
+            if count > FILES_LIMIT {
+                return Err(Unrecorded::Many);
+            }
+        }
+        folders.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        Ok(folders)
+    }
+
+    fn each(&self, level: &[Pending]) -> Vec<Result<Visited, Unrecorded>> {
+        let expected =
+            |it: &Pending| self.known.get(&*it.path).map_or(UNKNOWN_FILES, |it| it.files.len());
+        let files: usize = level.iter().map(expected).sum();
+        let processors = thread::available_parallelism().map_or(1, usize::from).min(THREADS_LIMIT);
+        let threads = (files / FILES_PER_THREAD).clamp(1, processors).min(level.len());
+        let next = AtomicUsize::new(0);
+        let share = || {
+            let one = || level.get(next.fetch_add(1, Ordering::Relaxed));
+            std::iter::from_fn(one).map(|it| self.folder(it)).collect::<Vec<_>>()
+        };
+        if threads == 1 {
+            return share();
+        }
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(share)).collect();
+            let joined =
+                threads.into_iter().map(|it| it.join().unwrap_or_else(|it| resume_unwind(it)));
+            joined.flatten().collect()
+        })
+    }
+
+    fn folder(&self, pending: &Pending) -> Result<Visited, Unrecorded> {
+        if self.flag.is_down() {
+            return Err(Unrecorded::Cancelled);
+        }
+        let Pending { path, rules, same_rules } = pending;
+        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let open = |flags| {
+            let path = if path.is_empty() { "." } else { path };
+            let flags = flags | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            openat2(&self.at, path, flags, Mode::empty(), inside)
+        };
+        let Ok(at) = open(OFlags::PATH) else { return Ok(None) };
+        let Some(stat) = stat(&at, "") else { return Ok(None) };
+        let last = self.known.get(path.as_str()).copied();
+        let rules = IgnoreRules::within(rules, self.root.join(path));
+        let own_rules = last.and_then(|last| last.file(ignore_rules::FILE)).map(|file| file.stat);
+        let same_rules = *same_rules && own_rules == self::stat(&at, ignore_rules::FILE);
+        let same = last.filter(|it| same_rules && it.stat == stat && it.is_stable);
+        let is_same =
+            |file: &FileEntry| file.is_stable && self::stat(&at, &file.name) == Some(file.stat);
+        let folder = match same {
+            Some(last) if last.files.iter().all(is_same) => Arc::clone(last),
+            Some(last) => {
+                let files: Vec<_> = last.files.iter().map(|file| file.name.clone()).collect();
+                self.read(&at, stat, path, (files, last.names.clone()))?
+            }
+            None => {
+                let listed = open(OFlags::RDONLY).ok();
+                let names = listed.map(|folder| list(folder, &self.root.join(path), &rules));
+                self.read(&at, stat, path, names.unwrap_or_default())?
+            }
+        };
+        let below = folder.names.folders.iter().map(|name| Pending {
+            path: folder.join(name),
+            rules: rules.clone(),
+            same_rules,
+        });
+        let below = below.collect();
+        Ok(Some((folder, below)))
+    }
+
+    /// Reads the files of a folder that changed.
+    fn read(
+        &self,
+        at: &OwnedFd,
+        stat: Stat,
+        path: &str,
+        (files, names): (Vec<String>, Names),
+    ) -> Result<Arc<FolderEntry>, Unrecorded> {
+        let last = self.known.get(path).copied();
+        let mut read = Vec::with_capacity(files.len());
+        for name in files {
+            let Some(stat) = self::stat(at, &name) else { continue };
+            let known = last.and_then(|last| last.file(&name));
+            match known.filter(|known| known.stat == stat && known.is_stable) {
+                Some(known) => read.push(known.clone()),
+                None if !stat.shape.has_content() => {}
+                None => read.push(self.file(at, join(path, &name), name, stat, known)?),
+            }
+        }
+        if self.pack.length() > CONTENT_LIMIT + WASTE_LIMIT {
+            return Err(Unrecorded::Large);
+        }
+        let is_stable = stat.is_stable(self.now);
+        Ok(Arc::new(FolderEntry { path: path.to_owned(), stat, is_stable, files: read, names }))
+    }
+
+    /// A file whose stat is new. The stat was taken before the content is read, so if the file changes
+    /// now, the next snapshot shows it.
+    fn file(
+        &self,
+        at: &OwnedFd,
+        path: String,
+        name: String,
+        stat: Stat,
+        last: Option<&FileEntry>,
+    ) -> Result<FileEntry, Unrecorded> {
+        let known = self.tracked.files.get(&path).filter(|_| stat.shape == FileKind::File);
+        let tracked = known.or_else(|| last?.tracked.as_ref()).cloned();
+        let stored = match known {
+            // It is as it was when git was asked.
+            Some(object) if stat.is_stable(self.tracked.at) => Stored::Object(object.clone()),
+            Some(_) | None => match content(at, &name, stat) {
+                Some(content) => self.store(&content, tracked.as_ref(), last)?,
+                None if stat.size > FILE_LIMIT => Stored::Large,
+                None => Stored::Unreadable,
+            },
+        };
+        Ok(FileEntry { name, stat, is_stable: stat.is_stable(self.now), stored, tracked })
+    }
+
+    fn store(
+        &self,
+        content: &[u8],
+        tracked: Option<&ObjectId>,
+        last: Option<&FileEntry>,
+    ) -> Result<Stored, Unrecorded> {
+        if let Some(object) = tracked.filter(|object| is_object(object, content)) {
+            return Ok(Stored::Object(object.clone()));
+        }
+        match last.map(|last| &last.stored) {
+            Some(same @ Stored::Pack(it))
+                if it.length == content.len() as u64 && it.hash == hash(content) =>
+            {
+                Ok(same.clone())
+            }
+            Some(_) | None => Ok(Stored::Pack(self.pack.add(content)?)),
+        }
+    }
+}
+
+/// The names of the files in a folder, and of what else is there.
+fn list(folder: OwnedFd, path: &Path, rules: &IgnoreRules) -> (Vec<String>, Names) {
+    let (mut files, mut names) = (Vec::new(), Names::default());
+    let at = folder.try_clone();
+    for entry in Dir::new(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") || beneath::is_temporary(name.to_bytes()) {
+            continue;
+        }
+        let Ok(text) = name.to_str().map(str::to_owned) else {
+            names.not_utf8 += 1;
+            continue;
+        };
+        let kind = match entry.file_type() {
+            FileType::Unknown => {
+                let found = at
+                    .as_ref()
+                    .ok()
+                    .and_then(|at| statat(at, name, AtFlags::SYMLINK_NOFOLLOW).ok());
+                found.map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode))
+            }
+            kind => kind,
+        };
+        let is_folder = kind == FileType::Directory;
+        if text == ".git" || rules.ignore(&path.join(&text), is_folder) {
+            names.ignored.push(text);
+        } else if is_folder {
+            names.folders.push(text);
+        } else if matches!(kind, FileType::RegularFile | FileType::Symlink) {
+            files.push(text);
+        }
+    }
+    for names in [&mut files, &mut names.folders, &mut names.ignored] {
+        names.sort_unstable();
+    }
+    (files, names)
+}
+
+/// What is in a file, or where a link leads; nothing if it cannot be read or is too long.
+fn content(at: &OwnedFd, name: &str, stat: Stat) -> Option<Vec<u8>> {
+    if stat.shape == FileKind::Link {
+        return Some(readlinkat(at, name, Vec::new()).ok()?.into_bytes());
+    }
+    if stat.size > FILE_LIMIT {
+        return None;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(at, name, flags, Mode::empty()).ok()?);
+    let mut content = Vec::with_capacity(usize::try_from(stat.size).ok()?);
+    file.take(FILE_LIMIT + 1).read_to_end(&mut content).ok()?;
+    (content.len() as u64 <= FILE_LIMIT).then_some(content)
+}
+
+/// The stat of something in a folder, or of the folder itself if there is no name.
+fn stat(at: &OwnedFd, name: &str) -> Option<Stat> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
+    statat(at, name, flags).ok().map(|found| Stat::of(&found))
+}
