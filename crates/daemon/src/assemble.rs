@@ -21,7 +21,7 @@ use quintet_runtime::{
 };
 use quintet_stores::DataDir;
 use quintet_tools::mcp::{self, McpServers, McpSettings};
-use quintet_tools::{Recall, Settings, Toolbox};
+use quintet_tools::{MemorySettings, Settings, Toolbox};
 
 use crate::accounts::{EncryptedSettings, UserKeys, Vault};
 use crate::nodes::{HttpForward, NodeToken};
@@ -227,7 +227,7 @@ fn approval(options: &Options) -> ApprovalPolicy {
 }
 
 /// Memory, as these options set it up.
-fn recall_of(memory: &options::Memory, others: u64, senses: &Senses) -> Recall {
+fn recall_of(memory: &options::Memory, others: u64, senses: &Senses) -> MemorySettings {
     let options::Memory { settings, tokens, .. } = memory;
     let memory = MarkdownMemory::new(settings.clone(), Arc::new(SystemClock));
     let memory = Arc::new(match senses.embedder_if_on() {
@@ -235,7 +235,7 @@ fn recall_of(memory: &options::Memory, others: u64, senses: &Senses) -> Recall {
         None => memory,
     });
     let folder = quintet_memory::FOLDER;
-    Recall { memory, tokens: *tokens, folder, of: tokens.saturating_add(others) }
+    MemorySettings { memory, tokens: *tokens, folder, of: tokens.saturating_add(others) }
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::{beneath, show};
+use crate::{confined_fs, show};
 
 mod commands;
 
@@ -20,7 +20,7 @@ pub(crate) const NAME: &str = "AGENTS.md";
 /// How much of one is read.
 const MOST_BYTES: u64 = 64 * 1024;
 /// How many in folders of the workspace are read.
-const MOST_NESTED: usize = 64;
+const NESTED_LIMIT: usize = 64;
 const NEAREST_WINS: &str = "Each part below speaks for one folder and all in it. Where two \
                             disagree, the one nearest to the file at hand counts.\n";
 
@@ -34,7 +34,7 @@ pub(crate) struct Notice {
 
 /// The notices for all of the workspace: the outermost first, its own last.
 pub(crate) fn around(workspace: &Path) -> Vec<Notice> {
-    let own = beneath::open(workspace, NAME.as_ref()).ok().and_then(|file| notice(file, "."));
+    let own = confined_fs::open(workspace, NAME.as_ref()).ok().and_then(|file| notice(file, "."));
     outer(workspace).into_iter().chain(own).collect()
 }
 
@@ -42,10 +42,10 @@ pub(crate) fn around(workspace: &Path) -> Vec<Notice> {
 pub(crate) fn nested(workspace: &Path, files: &[PathBuf]) -> Vec<Notice> {
     let named = files.iter().filter(|path| path.ends_with(NAME) && **path != Path::new(NAME));
     let read = |path: &PathBuf| {
-        let file = beneath::open(workspace, path).ok()?;
+        let file = confined_fs::open(workspace, path).ok()?;
         notice(file, path.parent()?)
     };
-    named.take(MOST_NESTED).filter_map(read).collect()
+    named.take(NESTED_LIMIT).filter_map(read).collect()
 }
 
 /// The notices of the folders around the workspace.
@@ -58,7 +58,7 @@ fn outer(workspace: &Path) -> Vec<Notice> {
     let mut notices: Vec<_> = folders
         .enumerate()
         .filter_map(|(up, folder)| {
-            let file = beneath::open(root, &folder.join(NAME)).ok()?;
+            let file = confined_fs::open(root, &folder.join(NAME)).ok()?;
             notice(file, [".."].repeat(up + 1).join("/"))
         })
         .collect();

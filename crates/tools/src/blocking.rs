@@ -9,35 +9,35 @@ use tokio::task::{JoinError, spawn_blocking};
 
 /// Tells work whether to go on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Flag(Arc<AtomicBool>);
+pub(crate) struct CancelFlag(Arc<AtomicBool>);
 
-impl Flag {
+impl CancelFlag {
     /// Whether the work should stop; its result is then of no interest.
-    pub(crate) fn is_down(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn lower(&self) {
+    pub(crate) fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// Lowers the flag when the call is dropped.
-struct Guard(Flag);
+struct Guard(CancelFlag);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.0.lower();
+        self.0.cancel();
     }
 }
 
 /// Looks at something for as long as the call is wanted.
-pub(crate) async fn look(
+pub(crate) async fn run_cancellable(
     context: &ToolContext,
-    work: impl FnOnce(&Flag) -> Result<ToolOutput, String> + Send + 'static,
+    work: impl FnOnce(&CancelFlag) -> Result<ToolOutput, String> + Send + 'static,
 ) -> ToolOutput {
     match until_cancelled(context, work).await {
-        Some(done) => settle(done.map_err(|error| error.to_string()).and_then(|done| done)),
+        Some(done) => output_of(done.map_err(|error| error.to_string()).and_then(|done| done)),
         None => Outcome::ended(Ending::Cancelled, "cancelled").into(),
     }
 }
@@ -45,16 +45,16 @@ pub(crate) async fn look(
 /// Works until it is done or, with nothing to show for it, the call is cancelled.
 pub(crate) async fn until_cancelled<T: Send + 'static>(
     context: &ToolContext,
-    work: impl FnOnce(&Flag) -> T + Send + 'static,
+    work: impl FnOnce(&CancelFlag) -> T + Send + 'static,
 ) -> Option<Result<T, JoinError>> {
-    let flag = Flag::default();
+    let flag = CancelFlag::default();
     let _guard = Guard(flag.clone());
     let seen = flag.clone();
     let mut working = spawn_blocking(move || work(&seen));
     tokio::select! {
         done = &mut working => Some(done),
         () = context.cancel.cancelled() => {
-            flag.lower();
+            flag.cancel();
             let _unwanted = working.await;
             None
         }
@@ -62,23 +62,23 @@ pub(crate) async fn until_cancelled<T: Send + 'static>(
 }
 
 /// Looks at something for as long as somebody waits for it.
-pub(crate) async fn wanted<T: Send + 'static>(
-    work: impl FnOnce(&Flag) -> T + Send + 'static,
+pub(crate) async fn run_while_awaited<T: Send + 'static>(
+    work: impl FnOnce(&CancelFlag) -> T + Send + 'static,
 ) -> Option<T> {
-    let flag = Flag::default();
+    let flag = CancelFlag::default();
     let _guard = Guard(flag.clone());
     spawn_blocking(move || work(&flag)).await.ok()
 }
 
 /// Changes something, which once begun is brought to its end.
-pub(crate) async fn change<T: Send + 'static>(
+pub(crate) async fn run_to_end<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     spawn_blocking(work).await.unwrap_or_else(|error| Err(format!("the work broke off: {error}")))
 }
 
 /// What a call gives back.
-pub(crate) fn settle(done: Result<ToolOutput, String>) -> ToolOutput {
+pub(crate) fn output_of(done: Result<ToolOutput, String>) -> ToolOutput {
     done.unwrap_or_else(|error| Outcome::failure(error).into())
 }
 
@@ -93,7 +93,7 @@ mod tests {
     fn a_walk_stops_once_the_flag_is_down() {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR"));
         let walk = Walk { workspace, within: None, skipped: &[], depth: None };
-        let (flag, mut seen) = (Flag::default(), 0);
+        let (flag, mut seen) = (CancelFlag::default(), 0);
         let walked = walk.each(&flag, |_| {
             seen += 1;
             drop(Guard(flag.clone()));

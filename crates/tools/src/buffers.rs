@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quintet_kernel::port::{BlobBody, ChangedFile, Editors, Invocation, ToolContext};
 
-use crate::beneath::{self, FileData};
+use crate::confined_fs::{self, FileData};
 
 /// Where tools ask for what editors have.
 #[derive(Clone, Default)]
@@ -30,7 +30,8 @@ impl Buffers {
         let Some(editors) = &self.editors else { return unsaved };
         for path in paths {
             let (root, named) = (call.workspace.clone(), path.clone());
-            let there = tokio::task::spawn_blocking(move || beneath::open(&root, &named).is_ok());
+            let there =
+                tokio::task::spawn_blocking(move || confined_fs::open(&root, &named).is_ok());
             if !there.await.unwrap_or_default() {
                 continue;
             }
@@ -87,8 +88,8 @@ impl Unsaved {
         &self,
         root: &Path,
         path: &Path,
-    ) -> Result<Option<FileData>, beneath::Error> {
-        let found = beneath::read(root, path)?;
+    ) -> Result<Option<FileData>, confined_fs::PathError> {
+        let found = confined_fs::read(root, path)?;
         Ok(found.map(|content| match self.text(path) {
             Some(text) => FileData { bytes: text.to_vec(), ..content },
             None => content,

@@ -7,7 +7,7 @@ use quintet_kernel::change::FileKind;
 use similar::TextDiff;
 use tokio::time::Instant;
 
-use crate::beneath::{self, Existing, FileData, Place};
+use crate::confined_fs::{self, ConfinedPath, Existing, FileData};
 use crate::show;
 
 mod assess;
@@ -111,18 +111,20 @@ impl Change {
         }
     }
 
-    fn make(&self, root: &Path) -> Result<(), beneath::Error> {
+    fn make(&self, root: &Path) -> Result<(), confined_fs::PathError> {
         let there = self.before.as_ref().map_or(FileKind::File, |before| before.shape);
-        let Some(after) = &self.after else { return Place::find(root, &self.path)?.remove(there) };
+        let Some(after) = &self.after else {
+            return ConfinedPath::find(root, &self.path)?.remove(there);
+        };
         let is_new = self.before.is_none() || self.from.is_some();
         let existing = if is_new { Existing::Refuse } else { Existing::Replace(there) };
-        Place::make(root, &self.path)?.write(after, existing)?;
+        ConfinedPath::make(root, &self.path)?.write(after, existing)?;
         let Some(from) = &self.from else { return Ok(()) };
-        let removed = Place::find(root, from).and_then(|place| place.remove(there));
+        let removed = ConfinedPath::find(root, from).and_then(|place| place.remove(there));
         if removed.is_err() {
             // A file that cannot leave its old place is not to be in two.
             let _still_there =
-                Place::find(root, &self.path).and_then(|place| place.remove(after.shape));
+                ConfinedPath::find(root, &self.path).and_then(|place| place.remove(after.shape));
         }
         removed
     }

@@ -19,12 +19,12 @@ pub use draw::main;
 
 /// The languages of diagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum DiagramLanguage {
     Mermaid,
     Graphviz,
 }
 
-impl Language {
+impl DiagramLanguage {
     /// The language of that name; without a name, the one that the source looks like.
     pub(crate) fn of(name: Option<&str>, source: &str) -> Self {
         match name {
@@ -59,17 +59,17 @@ fn text(source: &str) -> Result<&str, String> {
 /// The picture, if there is one, once it was looked through.
 async fn checked(picture: Option<String>) -> Result<Option<String>, String> {
     let Some(picture) = picture else { return Ok(None) };
-    blocking::change(move || svg::check(&picture).map(str::to_owned)).await.map(Some)
+    blocking::run_to_end(move || svg::check(&picture).map(str::to_owned)).await.map(Some)
 }
 
 /// A desk at which a picture is no progress, because nobody could read it.
 fn quiet(context: &ToolContext) -> ToolContext {
-    ToolContext { progress: Arc::new(Quiet), cancel: context.cancel.clone() }
+    ToolContext { progress: Arc::new(NoProgress), cancel: context.cancel.clone() }
 }
 
-struct Quiet;
+struct NoProgress;
 
-impl ToolProgress for Quiet {
+impl ToolProgress for NoProgress {
     fn report(&self, _: &str) {}
 }
 
@@ -82,11 +82,11 @@ mod tests {
         for source in
             ["digraph{}", "\n// x\nstrict graph g {", "graph {a--b}", "graph g {", "graph\n{"]
         {
-            assert_eq!(Language::of(None, source), Language::Graphviz, "{source}");
+            assert_eq!(DiagramLanguage::of(None, source), DiagramLanguage::Graphviz, "{source}");
         }
         for source in ["graph TD\na-->b{x}", "flowchart LR", "%% x\npie", "", "sequenceDiagram"] {
-            assert_eq!(Language::of(None, source), Language::Mermaid, "{source}");
+            assert_eq!(DiagramLanguage::of(None, source), DiagramLanguage::Mermaid, "{source}");
         }
-        assert_eq!(Language::of(Some("dot"), "flowchart LR"), Language::Graphviz);
+        assert_eq!(DiagramLanguage::of(Some("dot"), "flowchart LR"), DiagramLanguage::Graphviz);
     }
 }

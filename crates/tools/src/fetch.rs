@@ -1,7 +1,7 @@
 //! Asks web servers for pages, and never what lies behind this machine.
 //!
 //! A model may be talked into anything by a page it reads, so every hop is judged by itself: what
-//! its URL says ([`Reach`]), every address its name leads to (`address.rs`), and the connection goes
+//! its URL says ([`FetchPolicy`]), every address its name leads to (`address.rs`), and the connection goes
 //! to exactly these addresses (`connect.rs`), because a name may lead elsewhere a moment later.
 
 use quintet_kernel::port::ToolProgress;
@@ -12,7 +12,7 @@ mod address;
 mod connect;
 mod html;
 mod page;
-mod reach;
+mod policy;
 
 #[cfg(test)]
 mod tests;
@@ -20,10 +20,10 @@ mod tests;
 pub(crate) use connect::cause;
 pub(crate) use html::plain;
 pub(crate) use page::Page;
-pub use reach::Reach;
+pub use policy::FetchPolicy;
 
 /// How often a server may point elsewhere.
-const MOST_REDIRECTS: usize = 5;
+const REDIRECTS_LIMIT: usize = 5;
 /// How much of a body is read at most.
 pub(crate) const MOST_BYTES: usize = 5 * 1024 * 1024;
 
@@ -48,11 +48,11 @@ impl Request {
 
 /// Asks for a page, wherever it has moved to.
 pub(crate) async fn fetch(
-    reach: &Reach,
+    reach: &FetchPolicy,
     mut request: Request,
     progress: &dyn ToolProgress,
 ) -> Result<Page, String> {
-    for _ in 0..=MOST_REDIRECTS {
+    for _ in 0..=REDIRECTS_LIMIT {
         reach.check(&request.url)?;
         progress.report(&format!("{}\n", request.line()));
         let addresses = reach.resolve(&request.url).await?;
@@ -63,11 +63,15 @@ pub(crate) async fn fetch(
             None => return Page::read(request, response).await,
         }
     }
-    Err(format!("more than {MOST_REDIRECTS} redirects, the last to {}", request.url))
+    Err(format!("more than {REDIRECTS_LIMIT} redirects, the last to {}", request.url))
 }
 
-/// Asks a server that `reach` names for one thing, and goes nowhere else for it.
-pub(crate) async fn ask(reach: &Reach, url: &Url, headers: HeaderMap) -> Result<Response, String> {
+/// Asks a server that `policy` names for one thing, and goes nowhere else for it.
+pub(crate) async fn ask(
+    reach: &FetchPolicy,
+    url: &Url,
+    headers: HeaderMap,
+) -> Result<Response, String> {
     reach.check(url)?;
     let addresses = reach.resolve(url).await?;
     connect::ask(Method::GET, url, addresses, headers).await

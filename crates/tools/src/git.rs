@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quintet_kernel::port::{BoxFuture, CancelSignal, ToolContext, ToolProgress};
 
-use crate::run::{End, Error, Finished, Job, Runner};
+use crate::run::{End, Finished, Job, RunError, Runner};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -16,7 +16,7 @@ const GIT: &str = "LC_ALL=C GIT_CONFIG_NOSYSTEM=1 git --no-optional-locks --lite
 
 /// Whether git could give a file back; the later the worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kept {
+pub(crate) enum CommittedState {
     /// As it is.
     Committed,
     /// But not with its latest changes.
@@ -34,28 +34,28 @@ pub(crate) async fn status(
     runner: &Runner,
     workspace: &Path,
     context: &ToolContext,
-) -> Result<Finished, Error> {
+) -> Result<Finished, RunError> {
     run(runner, workspace, context, STATUS).await
 }
 
 /// Whether files that are there are under version control: what is true of the worst of them.
-pub(crate) async fn kept(runner: &Runner, workspace: &Path, paths: &[&Path]) -> Kept {
+pub(crate) async fn kept(runner: &Runner, workspace: &Path, paths: &[&Path]) -> CommittedState {
     let Some(names) =
         paths.iter().map(|path| path.to_str().map(quoted)).collect::<Option<Vec<_>>>()
     else {
-        return Kept::Nowhere;
+        return CommittedState::Nowhere;
     };
     let asked = format!("status --porcelain --ignored -- {}", names.join(" "));
     match run(runner, workspace, &quiet(), &asked).await {
         Ok(finished) if finished.end == End::Exited(0) => {
             let text = finished.stdout.text();
             let states = text.lines().map(|line| match line.get(..2) {
-                Some("??" | "!!") => Kept::Nowhere,
-                _ => Kept::Older,
+                Some("??" | "!!") => CommittedState::Nowhere,
+                _ => CommittedState::Older,
             });
-            states.max().unwrap_or(Kept::Committed)
+            states.max().unwrap_or(CommittedState::Committed)
         }
-        _ => Kept::Nowhere,
+        _ => CommittedState::Nowhere,
     }
 }
 
@@ -64,7 +64,7 @@ async fn run(
     workspace: &Path,
     context: &ToolContext,
     asked: &str,
-) -> Result<Finished, Error> {
+) -> Result<Finished, RunError> {
     let command = format!("{GIT} {asked}");
     runner.run(Job { command: &command, workspace, timeout: TIMEOUT }, context).await
 }
@@ -74,7 +74,7 @@ pub(crate) async fn run_plain(
     runner: &Runner,
     workspace: &Path,
     command: &str,
-) -> Result<Finished, Error> {
+) -> Result<Finished, RunError> {
     runner.run(Job { command, workspace, timeout: TIMEOUT }, &quiet()).await
 }
 
@@ -85,17 +85,17 @@ fn quoted(word: &str) -> String {
 
 /// A desk at which nobody listens and nobody cancels.
 pub(crate) fn quiet() -> ToolContext {
-    let quiet = Arc::new(Quiet);
+    let quiet = Arc::new(NoProgress);
     ToolContext { progress: quiet.clone(), cancel: quiet }
 }
 
-struct Quiet;
+struct NoProgress;
 
-impl ToolProgress for Quiet {
+impl ToolProgress for NoProgress {
     fn report(&self, _: &str) {}
 }
 
-impl CancelSignal for Quiet {
+impl CancelSignal for NoProgress {
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }

@@ -1,37 +1,45 @@
 //! The tools that the daemon itself runs, and the supervisor under which every command runs.
 //!
-//! A tool is one file in `tool/` and one line in `toolbox.rs`. A tool sees its call and its desk,
-//! never the session or the model, and its arguments only once they fit its schema (`checked.rs`).
-//! Files are opened beneath the workspace by the kernel (`beneath.rs`); commands run under the
-//! [`supervisor`], so that nothing outlives its call, and in the [`sandbox`], so that they touch
-//! only what is theirs. A [`diagram`] is drawn in a process that may touch nothing.
+//! A tool is one file in `tool/` and one line in `toolbox.rs`. It sees its call and its context, never the
+//! session or the model, and its arguments only once they fit its schema (`validated.rs`).
+//!
+//! ```text
+//! call ─► validated ─► tool/* ─┬─► confined_fs      files, opened beneath the workspace by the kernel
+//!                              ├─► run ─► supervisor ─► sandbox ─► command
+//!                              ├─► repository_map, search_matches, walk
+//!                              └─► fetch, search_engine, mcp
+//! approval ◄─ risk, subject, change            undo ◄─ what calls did to files
+//! ```
+//!
+//! Commands run under the [`supervisor`], so that nothing outlives its call, and in the [`sandbox`], so that
+//! they touch only what is theirs. A [`diagram`] is drawn in a process that may touch nothing. What calls
+//! do to files is recorded by `undo`. `workspaces` and `survey` gather what a model should know of a
+//! workspace before it begins.
 
 mod agents;
-mod beneath;
 mod blocking;
 mod buffers;
 mod change;
-mod checked;
+mod confined_fs;
 pub mod diagram;
-mod engine;
+mod directory_listing;
 mod fetch;
-mod folders;
 mod git;
 mod glob;
-mod hits;
 mod input;
 mod lines;
 mod makefile;
-mod map;
 pub mod mcp;
-mod outline;
+mod memory_settings;
 mod patch;
-mod recall;
 mod repository;
+mod repository_map;
 mod risk;
 mod run;
 pub mod sandbox;
 mod schema;
+mod search_engine;
+mod search_matches;
 mod show;
 mod subject;
 pub mod supervisor;
@@ -41,9 +49,11 @@ mod tool;
 mod toolbox;
 mod undo;
 mod utf8;
+mod validated;
 mod walk;
+mod workspaces;
 
-pub use engine::{Api as SearchApi, Engine};
-pub use fetch::Reach;
-pub use recall::Recall;
+pub use fetch::FetchPolicy;
+pub use memory_settings::MemorySettings;
+pub use search_engine::{SearchApi, SearchEngine};
 pub use toolbox::{Settings, Toolbox};

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read};
 use crate::utf8;
 
 /// The most lines that are read at once.
-pub(crate) const MOST_LINES: u64 = 400;
+pub(crate) const LINES_LIMIT: u64 = 400;
 /// The most bytes that are read at once.
 pub(crate) const MOST_BYTES: usize = 256 * 1024;
 /// How far a text is looked at for signs that it is none.
@@ -21,7 +21,7 @@ pub(crate) struct Range {
 
 /// A window that cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub(crate) enum LinesError {
     #[error("end_line {1} is before start_line {0}")]
     Backwards(u64, u64),
     #[error("start_line {0} is after the end: the file has {1} lines")]
@@ -42,37 +42,37 @@ pub(crate) fn read(
     size: u64,
     range: Range,
     go_on: impl Fn() -> bool,
-) -> Result<String, Error> {
+) -> Result<String, LinesError> {
     let first = range.first.max(1);
     if let Some(last) = range.last.filter(|last| *last < first) {
-        return Err(Error::Backwards(first, last));
+        return Err(LinesError::Backwards(first, last));
     }
     if text.fill_buf()?.iter().take(PROBE).any(|byte| *byte == 0) {
-        return Err(Error::Binary);
+        return Err(LinesError::Binary);
     }
     let skipped = skip(&mut text, first, &go_on)?;
     let window = take(&mut text, first, range.last)?;
     if window.bytes.contains(&0) {
-        return Err(Error::Binary);
+        return Err(LinesError::Binary);
     }
     Ok(window.show(first, size.saturating_sub(skipped)))
 }
 
 /// Skips the lines before `first`; says how many bytes they have.
-fn skip(text: &mut impl BufRead, first: u64, go_on: &impl Fn() -> bool) -> Result<u64, Error> {
+fn skip(text: &mut impl BufRead, first: u64, go_on: &impl Fn() -> bool) -> Result<u64, LinesError> {
     let mut bytes = 0;
     for line in 1..first {
         if !go_on() {
-            return Err(Error::Cancelled);
+            return Err(LinesError::Cancelled);
         }
         match text.skip_until(b'\n')? {
-            0 => return Err(Error::AfterEnd(first, line - 1)),
+            0 => return Err(LinesError::AfterEnd(first, line - 1)),
             skipped => bytes += skipped as u64,
         }
     }
     // An empty file has no line, but may be read.
     if first > 1 && text.fill_buf()?.is_empty() {
-        return Err(Error::AfterEnd(first, first - 1));
+        return Err(LinesError::AfterEnd(first, first - 1));
     }
     Ok(bytes)
 }
@@ -86,7 +86,7 @@ struct Window {
 }
 
 fn take(text: &mut impl BufRead, first: u64, last: Option<u64>) -> io::Result<Window> {
-    let allowed = first.saturating_add(MOST_LINES - 1);
+    let allowed = first.saturating_add(LINES_LIMIT - 1);
     let end = last.map_or(allowed, |last| last.min(allowed));
     let mut window = Window { bytes: Vec::new(), last: first, cut: false };
     for line in first..=end {

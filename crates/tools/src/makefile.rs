@@ -3,12 +3,12 @@
 use std::io::Read;
 use std::path::Path;
 
-use crate::beneath;
+use crate::confined_fs;
 
 /// The names that make looks for, in its order; it reads the first that is there.
 const NAMES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 /// How much of a makefile is looked at.
-const MOST: u64 = 1024 * 1024;
+const TARGETS_LIMIT: u64 = 1024 * 1024;
 
 /// The target of a plain `make TARGET`.
 pub(crate) fn target(command: &str) -> Option<&str> {
@@ -20,10 +20,11 @@ pub(crate) fn target(command: &str) -> Option<&str> {
 
 /// Whether the workspace has a makefile with this target.
 pub(crate) fn has(workspace: &Path, target: &str) -> bool {
-    let mut files = NAMES.iter().filter_map(|name| beneath::open(workspace, name.as_ref()).ok());
+    let mut files =
+        NAMES.iter().filter_map(|name| confined_fs::open(workspace, name.as_ref()).ok());
     files.next().is_some_and(|file| {
         let mut bytes = Vec::new();
-        file.take(MOST).read_to_end(&mut bytes).is_ok()
+        file.take(TARGETS_LIMIT).read_to_end(&mut bytes).is_ok()
             && String::from_utf8_lossy(&bytes).lines().any(|line| makes(line, target))
     })
 }

@@ -9,7 +9,7 @@ mod allowed;
 mod connection;
 mod index;
 mod name;
-mod offer;
+mod offered_tools;
 mod pool;
 mod process;
 mod result;

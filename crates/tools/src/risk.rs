@@ -17,14 +17,14 @@ use rows::{FETCHERS, HARMFUL, HARMLESS, INTERPRETERS, NETWORK, Row, WRAPPERS};
 use words::{Simple, split};
 
 /// How deep commands inside of commands (`bash -c "…"`) are looked into.
-const DEEPEST: usize = 4;
+const DEPTH_LIMIT: usize = 4;
 
 /// How many words after `sudo` and the like are taken for a program: enough for any honest command,
 /// and few enough that a dishonest one cannot keep us busy.
-const WIDEST: usize = 64;
+const COMMANDS_LIMIT: usize = 64;
 
 /// How many paths are named.
-const MOST_NAMED: usize = 5;
+const NAMED_LIMIT: usize = 5;
 
 /// Looks at commands that will run one after the other.
 pub(crate) fn assess(workspace: &Path, commands: &[String]) -> Assessment {
@@ -64,7 +64,7 @@ impl<'a> Findings<'a> {
                 self.network |= NETWORK.iter().any(|row| row.fits(program));
             }
             self.outside.extend(outside::paths(self.workspace, &simple.words));
-            if depth < DEEPEST {
+            if depth < DEPTH_LIMIT {
                 for script in scripts(simple) {
                     self.judge(script, depth + 1);
                 }
@@ -104,7 +104,7 @@ impl<'a> Findings<'a> {
         }
         self.outside.sort_unstable();
         self.outside.dedup();
-        let outside = self.outside.iter().take(MOST_NAMED);
+        let outside = self.outside.iter().take(NAMED_LIMIT);
         reasons.extend(outside.map(|path| format!("names a path outside the workspace: {path}")));
         reasons
     }
@@ -118,7 +118,7 @@ fn programs(simple: &Simple) -> impl Iterator<Item = &[String]> {
     let words = &simple.words[..];
     let start = words.iter().take_while(|word| is_assignment(word)).count();
     let wraps = words.get(start).is_some_and(|word| WRAPPERS.contains(&base(word)));
-    let end = start + if wraps { WIDEST } else { 1 };
+    let end = start + if wraps { COMMANDS_LIMIT } else { 1 };
     (start..end.min(words.len())).map(|at| &words[at..])
 }
 

@@ -75,7 +75,7 @@ pub(crate) enum End {
 
 /// A command that could not be run.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub(crate) enum RunError {
     #[error("the workspace is not a directory: {}", .0.display())]
     Workspace(PathBuf),
     #[error("the command was not run: {0}")]
@@ -96,7 +96,11 @@ impl Runner {
     }
 
     /// Runs a command; when it returns, or is dropped and a moment passed, the tree is gone.
-    pub(crate) async fn run(&self, job: Job<'_>, context: &ToolContext) -> Result<Finished, Error> {
+    pub(crate) async fn run(
+        &self,
+        job: Job<'_>,
+        context: &ToolContext,
+    ) -> Result<Finished, RunError> {
         self.run_permitted(job, &Permissions::default(), context).await
     }
 
@@ -111,10 +115,10 @@ impl Runner {
         job: Job<'_>,
         permissions: &Permissions,
         context: &ToolContext,
-    ) -> Result<Finished, Error> {
+    ) -> Result<Finished, RunError> {
         let Job { command, workspace, timeout } = job;
         if !workspace.is_dir() {
-            return Err(Error::Workspace(workspace.to_owned()));
+            return Err(RunError::Workspace(workspace.to_owned()));
         }
         let Some(confinement) = self.confiner.plan(workspace, permissions)? else {
             return follow(self.launcher.unconfined(&job)?, command, timeout, context).await;
@@ -135,7 +139,7 @@ impl Runner {
         args: Vec<OsString>,
         timeout: Duration,
         context: &ToolContext,
-    ) -> Result<Finished, Error> {
+    ) -> Result<Finished, RunError> {
         follow(self.launcher.own(args)?, "", timeout, context).await
     }
 }
@@ -146,7 +150,7 @@ async fn follow(
     command: &str,
     timeout: Duration,
     context: &ToolContext,
-) -> Result<Finished, Error> {
+) -> Result<Finished, RunError> {
     let began = Instant::now();
     let (out, err) = supervised.outputs();
     let (mut stdout, mut stderr) = (Capture::default(), Capture::default());
@@ -164,7 +168,7 @@ async fn follow(
         end
     };
     let (end, ()) = tokio::join!(wait, read);
-    let (end, took) = (end.map_err(Error::Wait)?, began.elapsed());
+    let (end, took) = (end.map_err(RunError::Wait)?, began.elapsed());
     let (command, blocked) = (command.to_owned(), Blocked::default());
     Ok(Finished { command, end, stdout, stderr, took, blocked })
 }

@@ -2,9 +2,9 @@
 //!
 //! The daemon writes a [`Policy`] for each call. Where the kernel allows it, the supervisor enters
 //! namespaces of the command's own (`namespaces.rs`), and the executable's `confine` subcommand, started
-//! by it, builds a file system of what the policy names (`root.rs`) and brings up a private loopback.
-//! In any case `confine` puts on Landlock for files and signals (`files.rs`), seccomp for sockets and
-//! the kernel's dangerous calls (`calls.rs`), resource limits and capabilities (`limits.rs`,
+//! by it, builds a file system of what the policy names (`root_fs.rs`) and brings up a private loopback.
+//! In any case `confine` puts on Landlock for files and signals (`landlock_rules.rs`), seccomp for sockets and
+//! the kernel's dangerous calls (`seccomp_filter.rs`), resource limits and capabilities (`limits.rs`,
 //! `privileges.rs`), and starts the command. All of these are inherited and none can be taken off
 //! again. The supervisor itself stays free, so that it can end whatever runs.
 
@@ -13,11 +13,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 mod blocked;
-mod calls;
 mod confine;
 mod confinement;
-mod files;
 mod init;
+mod landlock_rules;
 mod limits;
 mod loopback;
 mod namespaces;
@@ -25,8 +24,9 @@ mod permissions;
 mod policy;
 mod privileges;
 mod probe;
-mod root;
+mod root_fs;
 pub(crate) mod scratch;
+mod seccomp_filter;
 mod toolchains;
 
 pub(crate) use blocked::Blocked;
@@ -38,7 +38,7 @@ pub use namespaces::{Network, try_namespaces};
 pub(crate) use namespaces::{enter, enter_processes};
 pub(crate) use permissions::Permissions;
 pub(crate) use policy::Policy;
-pub use probe::{Report, opens_beneath, probe, report};
+pub use probe::{KernelReport, opens_beneath, probe, report};
 
 /// The hidden subcommand of the executable that confines itself and becomes a command.
 pub(crate) const SUBCOMMAND: &str = "confine";

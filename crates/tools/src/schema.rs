@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 mod tests;
 
 /// How many wrong places are named.
-const MOST_NAMED: usize = 5;
+const NAMED_LIMIT: usize = 5;
 /// How much of a wrong value is repeated.
-const MOST_SHOWN: usize = 80;
+const SHOWN_LIMIT: usize = 80;
 
 /// A schema, ready to check with.
 #[derive(Debug)]
@@ -40,8 +40,8 @@ impl Schema {
         if wrong.is_empty() {
             return Ok(input);
         }
-        if wrong.len() > MOST_NAMED {
-            let more = wrong.split_off(MOST_NAMED).len();
+        if wrong.len() > NAMED_LIMIT {
+            let more = wrong.split_off(NAMED_LIMIT).len();
             wrong.push(format!("{more} more"));
         }
         Err(format!("invalid input: {}", wrong.join("; ")))
@@ -102,7 +102,7 @@ fn places(error: ValidationError<'_>) -> Vec<String> {
 }
 
 fn complaint(at: &Location, error: &ValidationError<'_>) -> String {
-    let long = error.instance().to_string().len() > MOST_SHOWN;
+    let long = error.instance().to_string().len() > SHOWN_LIMIT;
     let why = if long { error.masked_with("this").to_string() } else { error.to_string() };
     if at.is_empty() { why } else { format!("{}: {why}", at.as_str()) }
 }

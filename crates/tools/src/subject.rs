@@ -4,11 +4,11 @@ use std::path::{Component, Path, PathBuf};
 
 use quintet_kernel::tool::CallSubject;
 
-use crate::beneath;
+use crate::confined_fs;
 
 /// What calls have in common that touch the same folder.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum FileAccess {
     Changes,
     Reads,
     /// Looks into a folder and whatever is below it.
@@ -18,15 +18,17 @@ pub(crate) enum Deed {
 /// The subject of a call that names these paths.
 pub(crate) fn of<'a>(
     root: &Path,
-    deed: Deed,
+    deed: FileAccess,
     named: impl IntoIterator<Item = &'a Path>,
 ) -> CallSubject {
     let (mut paths, mut folders) = (Vec::new(), Vec::new());
     for path in named {
         let names = names(root, path);
         folders.extend(names.last().map(|name| match deed {
-            Deed::Looks => PathBuf::from(name),
-            Deed::Changes | Deed::Reads => Path::new(name).parent().unwrap_or(Path::new("")).into(),
+            FileAccess::Looks => PathBuf::from(name),
+            FileAccess::Changes | FileAccess::Reads => {
+                Path::new(name).parent().unwrap_or(Path::new("")).into()
+            }
         }));
         paths.extend(names);
     }
@@ -37,7 +39,7 @@ pub(crate) fn of<'a>(
 }
 
 /// The same, off the threads that must not wait for a disk.
-pub(crate) async fn looked_up(root: &Path, deed: Deed, named: Vec<PathBuf>) -> CallSubject {
+pub(crate) async fn looked_up(root: &Path, deed: FileAccess, named: Vec<PathBuf>) -> CallSubject {
     let root = root.to_owned();
     let work = move || of(&root, deed, named.iter().map(PathBuf::as_path));
     tokio::task::spawn_blocking(work).await.unwrap_or_default()
@@ -49,7 +51,7 @@ fn names(root: &Path, path: &Path) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut names = vec![text(&plain(root, path))];
     // Where links lead out of the workspace the call will fail anyway.
-    let real = beneath::real(root, path).ok().map(|real| text(&real));
+    let real = confined_fs::real(root, path).ok().map(|real| text(&real));
     names.extend(real.filter(|real| *real != names[0]));
     names
 }
@@ -85,7 +87,7 @@ fn common(folders: &[PathBuf]) -> Option<PathBuf> {
     Some(rest.iter().fold(first.clone(), shared))
 }
 
-impl Deed {
+impl FileAccess {
     /// In words for people that stay the same, because answers are remembered by them.
     fn describe(self, folder: &Path) -> String {
         let verb = match self {

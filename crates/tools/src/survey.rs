@@ -10,24 +10,24 @@ use std::time::Duration;
 use quintet_kernel::context::Section;
 use tokio::time::timeout;
 
-use crate::blocking::{Flag, wanted};
-use crate::map::{Form, Ground, Mapper};
+use crate::blocking::{CancelFlag, run_while_awaited};
+use crate::repository_map::{MapStyle, Mapper, WorkspaceFiles};
 use crate::run::{End, Runner};
-use crate::survey::glance::Glance;
+use crate::survey::fingerprint::Fingerprint;
 use crate::{agents, git, repository, tokens};
 
 mod cut;
-mod glance;
+mod fingerprint;
 mod tree;
 
-pub(crate) use glance::{MARKS, around};
+pub(crate) use fingerprint::{MARKS, around};
 
 /// How long git or the map may hold up a turn. What the map has read by then is remembered, so the
 /// next one gets further.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Of how many workspaces it is remembered what was gathered.
-const MOST_KNOWN: usize = 16;
+const CACHED_LIMIT: usize = 16;
 
 /// Gathers what is to be known of workspaces.
 #[derive(Clone)]
@@ -35,21 +35,21 @@ pub(crate) struct Survey {
     mapper: Arc<Mapper>,
     runner: Arc<Runner>,
     /// What was gathered last, the last used last.
-    known: Arc<Mutex<Vec<Known>>>,
+    known: Arc<Mutex<Vec<CachedSurvey>>>,
     /// How workspaces looked last, the last looked at last.
-    glances: Arc<Mutex<Vec<(PathBuf, Glance)>>>,
+    fingerprints: Arc<Mutex<Vec<(PathBuf, Fingerprint)>>>,
 }
 
 /// What there is to say of a workspace.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct WorkspaceSurvey {
     pub(crate) sections: Vec<Section>,
     /// Where it was looked for; nothing if not all of it could be gathered.
-    pub(crate) ground: Option<Arc<Ground>>,
+    pub(crate) listing: Option<Arc<WorkspaceFiles>>,
 }
 
 /// What was gathered of a workspace.
-struct Known {
+struct CachedSurvey {
     workspace: PathBuf,
     tokens: usize,
     /// How it looked then.
@@ -59,27 +59,28 @@ struct Known {
 
 impl Survey {
     pub(crate) fn new(mapper: Arc<Mapper>, runner: Arc<Runner>) -> Self {
-        Self { mapper, runner, known: Arc::default(), glances: Arc::default() }
+        Self { mapper, runner, known: Arc::default(), fingerprints: Arc::default() }
     }
 
     /// Gathers the sections that there is something to say in, within so many tokens.
     ///
     /// `AGENTS.md` gets up to half of them, the tree up to a quarter, what git says up to a tenth,
     /// and the map what is left. Nothing goes on once nobody waits for it any more.
-    pub(crate) async fn gather(&self, workspace: &Path, budget_tokens: usize) -> Gathered {
-        let glance = self.glance(workspace).await;
-        let (print, ground) = (glance.print, glance.ground());
-        if let Some(known) = print.and_then(|print| self.recall(workspace, budget_tokens, print)) {
-            return Gathered { sections: known, ground: Some(ground) };
+    pub(crate) async fn gather(&self, workspace: &Path, budget_tokens: usize) -> WorkspaceSurvey {
+        let fingerprint = self.fingerprint(workspace).await;
+        let (print, listing) = (fingerprint.print, fingerprint.listing());
+        if let Some(known) = print.and_then(|print| self.cached(workspace, budget_tokens, print)) {
+            return WorkspaceSurvey { sections: known, listing: Some(listing) };
         }
-        let (sections, whole) = self.read(workspace, glance.files().into(), budget_tokens).await;
+        let (sections, whole) =
+            self.read(workspace, fingerprint.files().into(), budget_tokens).await;
         let Some(print) = print.filter(|_| whole) else {
-            return Gathered { sections, ground: None };
+            return WorkspaceSurvey { sections, listing: None };
         };
         let known = sections.clone();
         let (workspace, tokens) = (workspace.to_owned(), budget_tokens);
-        self.remember(Known { workspace, tokens, print, sections: known });
-        Gathered { sections, ground: Some(ground) }
+        self.remember(CachedSurvey { workspace, tokens, print, sections: known });
+        WorkspaceSurvey { sections, listing: Some(listing) }
     }
 
     /// The sections, and whether all of them could be gathered.
@@ -104,38 +105,42 @@ impl Survey {
         (sections.into_iter().filter(|section| !section.text.is_empty()).collect(), whole)
     }
 
-    async fn glance(&self, workspace: &Path) -> Glance {
+    async fn fingerprint(&self, workspace: &Path) -> Fingerprint {
         let (owned, last) = (workspace.to_owned(), self.last(workspace));
-        let glance = wanted(move |flag| Glance::take(&owned, last.as_ref(), flag)).await;
-        let glance = glance.unwrap_or_default();
-        if glance.print.is_some() {
-            let mut glances = self.glances.lock().unwrap_or_else(PoisonError::into_inner);
-            glances.retain(|(of, _)| of != workspace);
-            if glances.len() >= MOST_KNOWN {
-                glances.remove(0);
+        let fingerprint =
+            run_while_awaited(move |flag| Fingerprint::take(&owned, last.as_ref(), flag)).await;
+        let fingerprint = fingerprint.unwrap_or_default();
+        if fingerprint.print.is_some() {
+            let mut fingerprints = self.fingerprints.lock().unwrap_or_else(PoisonError::into_inner);
+            fingerprints.retain(|(of, _)| of != workspace);
+            if fingerprints.len() >= CACHED_LIMIT {
+                fingerprints.remove(0);
             }
-            glances.push((workspace.to_owned(), glance.clone()));
+            fingerprints.push((workspace.to_owned(), fingerprint.clone()));
         }
-        glance
+        fingerprint
     }
 
-    /// The last glance at a workspace.
-    fn last(&self, workspace: &Path) -> Option<Glance> {
-        let glances = self.glances.lock().unwrap_or_else(PoisonError::into_inner);
-        glances.iter().find(|(of, _)| of == workspace).map(|(_, glance)| glance.clone())
+    /// The last fingerprint at a workspace.
+    fn last(&self, workspace: &Path) -> Option<Fingerprint> {
+        let fingerprints = self.fingerprints.lock().unwrap_or_else(PoisonError::into_inner);
+        fingerprints
+            .iter()
+            .find(|(of, _)| of == workspace)
+            .map(|(_, fingerprint)| fingerprint.clone())
     }
 
     /// What was gathered, if the workspace still looks as it did.
-    fn recall(&self, workspace: &Path, tokens: usize, print: u64) -> Option<Vec<Section>> {
+    fn cached(&self, workspace: &Path, tokens: usize, print: u64) -> Option<Vec<Section>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |known: &&Known| known.workspace == workspace && known.tokens == tokens;
+        let same = |known: &&CachedSurvey| known.workspace == workspace && known.tokens == tokens;
         known.iter().find(same).filter(|known| known.print == print).map(|it| it.sections.clone())
     }
 
-    fn remember(&self, new: Known) {
+    fn remember(&self, new: CachedSurvey) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|old| old.workspace != new.workspace || old.tokens != new.tokens);
-        if known.len() >= MOST_KNOWN {
+        if known.len() >= CACHED_LIMIT {
             known.remove(0);
         }
         known.push(new);
@@ -150,8 +155,8 @@ impl Survey {
     ) -> Option<String> {
         let (mapper, workspace) = (self.mapper.clone(), workspace.to_owned());
         let form =
-            Form { within: PathBuf::new(), max_symbols: usize::MAX, max_tokens, lines: false };
-        let draw = wanted(move |flag| mapper.draw(&workspace, &files, &form, flag));
+            MapStyle { within: PathBuf::new(), max_symbols: usize::MAX, max_tokens, lines: false };
+        let draw = run_while_awaited(move |flag| mapper.draw(&workspace, &files, &form, flag));
         timeout(LOOK_TIMEOUT, draw).await.ok().flatten()
     }
 
@@ -183,11 +188,11 @@ impl fmt::Debug for Survey {
 /// The texts of `AGENTS.md` and of the tree.
 async fn texts(workspace: &Path, files: Arc<[PathBuf]>, budget_tokens: usize) -> (String, String) {
     let workspace = workspace.to_owned();
-    let read = move |_: &Flag| {
+    let read = move |_: &CancelFlag| {
         let mut notices = agents::around(&workspace);
         notices.extend(agents::nested(&workspace, &files));
         let agents = cut::lines(&agents::text(&notices), budget_tokens / 2);
         (agents, tree::text(&files, budget_tokens / 4))
     };
-    wanted(read).await.unwrap_or_default()
+    run_while_awaited(read).await.unwrap_or_default()
 }

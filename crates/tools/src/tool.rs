@@ -7,7 +7,7 @@ use quintet_kernel::port::Invocation;
 use quintet_kernel::tool::{Assessment, CallSubject, Outcome, Placement, Risk, ToolKind, ToolSpec};
 use serde_json::{Value, json};
 
-use crate::subject::{self, Deed};
+use crate::subject::{self, FileAccess};
 
 pub(crate) mod apply_patch;
 pub(crate) mod diagram;
@@ -62,7 +62,7 @@ async fn only_looks(
         reasons: vec!["only reads the workspace".to_owned()],
         reversible: true,
         preview,
-        subject: subject::looked_up(&call.workspace, Deed::Looks, vec![folder]).await,
+        subject: subject::looked_up(&call.workspace, FileAccess::Looks, vec![folder]).await,
         settled: None,
     }
 }

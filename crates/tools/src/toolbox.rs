@@ -8,15 +8,13 @@ use quintet_kernel::port::{Blobs, DirectoryListing, Editors, Memory, Ocr, Tool, 
 use quintet_kernel::tool::ToolSpec;
 
 use crate::buffers::Buffers;
-use crate::checked::Checked;
-use crate::engine::Engine;
-use crate::fetch::Reach;
-use crate::folders::Folders;
-use crate::map::Mapper;
-use crate::outline::Outline;
-use crate::recall::Recall;
+use crate::directory_listing::LocalDirectories;
+use crate::fetch::FetchPolicy;
+use crate::memory_settings::MemorySettings;
+use crate::repository_map::Mapper;
 use crate::run::Runner;
 use crate::sandbox::Sandbox;
+use crate::search_engine::SearchEngine;
 use crate::survey::Survey;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::diagram::Diagram;
@@ -39,6 +37,8 @@ use crate::tool::verify::Verify;
 use crate::tool::web_search::WebSearch;
 use crate::tool::write_file::WriteFile;
 use crate::undo::{Notes, Recorded, Recorder, Snapshots, Undo, Unfinished};
+use crate::validated::ValidatedTool;
+use crate::workspaces::LocalWorkspaces;
 
 /// What the tools need to know.
 #[derive(Clone)]
@@ -53,13 +53,13 @@ pub struct Settings {
     /// What commands may touch.
     pub sandbox: Sandbox,
     /// Which servers `fetch_url` may ask. It is not offered without.
-    pub fetch: Option<Reach>,
+    pub fetch: Option<FetchPolicy>,
     /// The engine of `web_search`, which is not offered without one.
-    pub search: Option<Engine>,
+    pub search: Option<SearchEngine>,
     /// A folder for what may be lost, but for calls that a crash cuts off. It need not be there.
     pub cache: PathBuf,
     /// What is remembered beyond sessions. Its tools are not offered without.
-    pub recall: Option<Recall>,
+    pub recall: Option<MemorySettings>,
     /// What `look` reads pictures with. It is not offered without.
     pub ocr: Option<Arc<dyn Ocr>>,
     /// Where pictures of sessions are kept; without it `look` reads files of the workspace alone.
@@ -72,7 +72,7 @@ pub struct Settings {
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     survey: Survey,
-    recall: Option<Recall>,
+    recall: Option<MemorySettings>,
     undo: Undo,
 }
 
@@ -113,7 +113,7 @@ impl Toolbox {
         if let Some(engine) = settings.search {
             tools.push(Arc::new(WebSearch::new(engine)));
         }
-        if let Some(Recall { memory, .. }) = &settings.recall {
+        if let Some(MemorySettings { memory, .. }) = &settings.recall {
             tools.push(Arc::new(MemorySearch::new(memory.clone())));
             tools.push(Arc::new(MemoryGet::new(memory.clone())));
             tools.push(Arc::new(MemoryWrite::new(memory.clone())));
@@ -121,7 +121,7 @@ impl Toolbox {
         if let Some(ocr) = settings.ocr {
             tools.push(Arc::new(Look::new(ocr, settings.blobs)));
         }
-        let checked = |tool| Arc::new(Checked::new(tool)) as Arc<dyn Tool>;
+        let checked = |tool| Arc::new(ValidatedTool::new(tool)) as Arc<dyn Tool>;
         let tools = tools.into_iter().map(checked).collect();
         let undo = Undo { notes, snapshots, unfinished, runner, cache: settings.cache };
         Self { tools, survey, recall: settings.recall, undo }
@@ -135,12 +135,12 @@ impl Toolbox {
     /// Where sessions work.
     pub fn workspaces(&self) -> Arc<dyn Workspaces> {
         let (survey, recall) = (self.survey.clone(), self.recall.clone());
-        Arc::new(Folders::new(survey, recall, self.undo.clone()))
+        Arc::new(LocalWorkspaces::new(survey, recall, self.undo.clone()))
     }
 
     /// What is in folders.
     pub fn directory_listing(&self) -> Arc<dyn DirectoryListing> {
-        Arc::new(Outline)
+        Arc::new(LocalDirectories)
     }
 
     /// What is remembered beyond sessions, where it is on.

@@ -129,7 +129,7 @@ impl Undo {
             drop((writing, objects));
             done
         };
-        blocking::change(work).await
+        blocking::run_to_end(work).await
     }
 
     /// What became of files by a call that was cut off; nothing if it noted nothing.

@@ -8,11 +8,11 @@ use std::thread::available_parallelism;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
-use crate::beneath;
-use crate::blocking::Flag;
+use crate::blocking::CancelFlag;
+use crate::confined_fs;
 
 /// More threads would only wait for the disk.
-const MOST_THREADS: usize = 8;
+const THREADS_LIMIT: usize = 8;
 
 /// What to walk through.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Walk<'a> {
 
 /// Something that a walk came by: anything but a directory.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct WalkedFile {
     /// Relative to the workspace.
     pub(crate) path: PathBuf,
     /// Whether it is a regular file, not a link or the like.
@@ -45,8 +45,8 @@ impl Walk<'_> {
     /// Shows what there is, one directory after the other, each sorted by name.
     pub(crate) fn each(
         &self,
-        flag: &Flag,
-        visit: impl FnMut(Found) -> Result<Next, String>,
+        flag: &CancelFlag,
+        visit: impl FnMut(WalkedFile) -> Result<Next, String>,
     ) -> Result<(), String> {
         self.each_and_folders(flag, |_| (), visit)
     }
@@ -55,14 +55,14 @@ impl Walk<'_> {
     /// it.
     pub(crate) fn each_and_folders(
         &self,
-        flag: &Flag,
+        flag: &CancelFlag,
         mut enter: impl FnMut(&Path),
-        mut visit: impl FnMut(Found) -> Result<Next, String>,
+        mut visit: impl FnMut(WalkedFile) -> Result<Next, String>,
     ) -> Result<(), String> {
         let (root, within) = self.places()?;
         // What cannot be read is left out like what is not there.
         for entry in self.builder(&root, within).build().flatten() {
-            if flag.is_down() {
+            if flag.is_cancelled() {
                 return Ok(());
             }
             let Some(kind) = entry.file_type() else { continue };
@@ -71,7 +71,7 @@ impl Walk<'_> {
                 enter(path);
                 continue;
             }
-            let found = Found { path: path.to_owned(), is_file: kind.is_file() };
+            let found = WalkedFile { path: path.to_owned(), is_file: kind.is_file() };
             if visit(found)? == Next::Stop {
                 return Ok(());
             }
@@ -81,25 +81,25 @@ impl Walk<'_> {
 
     /// Shows what there is to several threads at once, each of which has a visitor of its own, in no
     /// order.
-    pub(crate) fn on_all_threads<V: FnMut(Found) + Send>(
+    pub(crate) fn on_all_threads<V: FnMut(WalkedFile) + Send>(
         &self,
-        flag: &Flag,
+        flag: &CancelFlag,
         visitor: impl Fn() -> V + Sync,
     ) -> Result<(), String> {
         let (root, within) = self.places()?;
-        let threads = available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let threads = available_parallelism().map_or(1, usize::from).min(THREADS_LIMIT);
         let mut builder = self.builder(&root, within);
         builder.threads(threads).build_parallel().run(|| {
             let (mut visit, root) = (visitor(), &root);
             Box::new(move |entry| {
-                if flag.is_down() {
+                if flag.is_cancelled() {
                     return WalkState::Quit;
                 }
                 if let Ok(entry) = entry
                     && let Some(kind) = entry.file_type().filter(|kind| !kind.is_dir())
                     && let Ok(path) = entry.path().strip_prefix(root)
                 {
-                    visit(Found { path: path.to_owned(), is_file: kind.is_file() });
+                    visit(WalkedFile { path: path.to_owned(), is_file: kind.is_file() });
                 }
                 WalkState::Continue
             })
@@ -110,7 +110,7 @@ impl Walk<'_> {
     /// Where the workspace really is, and where in it the walk goes.
     fn places(&self) -> Result<(PathBuf, PathBuf), String> {
         let within = self.within.unwrap_or(Path::new("."));
-        let within = beneath::real_directory(self.workspace, within);
+        let within = confined_fs::real_directory(self.workspace, within);
         let within = within.map_err(|error| error.to_string())?;
         let root = self.workspace.canonicalize().map_err(|error| error.to_string())?;
         Ok((root, within))

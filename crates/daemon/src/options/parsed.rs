@@ -11,7 +11,7 @@ use quintet_dialects::{DIALECTS, RunOptions, run_options};
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{ApprovalPolicy, Limits, Recovery, ReviewMode, VerifyPolicy};
 use quintet_providers::ProviderConfig;
-use quintet_tools::Reach;
+use quintet_tools::FetchPolicy;
 use quintet_tools::sandbox::Sandbox;
 
 use super::layers::Layers;
@@ -88,7 +88,7 @@ pub(crate) struct Options {
     /// The most that is kept of files for one call, in bytes.
     pub(crate) undo: u64,
     /// Which servers `fetch_url` may ask, if it is on.
-    pub(crate) fetch: Option<Reach>,
+    pub(crate) fetch: Option<FetchPolicy>,
     pub(crate) search: Search,
     /// The MCP servers whose tools models are offered.
     pub(crate) mcp: Mcp,
@@ -212,9 +212,9 @@ fn data_dir(layers: &Layers) -> Result<PathBuf> {
     std::path::absolute(dir).context("data_dir")
 }
 
-fn fetch(layers: &Layers) -> Result<Option<Reach>> {
+fn fetch(layers: &Layers) -> Result<Option<FetchPolicy>> {
     let key = "tools.fetch_private";
-    let reach = Reach::new(&layers.list(key).unwrap_or_default());
+    let reach = FetchPolicy::new(&layers.list(key).unwrap_or_default());
     let reach = reach.map_err(|why| anyhow::anyhow!("{key}: {why} ({})", layers.source(key)))?;
     Ok(layers.flag("tools.fetch_url").unwrap_or(false).then_some(reach))
 }

@@ -12,9 +12,9 @@ mod item;
 use item::command_of;
 
 /// The most commands that are taken.
-const MOST: usize = 20;
+const COMMANDS_LIMIT: usize = 20;
 /// How many lines of a fenced block are looked at for its end.
-const LONGEST_BLOCK: usize = 500;
+const BLOCK_LIMIT: usize = 500;
 /// How fenced blocks are marked whose lines are commands, below a heading or a line that says so.
 const SHELLS: [&str; 8] = ["", "sh", "bash", "shell", "zsh", "console", "shell-session", "verify"];
 
@@ -27,7 +27,7 @@ pub(crate) fn verify_commands(text: &str) -> Vec<String> {
     }
     let mut commands: Vec<String> = Vec::new();
     for command in reader.found {
-        if !commands.contains(&command) && commands.len() < MOST {
+        if !commands.contains(&command) && commands.len() < COMMANDS_LIMIT {
             commands.push(command);
         }
     }
@@ -112,7 +112,7 @@ impl Reader<'_> {
             let line = line.trim();
             line.len() >= mark.len() && line.trim_start_matches(&mark[..1]).is_empty()
         };
-        let is_closed = self.lines.clone().take(LONGEST_BLOCK).any(closes);
+        let is_closed = self.lines.clone().take(BLOCK_LIMIT).any(closes);
         let mut lines = Vec::new();
         for line in self.lines.by_ref() {
             if if is_closed { closes(line) } else { line.trim().is_empty() } {

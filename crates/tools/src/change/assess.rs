@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use quintet_kernel::tool::{Assessment, CallSubject, Risk};
 
 use super::Change;
-use crate::git::{self, Kept};
+use crate::git::{self, CommittedState};
 use crate::run::Runner;
-use crate::subject::{self, Deed};
+use crate::subject::{self, FileAccess};
 use crate::{blocking, show};
 
 /// How many files are named one by one.
-const MOST_NAMED: usize = 20;
+const NAMED_LIMIT: usize = 20;
 
 /// What a person is shown before they are made.
 pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -> Assessment {
-    let mut reasons: Vec<_> = changes.iter().take(MOST_NAMED).map(Change::describe).collect();
-    if changes.len() > MOST_NAMED {
-        reasons.push(format!("and {} more", show::count(changes.len() - MOST_NAMED, "file")));
+    let mut reasons: Vec<_> = changes.iter().take(NAMED_LIMIT).map(Change::describe).collect();
+    if changes.len() > NAMED_LIMIT {
+        reasons.push(format!("and {} more", show::count(changes.len() - NAMED_LIMIT, "file")));
     }
     let (mut risk, mut reversible) = (Risk::Medium, true);
     let there: Vec<_> = changes.iter().filter_map(Change::there).collect();
@@ -26,12 +26,12 @@ pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -
     let lost: Vec<_> = changes.iter().filter_map(Change::loses).collect();
     let lost = if lost.len() == there.len() { kept } else { self::kept(runner, root, &lost).await };
     match lost {
-        Some(Kept::Committed) | None => (),
-        Some(Kept::Older) => {
+        Some(CommittedState::Committed) | None => (),
+        Some(CommittedState::Older) => {
             reversible = false;
             reasons.push("loses changes that were not committed".to_owned());
         }
-        Some(Kept::Nowhere) => {
+        Some(CommittedState::Nowhere) => {
             (risk, reversible) = (Risk::High, false);
             reasons.push("loses content that is not under version control".to_owned());
         }
@@ -41,10 +41,10 @@ pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -
         reasons.push("changes git's own files, which can make git run commands".to_owned());
     }
     let root = root.to_owned();
-    let shown = blocking::change(move || {
+    let shown = blocking::run_to_end(move || {
         let diffs: String = changes.iter().map(Change::diff).collect();
         let paths = changes.iter().flat_map(Change::paths);
-        Ok((show::preview(&diffs), subject::of(&root, Deed::Changes, paths)))
+        Ok((show::preview(&diffs), subject::of(&root, FileAccess::Changes, paths)))
     });
     let (preview, mut subject) =
         shown.await.unwrap_or_else(|error| (error, CallSubject::default()));
@@ -54,15 +54,17 @@ pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -
 }
 
 /// Whether git could give these files back; nothing if there are none.
-async fn kept(runner: &Runner, root: &Path, paths: &[&Path]) -> Option<Kept> {
+async fn kept(runner: &Runner, root: &Path, paths: &[&Path]) -> Option<CommittedState> {
     if paths.is_empty() { None } else { Some(git::kept(runner, root, paths).await) }
 }
 
-fn under_control(kept: Kept) -> &'static str {
+fn under_control(kept: CommittedState) -> &'static str {
     match kept {
-        Kept::Committed => "what it changes is under version control",
-        Kept::Older => "what it changes is under version control, but not its latest changes",
-        Kept::Nowhere => "what it changes is not under version control",
+        CommittedState::Committed => "what it changes is under version control",
+        CommittedState::Older => {
+            "what it changes is under version control, but not its latest changes"
+        }
+        CommittedState::Nowhere => "what it changes is not under version control",
     }
 }
 
@@ -75,7 +77,7 @@ pub(crate) async fn inapplicable(root: &Path, paths: Vec<PathBuf>, why: &str) ->
         reasons: vec![format!("as the files are now, nothing will be changed: {why}")],
         reversible: true,
         preview: String::new(),
-        subject: subject::looked_up(root, Deed::Changes, paths).await,
+        subject: subject::looked_up(root, FileAccess::Changes, paths).await,
         settled: None,
     }
 }

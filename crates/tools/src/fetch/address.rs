@@ -44,7 +44,7 @@ const V6: [(Ipv6Addr, u32, &str); 14] = [
 const GLOBAL: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// What an address is, if it is not public.
-pub(super) fn peculiar(address: IpAddr) -> Option<&'static str> {
+pub(super) fn non_public_reason(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => {
             let inside =
@@ -68,7 +68,7 @@ mod tests {
     #[track_caller]
     fn check(what: Option<&str>, addresses: &[&str]) {
         for address in addresses {
-            assert_eq!(peculiar(address.parse().expect("an address")), what, "{address}");
+            assert_eq!(non_public_reason(address.parse().expect("an address")), what, "{address}");
         }
     }
 

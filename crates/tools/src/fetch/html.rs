@@ -12,7 +12,7 @@ use html5ever::tokenizer::{
 };
 use reqwest::Url;
 
-use crate::blocking::Flag;
+use crate::blocking::CancelFlag;
 use flow::{Flow, Gap};
 
 mod flow;
@@ -23,9 +23,9 @@ mod tests;
 /// How much is read between two looks at the flag.
 const PIECE: usize = 16 * 1024;
 /// Longer links say nothing to a reader.
-const LONGEST_LINK: usize = 500;
+const LINK_LIMIT: usize = 500;
 /// Longer titles too.
-const LONGEST_TITLE: usize = 300;
+const TITLE_LIMIT: usize = 300;
 
 /// A page to read.
 #[derive(Debug)]
@@ -35,11 +35,11 @@ pub(super) struct Readable {
 }
 
 /// The text of a page; as much as was read when the flag went down.
-pub(super) fn readable(html: &str, base: &Url, flag: &Flag) -> Readable {
+pub(super) fn readable(html: &str, base: &Url, flag: &CancelFlag) -> Readable {
     let sink = Sink(RefCell::new(Reader::new(base.clone())));
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let (input, mut rest) = (BufferQueue::default(), html);
-    while !rest.is_empty() && !flag.is_down() {
+    while !rest.is_empty() && !flag.is_cancelled() {
         let (piece, left) = rest.split_at(rest.floor_char_boundary(PIECE));
         input.push_back(StrTendril::from(piece));
         while !input.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn readable(html: &str, base: &Url, flag: &Flag) -> Readable {
 
 /// The text of a piece of HTML.
 pub(crate) fn plain(html: &str, base: &Url) -> String {
-    readable(html, base, &Flag::default()).text
+    readable(html, base, &CancelFlag::default()).text
 }
 
 struct Sink(RefCell<Reader>);
@@ -103,7 +103,7 @@ impl Reader {
         }
         if !self.in_title {
             self.flow.text(text);
-        } else if self.title.len() < LONGEST_TITLE {
+        } else if self.title.len() < TITLE_LIMIT {
             self.title.text(text);
         }
     }
@@ -175,7 +175,7 @@ impl Reader {
         let target = attribute(tag, "href").filter(|href| !href.starts_with('#'));
         let target = target.and_then(|href| self.base.join(href.trim()).ok());
         let web = target.filter(|url| matches!(url.scheme(), "http" | "https"));
-        let short = web.filter(|url| url.as_str().len() <= LONGEST_LINK);
+        let short = web.filter(|url| url.as_str().len() <= LINK_LIMIT);
         self.link = short.map(|url| (self.flow.len(), url.into()));
     }
 

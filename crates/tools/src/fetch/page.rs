@@ -7,7 +7,7 @@ use reqwest::{Response, StatusCode, Url};
 
 use super::html::{self, Readable};
 use super::{Request, connect};
-use crate::blocking::Flag;
+use crate::blocking::CancelFlag;
 use crate::show;
 
 /// Types besides `text/…` that are text.
@@ -80,7 +80,7 @@ impl Page {
     }
 
     /// What the model reads.
-    pub(crate) fn output(&self, raw: bool, flag: &Flag) -> ToolOutput {
+    pub(crate) fn output(&self, raw: bool, flag: &CancelFlag) -> ToolOutput {
         let text = self.text(raw, flag);
         if self.status.is_client_error() || self.status.is_server_error() {
             return show::failure(&text, &format!("the server says {}", self.status), "page.txt");
@@ -88,7 +88,7 @@ impl Page {
         show::output(&text, "page.txt")
     }
 
-    fn text(&self, raw: bool, flag: &Flag) -> String {
+    fn text(&self, raw: bool, flag: &CancelFlag) -> String {
         let Some(body) = &self.body else { return self.head() };
         let source = decode(body, self.charset.as_deref(), self.is_html());
         let Readable { title, text } = if self.is_html() && !raw {

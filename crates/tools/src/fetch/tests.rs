@@ -8,7 +8,7 @@ fn url(text: &str) -> Url {
 
 #[track_caller]
 fn refused(text: &str, why: &str) {
-    assert_eq!(Reach::default().check(&url(text)), Err(why.to_owned()), "{text}");
+    assert_eq!(FetchPolicy::default().check(&url(text)), Err(why.to_owned()), "{text}");
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn a_public_server_may_be_asked() {
         "http://1.1.1.1/",
         "https://[2606:4700::1111]:1024/",
     ] {
-        assert_eq!(Reach::default().check(&url(text)), Ok(()), "{text}");
+        assert_eq!(FetchPolicy::default().check(&url(text)), Ok(()), "{text}");
     }
 }
 
@@ -66,14 +66,14 @@ fn however_a_private_address_is_written_it_is_seen() {
 #[test]
 fn what_is_named_may_be_reached() {
     let named = ["127.0.0.1:8080", "[::1]:22", "Wiki.Local:80"].map(str::to_owned);
-    let reach = Reach::new(&named).expect("they are hosts and ports");
+    let reach = FetchPolicy::new(&named).expect("they are hosts and ports");
     for text in ["http://127.0.0.1:8080/x", "http://[::1]:22/", "http://wiki.local/"] {
         assert_eq!(reach.check(&url(text)), Ok(()), "{text}");
     }
     assert!(reach.check(&url("http://127.0.0.1:8081/")).is_err());
     assert!(reach.check(&url("http://127.0.0.2:8080/")).is_err());
     for wrong in ["", "127.0.0.1", "x:", ":80", "x:99999", "a/b:80", "me@x:80", "http://x:80"] {
-        assert!(Reach::new(&[wrong.to_owned()]).is_err(), "{wrong}");
+        assert!(FetchPolicy::new(&[wrong.to_owned()]).is_err(), "{wrong}");
     }
 }
 

@@ -86,5 +86,5 @@ fn what_is_not_text_is_refused_wherever_it_shows() {
 #[test]
 fn a_cancelled_read_stops() {
     let range = Range { first: 3, last: None };
-    assert!(matches!(read(&b"a\nb\nc"[..], 5, range, || false), Err(Error::Cancelled)));
+    assert!(matches!(read(&b"a\nb\nc"[..], 5, range, || false), Err(LinesError::Cancelled)));
 }

@@ -27,7 +27,7 @@ use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
-use super::process::{Launcher, Process};
+use super::process::{Process, ServerLauncher};
 use super::tool_list::TOOLS_LIMIT;
 
 /// How long one page of a list may take.
@@ -140,7 +140,7 @@ impl Events {
 pub(super) async fn connect(
     server: &ToolServer,
     folder: &Path,
-    launcher: &Launcher,
+    launcher: &ServerLauncher,
     era: Era,
 ) -> Result<Opened, Unconnected> {
     let handler = Handler(Arc::default());

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::allowed::Allowed;
-use super::offer::Offer;
-use super::process::Launcher;
+use super::offered_tools::OfferedTools;
+use super::process::ServerLauncher;
 use super::server::{Core, OnChange, Server, Status};
 use super::tool_list::ListedTool;
 use super::workspace::{ConnectServers, WorkspaceServers};
@@ -61,32 +61,32 @@ pub struct McpServers(Arc<Pool>);
 
 /// What servers and the tools that change them share.
 pub(super) struct Pool {
-    launcher: Launcher,
+    launcher: ServerLauncher,
     allowed: Allowed,
     cache: PathBuf,
     configured: Vec<Server>,
-    workspaces: Mutex<HashMap<PathBuf, Workspace>>,
+    workspaces: Mutex<HashMap<PathBuf, WorkspacePool>>,
     /// Servers that clients brought, by session.
     sessions: Mutex<HashMap<SessionId, Vec<Arc<Server>>>>,
     /// Servers of workspaces and sessions by digest, so that equal ones are one.
     shared: Mutex<HashMap<String, Weak<Server>>>,
     /// The tools that searches of a session found.
     found: Mutex<HashMap<SessionId, BTreeSet<String>>>,
-    offers: Mutex<HashMap<OfferKey, (u64, Arc<Offer>)>>,
+    offers: Mutex<HashMap<OfferedToolsKey, (u64, Arc<OfferedTools>)>>,
     /// Counted up with every change of any tool.
     generation: AtomicU64,
-    empty: Arc<Offer>,
+    empty: Arc<OfferedTools>,
     stop: CancellationToken,
     tasks: TaskTracker,
     own: Weak<Pool>,
 }
 
 /// Sessions that see the same tools share them: what sets their workspace and themselves apart.
-type OfferKey = (Option<PathBuf>, Option<SessionId>);
+type OfferedToolsKey = (Option<PathBuf>, Option<SessionId>);
 
 /// What is known of a workspace's file.
 #[derive(Debug)]
-struct Workspace {
+struct WorkspacePool {
     looked: Instant,
     file: WorkspaceServers,
     /// Servers that a person allowed.
@@ -106,7 +106,7 @@ impl McpServers {
     /// called inside a tokio runtime.
     pub fn start(settings: McpSettings) -> Self {
         let McpSettings { supervisor, data_dir, cache, folder, servers } = settings;
-        let (launcher, cache) = (Launcher::new(supervisor), cache.join("mcp"));
+        let (launcher, cache) = (ServerLauncher::new(supervisor), cache.join("mcp"));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let pool = Arc::new_cyclic(|own: &Weak<Pool>| {
             let made = |server: ToolServer| {
@@ -143,7 +143,7 @@ impl McpServers {
         within: Duration,
     ) -> Result<ServerReport, String> {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let launcher = Launcher::new(supervisor);
+        let launcher = ServerLauncher::new(supervisor);
         let server = Server::new(server, folder.to_owned(), launcher, Vec::new(), &stop);
         let core = Arc::clone(server.core());
         tasks.spawn(Arc::clone(&core).run(Arc::new(Ignored)));
@@ -322,7 +322,7 @@ impl Pool {
             workspaces.retain(|_, known| !known.running.is_empty());
         }
         let looked = Instant::now();
-        let new = Workspace { looked, file, running, pending };
+        let new = WorkspacePool { looked, file, running, pending };
         let old = workspaces.insert(workspace.to_owned(), new);
         drop(workspaces);
         // Servers that nobody uses any more end here.
@@ -342,7 +342,7 @@ impl Pool {
                 let (file, running, pending) = Default::default();
                 let looked = Instant::now();
                 workspaces
-                    .insert(workspace.to_owned(), Workspace { looked, file, running, pending });
+                    .insert(workspace.to_owned(), WorkspacePool { looked, file, running, pending });
             }
         }
         drop(workspaces);
@@ -351,7 +351,7 @@ impl Pool {
         self.tasks.spawn_blocking(move || own.look(&workspace));
     }
 
-    fn offer(&self, session: &SessionId, workspace: &Path) -> Arc<Offer> {
+    fn offer(&self, session: &SessionId, workspace: &Path) -> Arc<OfferedTools> {
         if workspace.as_os_str().is_empty() {
             return Arc::clone(&self.empty);
         }
@@ -382,7 +382,7 @@ impl Pool {
         offer
     }
 
-    fn join_tools(&self, session: &SessionId, workspace: &Path) -> Offer {
+    fn join_tools(&self, session: &SessionId, workspace: &Path) -> OfferedTools {
         let core = |server: &Server| Arc::clone(server.core());
         let mut servers: Vec<Arc<Core>> = self.configured.iter().map(core).collect();
         let mut connect = None;
@@ -398,7 +398,7 @@ impl Pool {
             servers.extend(brought.iter().map(|server| core(server)));
         }
         let found = lock(&self.found).get(session).cloned().unwrap_or_default();
-        Offer::new(servers, &found, connect, Weak::clone(&self.own))
+        OfferedTools::new(servers, &found, connect, Weak::clone(&self.own))
     }
 }
 

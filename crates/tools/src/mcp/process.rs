@@ -25,7 +25,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How processes are started.
 #[derive(Clone, Debug)]
-pub(super) struct Launcher {
+pub(super) struct ServerLauncher {
     /// The executable that has the supervisor's subcommand.
     pub(super) supervisor: PathBuf,
     environment: Arc<Environment>,
@@ -39,7 +39,7 @@ pub(super) struct Process {
     reader: JoinHandle<()>,
 }
 
-impl Launcher {
+impl ServerLauncher {
     /// Takes the few variables that servers get from this process's environment now.
     pub(super) fn new(supervisor: PathBuf) -> Self {
         Self { supervisor, environment: Arc::new(Environment::of_this_process()) }

@@ -33,7 +33,7 @@ pub(super) fn output(answer: ServerResult) -> ToolOutput {
 
 fn of_result(result: CallToolResult) -> ToolOutput {
     let CallToolResult { content, structured_content, is_error, .. } = result;
-    let mut gathered = Gathered::default();
+    let mut gathered = ResultParts::default();
     content.into_iter().for_each(|block| gathered.add(block));
     if let Some(structured) = structured_content {
         gathered.add_structured(&structured);
@@ -43,13 +43,13 @@ fn of_result(result: CallToolResult) -> ToolOutput {
 
 /// The pieces of a result.
 #[derive(Default)]
-struct Gathered {
+struct ResultParts {
     texts: Vec<String>,
     files: Vec<OutputFile>,
     media: Vec<Part>,
 }
 
-impl Gathered {
+impl ResultParts {
     fn add(&mut self, block: ContentBlock) {
         match block {
             ContentBlock::Text(text) => self.texts.push(text.text),

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::connection::{Connection, Era, Opened, Unconnected, connect};
-use super::process::Launcher;
+use super::process::ServerLauncher;
 use super::tool_list::{self, ListedTool};
 
 /// How long a server may take to start: package runners download first.
@@ -39,7 +39,7 @@ pub(super) struct Core {
     pub(super) digest: String,
     /// Where its process works.
     folder: PathBuf,
-    launcher: Launcher,
+    launcher: ServerLauncher,
     status: watch::Sender<Status>,
     /// A call needs the server now.
     wanted: Notify,
@@ -72,7 +72,7 @@ impl Server {
     pub(super) fn new(
         definition: ToolServer,
         folder: PathBuf,
-        launcher: Launcher,
+        launcher: ServerLauncher,
         known: Vec<ListedTool>,
         stop: &CancellationToken,
     ) -> Self {

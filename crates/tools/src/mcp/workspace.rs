@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::pool::Pool;
 use super::server::Status;
-use crate::{beneath, show};
+use crate::{confined_fs, show};
 
 /// The tool that starts the servers of a workspace. It is never run without a person's approval.
 pub const CONNECT: &str = "connect_mcp_servers";
@@ -84,7 +84,7 @@ impl WorkspaceServers {
     /// Reads a workspace's file; nothing if there is none.
     pub fn read(workspace: &Path) -> Option<Self> {
         let mut text = String::new();
-        let file = beneath::open(workspace, Path::new(FILE)).ok()?;
+        let file = confined_fs::open(workspace, Path::new(FILE)).ok()?;
         let read = file.take(FILE_LIMIT + 1).read_to_string(&mut text);
         let fault =
             |why: &str| Self { problems: vec![format!("{FILE}: {why}")], ..Self::default() };

@@ -1,11 +1,11 @@
 //! Applies hunks to a file, or says of each why it does not apply.
 
-use super::find::{Found, Haystack, Likeness};
+use super::find::{FoundHunk, Haystack, Likeness};
 use super::text::{FileLine, join, split, usual_end};
 use super::{Anchor, Hunk, Line, Side};
 
 /// How many lines of a hunk that does not apply are shown.
-const MOST_SHOWN: usize = 20;
+const SHOWN_LIMIT: usize = 20;
 
 /// What came of a file's hunks.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Work<'_> {
         let (from, hint) = self.hint(hunk)?;
         let needle: Vec<_> = hunk.old().map(|line| line.text.as_bytes()).collect();
         let found = if needle.is_empty() {
-            (hint <= self.old.len()).then_some(Found { at: hint, likeness: Likeness::Exact })
+            (hint <= self.old.len()).then_some(FoundHunk { at: hint, likeness: Likeness::Exact })
         } else {
             self.haystack.find(&needle, from, hint)
         };
@@ -90,7 +90,7 @@ impl Work<'_> {
     }
 
     /// Adds the hunk's lines; those that stay are kept as they are in the file.
-    fn put(&mut self, hunk: &Hunk, found: Found) {
+    fn put(&mut self, hunk: &Hunk, found: FoundHunk) {
         let start = self.new.len();
         let careful = hunk.lines.iter().any(|line| line.text.ends_with('\r'));
         let careful = careful && found.likeness == Likeness::Exact;
@@ -111,7 +111,7 @@ impl Work<'_> {
         }
     }
 
-    fn note(&mut self, hunk: &Hunk, found: Found) -> String {
+    fn note(&mut self, hunk: &Hunk, found: FoundHunk) -> String {
         let mut remarks = Vec::new();
         if let Anchor::Line(line) = hunk.place {
             let off = found.at.cast_signed() - line.cast_signed();
@@ -165,11 +165,11 @@ fn listed<'a>(lines: impl Iterator<Item = &'a [u8]>, count: usize) -> String {
         return "    (nothing)\n".to_owned();
     }
     let mut text = String::new();
-    for line in lines.take(MOST_SHOWN) {
+    for line in lines.take(SHOWN_LIMIT) {
         text += &format!("    | {}\n", crate::show::line(line, 200));
     }
-    if count > MOST_SHOWN {
-        text += &format!("    ({} more lines)\n", count - MOST_SHOWN);
+    if count > SHOWN_LIMIT {
+        text += &format!("    ({} more lines)\n", count - SHOWN_LIMIT);
     }
     text
 }

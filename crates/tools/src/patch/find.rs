@@ -29,7 +29,7 @@ impl Likeness {
 
 /// Where a hunk was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundHunk {
     pub(super) at: usize,
     pub(super) likeness: Likeness,
 }
@@ -48,10 +48,10 @@ impl<'a> Haystack<'a> {
     /// Looks for lines, not before `from`; the place nearest to `hint` counts.
     ///
     /// Lines that have a `\r` are those of a patch that cares for it; then the file's count too.
-    pub(super) fn find(&mut self, needle: &[&[u8]], from: usize, hint: usize) -> Option<Found> {
+    pub(super) fn find(&mut self, needle: &[&[u8]], from: usize, hint: usize) -> Option<FoundHunk> {
         let careful = needle.iter().any(|line| line.ends_with(b"\r"));
         if careful && let Some(at) = self.find_raw(needle, from, hint) {
-            return Some(Found { at, likeness: Likeness::Exact });
+            return Some(FoundHunk { at, likeness: Likeness::Exact });
         }
         let levels = Likeness::ALL.into_iter().enumerate().skip(usize::from(careful));
         for (level, likeness) in levels {
@@ -65,7 +65,7 @@ impl<'a> Haystack<'a> {
             }
             let fits = |at: usize| keys[at..at + wanted.len()] == wanted[..];
             if let Some(at) = nearest(keys.len(), wanted.len(), from, hint, fits) {
-                return Some(Found { at, likeness });
+                return Some(FoundHunk { at, likeness });
             }
         }
         None

@@ -7,7 +7,7 @@ pub(super) const NOWHERE: &str = "/dev/null";
 
 /// The range of `@@ -10,3 +12,4 @@`: the first old line, and how many old and new lines follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Range {
+pub(super) struct HunkRange {
     /// Counted from 0; where nothing is old, the line before which the new ones come.
     pub(super) start: usize,
     pub(super) old: usize,
@@ -15,14 +15,14 @@ pub(super) struct Range {
 }
 
 /// Reads a range; nothing if the line has none, as those of some models.
-pub(super) fn range(line: &str) -> Option<Range> {
+pub(super) fn range(line: &str) -> Option<HunkRange> {
     let rest = line.strip_prefix("@@ -")?;
     let (old, rest) = rest.split_once(" +")?;
     let (new, _) = rest.split_once(" @@")?;
     let ((start, old), (_, new)) = (pair(old)?, pair(new)?);
     // Git counts lines from 1, and names the line before if there is none of them.
     let start = if old == 0 { start } else { start.saturating_sub(1) };
-    Some(Range { start, old, new })
+    Some(HunkRange { start, old, new })
 }
 
 fn pair(text: &str) -> Option<(usize, usize)> {

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::header::{self, Range};
+use super::header::{self, HunkRange};
 use super::{Action, Anchor, Hunk, Line, Section, Side};
 
 /// What is known of a file before its hunks.
@@ -126,7 +126,8 @@ fn finish(
 fn hunk(lines: &[&str], head: usize) -> (Hunk, usize) {
     let range = header::range(lines[head]);
     let place = range.map_or(Anchor::Next, |range| Anchor::Line(range.start));
-    let Range { mut old, mut new, .. } = range.unwrap_or(Range { start: 0, old: 0, new: 0 });
+    let HunkRange { mut old, mut new, .. } =
+        range.unwrap_or(HunkRange { start: 0, old: 0, new: 0 });
     let mut hunk = Hunk { place, lines: Vec::new() };
     let mut at = head + 1;
     while let Some(line) = lines.get(at) {

@@ -5,9 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 use super::apply::{Applied, apply};
 use super::{Action, Section, parse};
-use crate::beneath::{FileData, Identity, Place};
 use crate::buffers::Unsaved;
 use crate::change::Change;
+use crate::confined_fs::{ConfinedPath, FileData, PathIdentity};
 use crate::show;
 
 /// What a patch leads to.
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     /// How many hunks and files do not fit.
     pub(crate) failed: usize,
     /// The files that came up, and what they were called.
-    seen: Vec<(Identity, PathBuf)>,
+    seen: Vec<(PathIdentity, PathBuf)>,
     /// The files as an editor has them.
     unsaved: Unsaved,
 }
@@ -131,7 +131,7 @@ impl Plan {
     /// Sees to it that one file does not come up by two names, of which each would undo the other.
     fn name(&mut self, root: &Path, path: &Path) -> Result<(), String> {
         // What has no directory yet is told apart by its name alone.
-        let Ok(identity) = Place::find(root, path).and_then(|place| place.identity()) else {
+        let Ok(identity) = ConfinedPath::find(root, path).and_then(|place| place.identity()) else {
             return Ok(());
         };
         match self.seen.iter().find(|(seen, _)| *seen == identity) {

@@ -11,19 +11,19 @@ use quintet_kernel::tool::{CallSubject, Risk};
 
 use super::rows::{MEANINGFUL, SHELLS, SYSTEM, WRAPPERS};
 use super::words::{Simple, split};
-use super::{DEEPEST, WIDEST, base, is_assignment};
+use super::{COMMANDS_LIMIT, DEPTH_LIMIT, base, is_assignment};
 
 /// The most text that is taken down of all commands.
-const MOST_TEXT: usize = 64 * 1024;
+const TEXT_LIMIT: usize = 64 * 1024;
 /// The longest text that is taken for what calls have in common.
-const LONGEST: usize = 200;
+const SUBJECT_LIMIT: usize = 200;
 
 /// What a shell itself does with the words that follow.
 const RUNNERS: [&str; 3] = ["eval", ".", "source"];
 
 /// What commands are about that are this bad.
 pub(super) fn subject(commands: &[String], risk: Risk) -> CallSubject {
-    let mut found = Found { sure: true, room: MOST_TEXT, ..Found::default() };
+    let mut found = SimilarCommand { sure: true, room: TEXT_LIMIT, ..SimilarCommand::default() };
     for command in commands {
         found.line(command, 0);
     }
@@ -33,7 +33,7 @@ pub(super) fn subject(commands: &[String], risk: Risk) -> CallSubject {
 }
 
 #[derive(Default)]
-struct Found {
+struct SimilarCommand {
     commands: Vec<String>,
     /// The same, to find them in.
     known: HashSet<String>,
@@ -43,7 +43,7 @@ struct Found {
     room: usize,
 }
 
-impl Found {
+impl SimilarCommand {
     fn line(&mut self, command: &str, depth: usize) {
         let line = split(command);
         self.sure &= line.sure;
@@ -65,7 +65,7 @@ impl Found {
         let wraps = WRAPPERS.contains(&base(program)) || RUNNERS.contains(&program.as_str());
         if wraps {
             self.sure = false;
-            let inside = (1..words.len().min(WIDEST)).map(|at| &words[at..]);
+            let inside = (1..words.len().min(COMMANDS_LIMIT)).map(|at| &words[at..]);
             inside.filter(|words| !words[0].starts_with('-')).for_each(|words| self.add(words));
         }
         // After `sudo` and the like the shell may be any of the words.
@@ -80,7 +80,7 @@ impl Found {
     /// Arguments that may be command lines.
     fn scripts(&mut self, arguments: &[String], depth: usize) {
         let is_script = |word: &&String| !word.starts_with('-') && word.contains([' ', ';', '\n']);
-        for script in arguments.iter().filter(is_script).filter(|_| depth < DEEPEST) {
+        for script in arguments.iter().filter(is_script).filter(|_| depth < DEPTH_LIMIT) {
             self.line(script, depth + 1);
         }
         if let Some(first) = arguments.iter().find(|word| !word.starts_with('-')) {
@@ -120,7 +120,7 @@ impl Found {
     fn similar(&self) -> Option<String> {
         let common: Vec<_> = self.common.iter().map(String::as_str).collect();
         let text = format!("commands {}", common.join(", "));
-        (self.sure && !common.is_empty() && text.len() <= LONGEST).then_some(text)
+        (self.sure && !common.is_empty() && text.len() <= SUBJECT_LIMIT).then_some(text)
     }
 }
 

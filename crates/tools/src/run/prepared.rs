@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use super::supervised::Supervised;
-use super::{Environment, Error, Job, environment};
+use super::{Environment, Job, RunError, environment};
 use crate::sandbox::{self, Confinement};
 use crate::supervisor::{self, control};
 
@@ -54,17 +54,17 @@ impl Launcher {
     }
 
     /// Starts a command without a sandbox.
-    pub(super) fn unconfined(&self, job: &Job<'_>) -> Result<Supervised, Error> {
+    pub(super) fn unconfined(&self, job: &Job<'_>) -> Result<Supervised, RunError> {
         let mut command = self.supervise();
         command.arg("--").args(self.shell).arg(job.command).current_dir(job.workspace);
-        Supervised::start(command, None).map_err(Error::Start)
+        Supervised::start(command, None).map_err(RunError::Start)
     }
 
     /// Starts the executable itself.
-    pub(super) fn own(&self, args: Vec<OsString>) -> Result<Supervised, Error> {
+    pub(super) fn own(&self, args: Vec<OsString>) -> Result<Supervised, RunError> {
         let mut command = self.supervise();
         command.arg("--").arg(&self.supervisor).args(args).current_dir("/");
-        Supervised::start(command, None).map_err(Error::Start)
+        Supervised::start(command, None).map_err(RunError::Start)
     }
 
     /// Starts a command in a sandbox, which may have been prepared.
@@ -72,12 +72,12 @@ impl Launcher {
         &self,
         confinement: &Confinement,
         job: &Job<'_>,
-    ) -> Result<Supervised, Error> {
+    ) -> Result<Supervised, RunError> {
         let mut supervised = match self.take(confinement) {
             Some(waiting) => waiting,
             None => self.prepare(confinement)?,
         };
-        supervised.send(job.command).await.map_err(Error::Start)?;
+        supervised.send(job.command).await.map_err(RunError::Start)?;
         Ok(supervised)
     }
 
@@ -104,7 +104,7 @@ impl Launcher {
     }
 
     /// Starts a supervisor that puts the sandbox together and waits for a command.
-    fn prepare(&self, confinement: &Confinement) -> Result<Supervised, Error> {
+    fn prepare(&self, confinement: &Confinement) -> Result<Supervised, RunError> {
         let (policy, scratch) = confinement.with_scratch()?;
         let mut command = self.supervise();
         command.args(["--confined", "--await-command", "--scratch"]).arg(scratch.path());
@@ -120,7 +120,7 @@ impl Launcher {
         // Whoever waits is not to keep a folder busy.
         command.current_dir("/");
         let own = scratch.path().to_owned();
-        let supervised = Supervised::start(command, Some(own)).map_err(Error::Start)?;
+        let supervised = Supervised::start(command, Some(own)).map_err(RunError::Start)?;
         // Even if the daemon dies the supervisor will be there to remove it.
         let _path = scratch.keep();
         Ok(supervised)

@@ -5,7 +5,7 @@ use quintet_kernel::port::{OutputFile, ToolOutput};
 use quintet_kernel::tool::{Ending, Outcome};
 use serde::Serialize;
 
-use super::capture::{KEPT, log};
+use super::capture::{STORED_LIMIT, log};
 use super::{End, Finished};
 use crate::sandbox::Permissions;
 
@@ -14,7 +14,7 @@ const TIMED_OUT: i32 = 124;
 
 /// The shape in which the model reads a command's result.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct CommandReport {
     cmd: String,
     exit_code: i32,
     stdout: String,
@@ -30,8 +30,8 @@ pub(crate) struct Report {
 
 impl Finished {
     /// What the model reads.
-    pub(crate) fn report(&self) -> Report {
-        Report {
+    pub(crate) fn report(&self) -> CommandReport {
+        CommandReport {
             cmd: self.command.clone(),
             exit_code: self.code(),
             stdout: self.stdout.text(),
@@ -117,7 +117,7 @@ impl Log {
         self.content.extend_from_slice(&finished.stdout.content());
         self.content.extend_from_slice(&finished.stderr.content());
         self.content.extend_from_slice(format!("[exit code {code}, {duration}]\n\n").as_bytes());
-        self.content.drain(..self.content.len().saturating_sub(KEPT));
+        self.content.drain(..self.content.len().saturating_sub(STORED_LIMIT));
     }
 
     /// The file.

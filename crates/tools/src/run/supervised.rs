@@ -51,9 +51,16 @@ impl Supervised {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// True if the supervisor still waits for its command.
+    /// True if the supervisor still waits for its command. What one leaves that was killed is removed.
     pub(super) fn is_waiting(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        let status = self.child.try_wait();
+        if let Ok(Some(status)) = status
+            && status.code().is_none()
+            && let Some(scratch) = self.scratch.take()
+        {
+            let _removed = fs::remove_dir_all(scratch);
+        }
+        matches!(status, Ok(None))
     }
 
     /// Sends the command that a prepared sandbox waits for.

@@ -43,7 +43,7 @@ pub(crate) struct Blocked {
 }
 
 /// One thing that a command was kept from.
-struct Wall {
+struct Denial {
     hint: String,
     permissions: Permissions,
 }
@@ -61,7 +61,7 @@ pub(super) fn blocked(policy: &Policy, sandbox: &Sandbox, output: &str) -> Block
         let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
         let wall = if !policy.network && has(&NETWORK) {
             let hint = "the sandbox has no network: `sandbox.network = true` allows it".to_owned();
-            Some(Wall {
+            Some(Denial {
                 hint,
                 permissions: Permissions { network: true, ..Permissions::default() },
             })
@@ -101,7 +101,7 @@ fn paths(policy: &Policy, line: &str) -> Vec<PathBuf> {
 }
 
 /// What opens a path, if it is the sandbox that closes it.
-fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<Wall> {
+fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<Denial> {
     let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
     if within(&policy.write) || path.starts_with("/proc") || path.starts_with("/dev") {
         return None;
@@ -115,7 +115,7 @@ fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<Wall> {
         let path = path.display();
         let hint =
             format!("the sandbox hides {path}: `sandbox.read = [\"{path}\"]` allows reading it");
-        return Some(Wall { hint, permissions });
+        return Some(Denial { hint, permissions });
     }
     let folder = if path.is_dir() { path } else { path.parent()? };
     if !is_write && !within(&policy.read) && folder.is_dir() && !within(&policy.private()) {
@@ -125,7 +125,7 @@ fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<Wall> {
         let permissions = Permissions { write: vec![folder.to_owned()], ..Permissions::default() };
         let folder = folder.display();
         let hint = format!("the sandbox keeps {folder} as it is: `sandbox.write = [\"{folder}\"]` allows writing it");
-        Wall { hint, permissions }
+        Denial { hint, permissions }
     })
 }
 

@@ -8,9 +8,9 @@ use std::process::{Command, ExitCode, Stdio};
 use landlock::LandlockStatus;
 use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 
-use super::calls::{self, Calls};
-use super::root::Root;
-use super::{Limits, Mode, Policy, files, init, loopback, privileges};
+use super::root_fs::RootFs;
+use super::seccomp_filter::{self, AllowedCalls};
+use super::{Limits, Mode, Policy, init, landlock_rules, loopback, privileges};
 use crate::supervisor::{code_of, control};
 
 /// The first file that is not a standard stream.
@@ -47,8 +47,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>, awaits: bool) -> ExitCode 
             let text = control::receive(&mut control)?;
             Ok((OsString::from_vec(text), control))
         });
-        // Nobody had anything to run.
-        let Ok((text, control)) = received else { return ExitCode::SUCCESS };
+        // Nobody had anything to run, or the supervisor was killed before this process could end with it.
+        let received = received.ok().filter(|(_, control)| control::is_open(control));
+        let Some((text, control)) = received else { return ExitCode::SUCCESS };
         command.arg(text).current_dir(&policy.workspace);
         answer = Some(control);
     }
@@ -74,7 +75,7 @@ fn confine(policy: &str) -> Result<Policy, String> {
     setsid().map_err(|error| format!("session: {error}"))?;
     if policy.namespaces {
         let Policy { scratch, home, read, write, .. } = &policy;
-        Root { scratch, home: home.as_deref(), read, write }.enter()?;
+        RootFs { scratch, home: home.as_deref(), read, write }.enter()?;
         if !policy.network {
             loopback::up().map_err(|error| format!("loopback: {error}"))?;
         }
@@ -91,7 +92,8 @@ pub(crate) fn withdraw(limits: Limits) -> Result<(), String> {
 fn restrict(policy: &Policy) -> Result<(), String> {
     policy.limits.apply().map_err(|error| format!("limits: {error}"))?;
     privileges::give_up().map_err(|error| format!("privileges: {error}"))?;
-    let landlock = files::restrict(policy).map_err(|error| format!("Landlock: {error}"))?;
+    let landlock =
+        landlock_rules::restrict(policy).map_err(|error| format!("Landlock: {error}"))?;
     let version = match landlock {
         LandlockStatus::Available { effective_abi, kernel_abi } => {
             kernel_abi.unwrap_or(effective_abi as i32)
@@ -103,7 +105,7 @@ fn restrict(policy: &Policy) -> Result<(), String> {
         let why = "the sandbox is required, and this kernel has neither namespaces nor Landlock";
         return Err(why.to_owned());
     }
-    match calls::restrict(Calls::of(policy, version)) {
+    match seccomp_filter::restrict(AllowedCalls::of(policy, version)) {
         Err(error) if is_required => Err(format!("the sandbox is required: {error}")),
         Ok(()) | Err(_) => Ok(()),
     }

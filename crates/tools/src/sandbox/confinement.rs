@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use super::blocked::{self, Blocked};
 use super::policy::User;
 use super::{
-    Mode, Network, Permissions, Policy, Report, Sandbox, probe, root, scratch, try_namespaces,
+    KernelReport, Mode, Network, Permissions, Policy, Sandbox, probe, root_fs, scratch,
+    try_namespaces,
 };
 
 /// Plans the confinement of commands.
@@ -18,7 +19,7 @@ use super::{
 pub(crate) struct Confiner {
     sandbox: Sandbox,
     user: User,
-    kernel: Report,
+    kernel: KernelReport,
     /// Where package managers keep what they downloaded and built.
     cache: PathBuf,
 }
@@ -59,7 +60,7 @@ impl Confiner {
             scratch::remove_abandoned();
         }
         sandbox.extra_write.push(cache.clone());
-        Self { sandbox, user, kernel: Report { namespaces, ..probe() }, cache }
+        Self { sandbox, user, kernel: KernelReport { namespaces, ..probe() }, cache }
     }
 
     /// What of this the sandbox does not allow anyway.
@@ -91,7 +92,7 @@ impl Confiner {
         let namespaces = self.kernel.namespaces && workspace.components().count() > 1;
         let sandbox = permissions.open(&self.sandbox);
         let policy = Policy::new(&sandbox, &self.user, workspace, namespaces);
-        let secrets = root::SECRETS.iter().map(Path::new);
+        let secrets = root_fs::SECRETS.iter().map(Path::new);
         let places = policy.read.iter().chain(&policy.write).map(PathBuf::as_path).chain(secrets);
         let bound = places.map(identity).collect();
         let network = if sandbox.network { Network::Shared } else { Network::Private };

@@ -2,7 +2,7 @@
 //! user namespace, without which the others are not allowed.
 //!
 //! The supervisor enters them before it starts the command; the mount namespace comes later
-//! ([`super::root`]), because the supervisor needs the file system as it is.
+//! ([`super::root_fs`]), because the supervisor needs the file system as it is.
 
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ use crate::supervisor;
 pub enum Network {
     /// Nothing but a loopback of its own.
     Private,
-    /// That of the machine.
+    /// The network of the machine.
     Shared,
 }
 
@@ -110,9 +110,9 @@ pub fn try_namespaces(executable: &Path) -> Result<(), String> {
         .stderr(Stdio::piped());
     // The supervisor ends its command once its input ends, so that must stay open.
     let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let leash = child.stdin.take();
+    let control = child.stdin.take();
     let ended = child.wait_with_output().map_err(|error| error.to_string())?;
-    drop(leash);
+    drop(control);
     if ended.status.success() {
         return Ok(());
     }

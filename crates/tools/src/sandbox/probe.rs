@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::thread;
 
-use super::calls::{self, Calls};
-use super::{Mode, files, try_namespaces};
+use super::seccomp_filter::{self, AllowedCalls};
+use super::{Mode, landlock_rules, try_namespaces};
 
 /// What this kernel can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct KernelReport {
     /// The version of Landlock, if it is there and switched on.
     pub landlock: Option<i32>,
     /// Whether calls can be filtered.
@@ -18,27 +18,31 @@ pub struct Report {
 }
 
 /// Finds out by trying, in a thread that is confined and then ends.
-pub fn probe() -> Report {
+pub fn probe() -> KernelReport {
     let trying = thread::Builder::new().name("probe".to_owned()).spawn(|| {
-        let landlock = files::version();
-        let calls = Calls { internet: true, ..Calls::default() };
-        Report { landlock, seccomp: calls::restrict(calls).is_ok(), namespaces: false }
+        let landlock = landlock_rules::version();
+        let calls = AllowedCalls { internet: true, ..AllowedCalls::default() };
+        KernelReport {
+            landlock,
+            seccomp: seccomp_filter::restrict(calls).is_ok(),
+            namespaces: false,
+        }
     });
     let tried = trying.ok().and_then(|thread| thread.join().ok());
-    tried.unwrap_or(Report { landlock: None, seccomp: false, namespaces: false })
+    tried.unwrap_or(KernelReport { landlock: None, seccomp: false, namespaces: false })
 }
 
 /// Finds out all of it, with the executable that has the subcommands of the supervisor and the sandbox.
-pub fn report(executable: &Path) -> Report {
-    Report { namespaces: try_namespaces(executable).is_ok(), ..probe() }
+pub fn report(executable: &Path) -> KernelReport {
+    KernelReport { namespaces: try_namespaces(executable).is_ok(), ..probe() }
 }
 
 /// Whether files can be opened beneath a folder, as every file tool does.
 pub fn opens_beneath() -> bool {
-    crate::beneath::directory(Path::new("/"), Path::new(".")).is_ok()
+    crate::confined_fs::directory(Path::new("/"), Path::new(".")).is_ok()
 }
 
-impl Report {
+impl KernelReport {
     /// What commands can do here that they could not elsewhere; nothing if all is well.
     pub fn missing(&self) -> Vec<&'static str> {
         let mut missing = Vec::new();
@@ -88,11 +92,11 @@ mod tests {
 
     #[test]
     fn only_who_requires_a_sandbox_is_refused_without_one() {
-        let report = |landlock, seccomp| Report { landlock, seccomp, namespaces: false };
+        let report = |landlock, seccomp| KernelReport { landlock, seccomp, namespaces: false };
         assert_eq!(report(None, true).forbids(Mode::Prefer), None);
         assert_eq!(report(None, true).forbids(Mode::Off), None);
         assert_eq!(report(Some(1), true).forbids(Mode::Require), None);
-        let own = Report { landlock: None, seccomp: true, namespaces: true };
+        let own = KernelReport { landlock: None, seccomp: true, namespaces: true };
         assert_eq!(own.forbids(Mode::Require), None);
         let why = report(None, true).forbids(Mode::Require);
         assert_eq!(why, Some("this kernel has neither namespaces for users nor Landlock"));
@@ -103,7 +107,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_said() {
         let missing = |landlock, seccomp, namespaces| {
-            Report { landlock, seccomp, namespaces }.missing().len()
+            KernelReport { landlock, seccomp, namespaces }.missing().len()
         };
         assert_eq!(missing(Some(6), true, true), 0);
         assert_eq!(missing(None, true, true), 0);

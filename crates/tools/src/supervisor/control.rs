@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
+use rustix::net::{RecvFlags, recv};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -89,6 +90,13 @@ pub(super) fn report(code: u8) {
 /// This process's stdin, where that is a socket.
 pub(crate) fn own_stdin() -> io::Result<UnixStream> {
     Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// True if the other end of a socket is open.
+pub(crate) fn is_open(socket: &UnixStream) -> bool {
+    let mut byte = [0];
+    let peeked = recv(socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    !matches!(peeked, Ok((_, 0)))
 }
 
 /// Lets go of the output that the command writes to as well.

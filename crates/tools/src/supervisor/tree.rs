@@ -115,12 +115,12 @@ fn signal_each(orphans: &[Pid], signal: Signal) {
 }
 
 /// The children of this process other than the leader.
-struct Adopted {
+struct Orphans {
     alive: Vec<Pid>,
     reaped: bool,
 }
 
-impl Adopted {
+impl Orphans {
     /// Whether there was none, dead or alive; then there is no other descendant either.
     ///
     /// One that was reaped may have left a child that this look was too early to see.
@@ -130,8 +130,8 @@ impl Adopted {
 }
 
 /// Looks for children other than the leader and reaps the dead.
-fn adopted(leader: Pid) -> io::Result<Adopted> {
-    let mut found = Adopted { alive: Vec::new(), reaped: false };
+fn adopted(leader: Pid) -> io::Result<Orphans> {
+    let mut found = Orphans { alive: Vec::new(), reaped: false };
     for pid in proc::children()?.into_iter().filter(|pid| *pid != leader) {
         match waitpid(Some(pid), WaitOptions::NOHANG) {
             Ok(None) | Err(Errno::INTR) => found.alive.push(pid),

@@ -65,7 +65,7 @@ impl Tool for ApplyPatch {
             let root = call.workspace.clone();
             let paths = patch::paths(&input.patch);
             let unsaved = self.buffers.fetch(call, paths.clone()).await;
-            match blocking::change(move || patch::plan(&root, &input.patch, &unsaved)).await {
+            match blocking::run_to_end(move || patch::plan(&root, &input.patch, &unsaved)).await {
                 Ok(plan) if plan.failed == 0 => {
                     change::assess(&self.runner, &call.workspace, plan.changes).await
                 }
@@ -86,11 +86,11 @@ impl Tool for ApplyPatch {
                     let paths = patch::paths(&input.patch);
                     let unsaved = self.buffers.fetch_or_cancel(&call, &context, paths).await;
                     let root = call.workspace.clone();
-                    blocking::change(move || apply(&root, &input.patch, &unsaved, &note)).await
+                    blocking::run_to_end(move || apply(&root, &input.patch, &unsaved, &note)).await
                 }
                 Err(why) => Err(why),
             };
-            let output = blocking::settle(done);
+            let output = blocking::output_of(done);
             self.buffers.pass_on(&call, &context, &output.changes).await;
             output
         })

@@ -7,12 +7,12 @@ use quintet_kernel::tool::{Assessment, CallSubject, Ending, Outcome, Risk, ToolK
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::diagram::{Language, graphviz, mermaid};
+use crate::diagram::{DiagramLanguage, graphviz, mermaid};
 use crate::run::{Job, Runner, TIMEOUT, output};
 use crate::{blocking, input, makefile, risk, show};
 
 /// More than this nobody can read as a picture.
-const LONGEST: usize = 32 * 1024;
+const SOURCE_LIMIT: usize = 32 * 1024;
 const TARGET: &str = "diagrams";
 const COMMAND: &str = "make diagrams";
 const NONE: &str = "nothing to draw: no source was given, and the workspace has no Makefile with a \
@@ -40,7 +40,7 @@ impl Input {
 
 /// What a call comes to.
 enum Work {
-    Draw { source: String, language: Language, file: String },
+    Draw { source: String, language: DiagramLanguage, file: String },
     Make,
     Nothing,
 }
@@ -49,11 +49,11 @@ impl Work {
     async fn of(call: &Invocation) -> Result<Self, String> {
         let input: Input = input::parse(&call.input)?;
         if let Some(source) = &input.source {
-            let language = Language::of(input.language.as_deref(), source);
+            let language = DiagramLanguage::of(input.language.as_deref(), source);
             return Ok(Self::Draw { source: source.clone(), language, file: input.file() });
         }
         let workspace = call.workspace.clone();
-        let has = blocking::change(move || Ok(makefile::has(&workspace, TARGET))).await?;
+        let has = blocking::run_to_end(move || Ok(makefile::has(&workspace, TARGET))).await?;
         Ok(if has { Self::Make } else { Self::Nothing })
     }
 }
@@ -68,7 +68,7 @@ impl Diagram {
             "source": {
                 "type": "string",
                 "minLength": 1,
-                "maxLength": LONGEST,
+                "maxLength": SOURCE_LIMIT,
                 "description": "The text of the diagram",
             },
             "language": {
@@ -91,10 +91,12 @@ impl Diagram {
             Work::Make => self.make(call, context).await,
             Work::Draw { source, language, file } => {
                 let drawn = match language {
-                    Language::Graphviz => {
+                    DiagramLanguage::Graphviz => {
                         graphviz::draw(&self.runner, &call.workspace, context, &source).await?
                     }
-                    Language::Mermaid => mermaid::draw(&self.runner, context, &source).await?,
+                    DiagramLanguage::Mermaid => {
+                        mermaid::draw(&self.runner, context, &source).await?
+                    }
                 };
                 Ok(kept(drawn, file))
             }
@@ -146,6 +148,6 @@ impl Tool for Diagram {
     }
 
     fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
-        Box::pin(async move { blocking::settle(self.start(&call, &context).await) })
+        Box::pin(async move { blocking::output_of(self.start(&call, &context).await) })
     }
 }

@@ -9,15 +9,15 @@ use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::beneath::FileData;
 use crate::buffers::{Buffers, Unsaved};
 use crate::change::{self, Change};
+use crate::confined_fs::FileData;
 use crate::run::Runner;
 use crate::undo::{Note, Notes};
 use crate::{blocking, input, show};
 
 /// How many places are named where a text is not unique.
-const MOST_NAMED: usize = 20;
+const NAMED_LIMIT: usize = 20;
 
 /// The tool.
 pub(crate) struct EditFile {
@@ -85,7 +85,7 @@ impl Tool for EditFile {
             };
             let (root, path) = (call.workspace.clone(), input.path.clone());
             let unsaved = self.buffers.fetch(call, vec![path.clone()]).await;
-            match blocking::change(move || plan(&root, &input, &unsaved)).await {
+            match blocking::run_to_end(move || plan(&root, &input, &unsaved)).await {
                 Ok((change, _)) => {
                     change::assess(&self.runner, &call.workspace, vec![change]).await
                 }
@@ -102,11 +102,11 @@ impl Tool for EditFile {
                     let paths = vec![input.path.clone()];
                     let unsaved = self.buffers.fetch_or_cancel(&call, &context, paths).await;
                     let root = call.workspace.clone();
-                    blocking::change(move || edit(&root, &input, &unsaved, &note)).await
+                    blocking::run_to_end(move || edit(&root, &input, &unsaved, &note)).await
                 }
                 Err(why) => Err(why),
             };
-            let output = blocking::settle(done);
+            let output = blocking::output_of(done);
             self.buffers.pass_on(&call, &context, &output.changes).await;
             output
         })
@@ -173,9 +173,9 @@ fn lines_of(text: &[u8], found: &[usize]) -> Vec<usize> {
 }
 
 fn at(lines: &[usize]) -> String {
-    let named: Vec<_> = lines.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+    let named: Vec<_> = lines.iter().take(NAMED_LIMIT).map(ToString::to_string).collect();
     let plural = if lines.len() == 1 { "" } else { "s" };
-    let rest = if lines.len() > MOST_NAMED { " and further" } else { "" };
+    let rest = if lines.len() > NAMED_LIMIT { " and further" } else { "" };
     format!("at line{plural} {}{rest}", named.join(", "))
 }
 

@@ -10,17 +10,17 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::fetch::{self, MOST_BYTES, Reach, Request};
+use crate::fetch::{self, FetchPolicy, MOST_BYTES, Request};
 use crate::{blocking, input};
 
 /// How long a call may take, all redirects included.
 const TIMEOUT: Duration = Duration::from_secs(30);
-const LONGEST_URL: usize = 8 * 1024;
+const URL_LIMIT: usize = 8 * 1024;
 
 /// The tool.
 pub(crate) struct FetchUrl {
     spec: Arc<ToolSpec>,
-    reach: Reach,
+    reach: FetchPolicy,
 }
 
 #[derive(Debug, Deserialize)]
@@ -31,7 +31,7 @@ struct Input {
 }
 
 impl FetchUrl {
-    pub(crate) fn new(reach: Reach) -> Self {
+    pub(crate) fn new(reach: FetchPolicy) -> Self {
         let description = "Fetch a web page or file of text by its URL. HTML is given as readable \
                            text with its links, JSON and other texts as they are. Only public \
                            servers, by GET, without cookies."
@@ -39,7 +39,7 @@ impl FetchUrl {
         let properties = json!({
             "url": {
                 "type": "string",
-                "maxLength": LONGEST_URL,
+                "maxLength": URL_LIMIT,
                 "description": "An http or https URL",
             },
             "max_bytes": {
@@ -78,7 +78,7 @@ impl FetchUrl {
                 return Ok(Outcome::ended(Ending::Cancelled, "cancelled").into());
             }
         };
-        Ok(blocking::look(context, move |flag| Ok(page.output(raw, flag))).await)
+        Ok(blocking::run_cancellable(context, move |flag| Ok(page.output(raw, flag))).await)
     }
 }
 
@@ -99,7 +99,7 @@ impl Tool for FetchUrl {
         Box::pin(async move {
             let fetched = timeout(TIMEOUT, self.fetch(&call, &context)).await;
             let late = || Err(format!("timed out after {}s", TIMEOUT.as_secs()));
-            blocking::settle(fetched.unwrap_or_else(|_| late()))
+            blocking::output_of(fetched.unwrap_or_else(|_| late()))
         })
     }
 }

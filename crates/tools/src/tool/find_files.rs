@@ -8,13 +8,13 @@ use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::blocking::{self, Flag};
+use crate::blocking::{self, CancelFlag};
 use crate::glob::Glob;
 use crate::walk::{Next, Walk};
 use crate::{input, show};
 
-const USUAL: usize = 200;
-const MOST: usize = 5000;
+const DEFAULT_LIMIT: usize = 200;
+const FILES_LIMIT: usize = 5000;
 
 /// The tool.
 pub(crate) struct FindFiles {
@@ -54,8 +54,8 @@ impl FindFiles {
             "max_results": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST,
-                "description": format!("At most this many files; default {USUAL}"),
+                "maximum": FILES_LIMIT,
+                "description": format!("At most this many files; default {DEFAULT_LIMIT}"),
             },
         });
         Self {
@@ -79,8 +79,8 @@ impl Tool for FindFiles {
         Box::pin(async move {
             match Input::of(&call) {
                 Ok((input, glob)) => {
-                    let find = move |flag: &Flag| find(&call.workspace, &input, &glob, flag);
-                    blocking::look(&context, find).await
+                    let find = move |flag: &CancelFlag| find(&call.workspace, &input, &glob, flag);
+                    blocking::run_cancellable(&context, find).await
                 }
                 Err(why) => Outcome::failure(why).into(),
             }
@@ -88,8 +88,13 @@ impl Tool for FindFiles {
     }
 }
 
-fn find(workspace: &Path, input: &Input, glob: &Glob, flag: &Flag) -> Result<ToolOutput, String> {
-    let most = input.max_results.unwrap_or(USUAL);
+fn find(
+    workspace: &Path,
+    input: &Input,
+    glob: &Glob,
+    flag: &CancelFlag,
+) -> Result<ToolOutput, String> {
+    let most = input.max_results.unwrap_or(DEFAULT_LIMIT);
     let walk = Walk { workspace, within: input.path.as_deref(), skipped: &[], depth: None };
     let (mut found, mut left_out) = (Vec::new(), 0);
     walk.each(flag, |file| {

@@ -7,7 +7,7 @@ use quintet_kernel::tool::{Assessment, Ending, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::blocking::settle;
+use crate::blocking::output_of;
 use crate::run::{End, Finished, Runner};
 use crate::{git, input};
 
@@ -63,6 +63,6 @@ impl Tool for GitStatus {
     }
 
     fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
-        Box::pin(async move { settle(self.look(&call, &context).await) })
+        Box::pin(async move { output_of(self.look(&call, &context).await) })
     }
 }

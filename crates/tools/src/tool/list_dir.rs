@@ -13,11 +13,11 @@ use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::blocking::{self, Flag};
-use crate::{beneath, input, show};
+use crate::blocking::{self, CancelFlag};
+use crate::{confined_fs, input, show};
 
 /// The most entries that are listed.
-const MOST: usize = 1000;
+const ENTRIES_LIMIT: usize = 1000;
 
 /// The tool.
 pub(crate) struct ListDir {
@@ -39,7 +39,7 @@ impl ListDir {
     pub(crate) fn new() -> Self {
         let description = format!(
             "List one directory of the workspace, sorted by name: folders end in `/`, files have \
-             their size in bytes, links what they lead to. At most {MOST} entries."
+             their size in bytes, links what they lead to. At most {ENTRIES_LIMIT} entries."
         );
         let properties = json!({
             "path": {
@@ -68,8 +68,8 @@ impl Tool for ListDir {
         Box::pin(async move {
             match input::parse::<Input>(&call.input) {
                 Ok(input) => {
-                    let list = move |flag: &Flag| list(&call.workspace, input.path(), flag);
-                    blocking::look(&context, list).await
+                    let list = move |flag: &CancelFlag| list(&call.workspace, input.path(), flag);
+                    blocking::run_cancellable(&context, list).await
                 }
                 Err(why) => Outcome::failure(why).into(),
             }
@@ -77,27 +77,28 @@ impl Tool for ListDir {
     }
 }
 
-fn list(workspace: &Path, path: &Path, flag: &Flag) -> Result<ToolOutput, String> {
-    let directory = beneath::directory(workspace, path).map_err(|error| error.to_string())?;
+fn list(workspace: &Path, path: &Path, flag: &CancelFlag) -> Result<ToolOutput, String> {
+    let directory = confined_fs::directory(workspace, path).map_err(|error| error.to_string())?;
     let names = names(&directory, flag).map_err(|error| error.to_string())?;
     if names.is_empty() {
         return Ok(Outcome::success("the directory is empty").into());
     }
     let mut text = String::new();
-    for name in names.iter().take(MOST) {
+    for name in names.iter().take(ENTRIES_LIMIT) {
         let _infallible = writeln!(text, "{}", describe(&directory, OsStr::from_bytes(name)));
     }
-    if names.len() > MOST {
-        let _infallible = writeln!(text, "[{} more entries were left out]", names.len() - MOST);
+    if names.len() > ENTRIES_LIMIT {
+        let _infallible =
+            writeln!(text, "[{} more entries were left out]", names.len() - ENTRIES_LIMIT);
     }
     Ok(show::output(&text, "list.txt"))
 }
 
-fn names(directory: &OwnedFd, flag: &Flag) -> rustix::io::Result<Vec<Vec<u8>>> {
+fn names(directory: &OwnedFd, flag: &CancelFlag) -> rustix::io::Result<Vec<Vec<u8>>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(directory)? {
         let name = entry?.file_name().to_bytes().to_vec();
-        if flag.is_down() {
+        if flag.is_cancelled() {
             break;
         }
         if name != b"." && name != b".." {

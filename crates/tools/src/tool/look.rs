@@ -14,8 +14,8 @@ use quintet_kernel::tool::{Assessment, CallSubject, Ending, Outcome, Risk, ToolK
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::subject::{self, Deed};
-use crate::{beneath, input, show};
+use crate::subject::{self, FileAccess};
+use crate::{confined_fs, input, show};
 
 /// The most bytes of a picture.
 const PICTURE_LIMIT: u64 = 25 * 1024 * 1024;
@@ -102,7 +102,7 @@ impl Tool for Look {
                 Ok(Input { path: Some(path), .. }) => {
                     let preview = format!("read the text in {}", path.display());
                     let named = vec![path];
-                    (preview, subject::looked_up(&call.workspace, Deed::Reads, named).await)
+                    (preview, subject::looked_up(&call.workspace, FileAccess::Reads, named).await)
                 }
                 Ok(Input { picture, path: None }) => {
                     let what = picture.unwrap_or_else(|| "the newest picture".to_owned());
@@ -159,7 +159,7 @@ async fn read_file(workspace: PathBuf, path: PathBuf) -> Result<Vec<u8>, String>
 }
 
 fn read_now(workspace: &Path, path: &Path) -> Result<Vec<u8>, String> {
-    let file = beneath::open(workspace, path).map_err(|error| error.to_string())?;
+    let file = confined_fs::open(workspace, path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     let read = file.take(PICTURE_LIMIT + 1).read_to_end(&mut bytes);
     read.map_err(|error| format!("{}: {error}", path.display()))?;

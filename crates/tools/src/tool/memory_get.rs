@@ -9,7 +9,7 @@ use quintet_kernel::tool::{Assessment, Ending, Outcome, Risk, ToolKind, ToolSpec
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::subject::{self, Deed};
+use crate::subject::{self, FileAccess};
 use crate::{input, show};
 
 /// The tool.
@@ -61,7 +61,7 @@ impl Tool for MemoryGet {
                 reasons: vec!["only reads the agent's notes".to_owned()],
                 reversible: true,
                 preview: format!("read {}", show::path(&path)),
-                subject: subject::looked_up(&call.workspace, Deed::Reads, vec![path]).await,
+                subject: subject::looked_up(&call.workspace, FileAccess::Reads, vec![path]).await,
                 settled: None,
             }
         })

@@ -75,7 +75,7 @@ impl Tool for MemoryWrite {
                 Err(why) => return super::nothing_will_run(why),
             };
             let paths = vec![PathBuf::from(input.path())];
-            let deed = subject::Deed::Changes;
+            let deed = subject::FileAccess::Changes;
             let about = subject::looked_up(&call.workspace, deed, paths).await;
             let added: String = input.content.lines().map(|line| format!("+{line}\n")).collect();
             Assessment {

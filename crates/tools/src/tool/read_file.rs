@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::buffers::{Buffers, Unsaved};
-use crate::lines::{self, MOST_LINES, Range};
-use crate::subject::{self, Deed};
-use crate::{beneath, input};
+use crate::lines::{self, LINES_LIMIT, Range};
+use crate::subject::{self, FileAccess};
+use crate::{confined_fs, input};
 
 const BUFFER: usize = 64 * 1024;
 
@@ -40,7 +40,7 @@ fn spec() -> ToolSpec {
     ToolSpec {
         name: "read_file".to_owned(),
         description: format!(
-            "Read a text file of the workspace, at most {MOST_LINES} lines at once. If there is \
+            "Read a text file of the workspace, at most {LINES_LIMIT} lines at once. If there is \
              more, the last line says where to go on."
         ),
         schema: json!({
@@ -81,8 +81,12 @@ impl Tool for ReadFile {
                     reasons: vec!["reads a file of the workspace".to_owned()],
                     reversible: true,
                     preview: format!("read {}", input.path.display()),
-                    subject: subject::looked_up(&call.workspace, Deed::Reads, vec![input.path])
-                        .await,
+                    subject: subject::looked_up(
+                        &call.workspace,
+                        FileAccess::Reads,
+                        vec![input.path],
+                    )
+                    .await,
                     settled: None,
                 },
                 Err(why) => super::nothing_will_run(why),
@@ -118,7 +122,7 @@ impl ReadFile {
         };
         match read {
             Ok(Ok(text)) => Outcome::success(text),
-            Ok(Err(lines::Error::Cancelled)) => Outcome::ended(Ending::Cancelled, "cancelled"),
+            Ok(Err(lines::LinesError::Cancelled)) => Outcome::ended(Ending::Cancelled, "cancelled"),
             Ok(Err(error)) => Outcome::failure(error.to_string()),
             Err(error) => Outcome::failure(format!("the read broke off: {error}")),
         }
@@ -130,8 +134,8 @@ fn read_now(
     input: &Input,
     unsaved: &Unsaved,
     go_on: impl Fn() -> bool,
-) -> Result<String, lines::Error> {
-    let file = beneath::open(workspace, &input.path).map_err(std::io::Error::other)?;
+) -> Result<String, lines::LinesError> {
+    let file = confined_fs::open(workspace, &input.path).map_err(std::io::Error::other)?;
     let range = Range { first: input.start_line.unwrap_or(1), last: input.end_line };
     if let Some(text) = unsaved.text(&input.path) {
         return lines::read(text, text.len() as u64, range, go_on);

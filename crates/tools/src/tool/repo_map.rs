@@ -8,14 +8,14 @@ use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::blocking::{self, Flag};
-use crate::map::{self, Form, Mapper};
-use crate::{beneath, input, show};
+use crate::blocking::{self, CancelFlag};
+use crate::repository_map::{self, MapStyle, Mapper};
+use crate::{confined_fs, input, show};
 
-const USUAL: usize = 400;
-const MOST: usize = 5000;
+const DEFAULT_TOKENS: usize = 400;
+const MAP_LIMIT: usize = 5000;
 /// As much as the model reads of a result.
-const MOST_TOKENS: usize = 8000;
+const TOKENS_LIMIT: usize = 8000;
 
 /// The tool.
 pub(crate) struct RepoMap {
@@ -32,11 +32,11 @@ struct Input {
 }
 
 impl Input {
-    fn form(&self, within: PathBuf) -> Form {
-        Form {
+    fn form(&self, within: PathBuf) -> MapStyle {
+        MapStyle {
             within,
-            max_symbols: self.max_symbols.unwrap_or(USUAL).clamp(1, MOST),
-            max_tokens: self.max_tokens.unwrap_or(MOST_TOKENS).clamp(1, MOST_TOKENS),
+            max_symbols: self.max_symbols.unwrap_or(DEFAULT_TOKENS).clamp(1, MAP_LIMIT),
+            max_tokens: self.max_tokens.unwrap_or(TOKENS_LIMIT).clamp(1, TOKENS_LIMIT),
             lines: true,
         }
     }
@@ -60,8 +60,8 @@ impl RepoMap {
             "max_symbols": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST,
-                "description": format!("At most this many symbols; default {USUAL}"),
+                "maximum": MAP_LIMIT,
+                "description": format!("At most this many symbols; default {DEFAULT_TOKENS}"),
             },
             "path": {
                 "type": "string",
@@ -70,8 +70,8 @@ impl RepoMap {
             "max_tokens": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST_TOKENS,
-                "description": format!("About how long the map may be; default {MOST_TOKENS}"),
+                "maximum": TOKENS_LIMIT,
+                "description": format!("About how long the map may be; default {TOKENS_LIMIT}"),
             },
         });
         let spec = super::spec(ToolKind::Read, "repo_map", description, properties, &[]);
@@ -95,8 +95,9 @@ impl Tool for RepoMap {
             match input::parse::<Input>(&call.input) {
                 Ok(input) => {
                     let mapper = self.mapper.clone();
-                    let look = move |flag: &Flag| draw(&mapper, &call.workspace, &input, flag);
-                    blocking::look(&context, look).await
+                    let look =
+                        move |flag: &CancelFlag| draw(&mapper, &call.workspace, &input, flag);
+                    blocking::run_cancellable(&context, look).await
                 }
                 Err(why) => Outcome::failure(why).into(),
             }
@@ -108,10 +109,10 @@ fn draw(
     mapper: &Mapper,
     workspace: &Path,
     input: &Input,
-    flag: &Flag,
+    flag: &CancelFlag,
 ) -> Result<ToolOutput, String> {
     let within = input.path.as_deref().map(|path| real(workspace, path)).transpose()?;
-    let files = map::files(workspace, flag)?;
+    let files = repository_map::files(workspace, flag)?;
     let text = mapper.draw(workspace, &files, &input.form(within.unwrap_or_default()), flag);
     if !text.is_empty() {
         return Ok(show::output(&text, "map.txt"));
@@ -123,12 +124,12 @@ fn draw(
 
 /// Where a file or directory really is, as seen from the workspace.
 fn real(workspace: &Path, path: &Path) -> Result<PathBuf, String> {
-    let real = match (beneath::open(workspace, path), path.parent(), path.file_name()) {
+    let real = match (confined_fs::open(workspace, path), path.parent(), path.file_name()) {
         (Ok(_), Some(parent), Some(name)) => {
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-            beneath::real_directory(workspace, parent).map(|parent| parent.join(name))
+            confined_fs::real_directory(workspace, parent).map(|parent| parent.join(name))
         }
-        _ => beneath::real_directory(workspace, path),
+        _ => confined_fs::real_directory(workspace, path),
     };
     real.map_err(|error| error.to_string())
 }

@@ -8,12 +8,12 @@ use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::blocking::{self, Flag};
+use crate::blocking::{self, CancelFlag};
 use crate::walk::{Next, Walk};
 use crate::{input, show};
 
-const USUAL: usize = 500;
-const MOST: usize = 5000;
+const DEFAULT_LIMIT: usize = 500;
+const ENTRIES_LIMIT: usize = 5000;
 const DEPTH: usize = 30;
 /// Directories of things that were fetched or made.
 const SKIPPED: [&str; 6] = ["node_modules", "vendor", "dist", "build", "bin", "target"];
@@ -39,8 +39,8 @@ impl RepoTree {
             "max_files": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST,
-                "description": format!("At most this many files; default {USUAL}"),
+                "maximum": ENTRIES_LIMIT,
+                "description": format!("At most this many files; default {DEFAULT_LIMIT}"),
             },
         });
         Self { spec: super::spec(ToolKind::Read, "repo_tree", description, properties, &[]) }
@@ -61,9 +61,9 @@ impl Tool for RepoTree {
         Box::pin(async move {
             match input::parse::<Input>(&call.input) {
                 Ok(input) => {
-                    let most = input.max_files.unwrap_or(USUAL);
-                    let list = move |flag: &Flag| list(&call.workspace, most, flag);
-                    blocking::look(&context, list).await
+                    let most = input.max_files.unwrap_or(DEFAULT_LIMIT);
+                    let list = move |flag: &CancelFlag| list(&call.workspace, most, flag);
+                    blocking::run_cancellable(&context, list).await
                 }
                 Err(why) => Outcome::failure(why).into(),
             }
@@ -71,14 +71,14 @@ impl Tool for RepoTree {
     }
 }
 
-fn list(workspace: &Path, most: usize, flag: &Flag) -> Result<ToolOutput, String> {
+fn list(workspace: &Path, most: usize, flag: &CancelFlag) -> Result<ToolOutput, String> {
     let (files, more) = files(workspace, most, flag)?;
     if files.is_empty() {
         return Ok(Outcome::success("workspace contains no files").into());
     }
     let mut text = files.join("\n") + "\n";
     if more {
-        text += &format!("[only the first {most} files; max_files may be up to {MOST}]\n");
+        text += &format!("[only the first {most} files; max_files may be up to {ENTRIES_LIMIT}]\n");
     }
     Ok(show::output(&text, "files.txt"))
 }
@@ -87,7 +87,7 @@ fn list(workspace: &Path, most: usize, flag: &Flag) -> Result<ToolOutput, String
 pub(crate) fn files(
     workspace: &Path,
     most: usize,
-    flag: &Flag,
+    flag: &CancelFlag,
 ) -> Result<(Vec<String>, bool), String> {
     let walk = Walk { workspace, within: None, skipped: &SKIPPED, depth: Some(DEPTH) };
     let (mut files, mut more) = (Vec::new(), false);

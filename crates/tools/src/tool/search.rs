@@ -11,18 +11,18 @@ use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::beneath::Root;
-use crate::blocking::{self, Flag};
+use crate::blocking::{self, CancelFlag};
+use crate::confined_fs::ConfinedRoot;
 use crate::glob::Glob;
-use crate::hits::{Hits, Tally};
-use crate::walk::{Found, Walk};
+use crate::search_matches::{AllMatches, FileMatches};
+use crate::walk::{Walk, WalkedFile};
 use crate::{input, show};
 
-const USUAL: usize = 50;
-const MOST: usize = 1000;
-const MOST_CONTEXT: usize = 20;
+const DEFAULT_LIMIT: usize = 50;
+const MATCHES_LIMIT: usize = 1000;
+const CONTEXT_LIMIT: usize = 20;
 /// A file with a longer line is skipped: nobody wrote it by hand.
-const LONGEST_LINE: usize = 64 * 1024 * 1024;
+const LINE_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The tool.
 pub(crate) struct Search {
@@ -68,28 +68,28 @@ impl Wanted {
         SearcherBuilder::new()
             .line_terminator(LineTerminator::crlf())
             .binary_detection(BinaryDetection::quit(0))
-            .heap_limit(Some(LONGEST_LINE))
+            .heap_limit(Some(LINE_BYTES_LIMIT))
             .before_context(context)
             .after_context(context)
             .build()
     }
 
-    fn run(&self, workspace: &Path, flag: &Flag) -> Result<ToolOutput, String> {
-        let tally = Tally::new(self.input.max_results.unwrap_or(USUAL));
-        let root = Root::open(workspace).map_err(|error| error.to_string())?;
+    fn run(&self, workspace: &Path, flag: &CancelFlag) -> Result<ToolOutput, String> {
+        let tally = AllMatches::new(self.input.max_results.unwrap_or(DEFAULT_LIMIT));
+        let root = ConfinedRoot::open(workspace).map_err(|error| error.to_string())?;
         let walk = Walk { workspace, within: None, skipped: &[], depth: None };
         walk.on_all_threads(flag, || {
             // Each has its own matcher, or they would wait for each other.
             let (mut searcher, matcher) = (self.searcher(), self.matcher.clone());
             let (root, tally) = (&root, &tally);
-            move |found: Found| {
+            move |found: WalkedFile| {
                 let fits = self.glob.as_ref().is_none_or(|glob| glob.fits(&found.path));
                 if !found.is_file || !fits {
                     return;
                 }
                 // What went away or cannot be read has nothing to show.
                 if let Ok(file) = root.file(&found.path) {
-                    let mut hits = Hits::new(&found.path, tally.room(&found.path), flag);
+                    let mut hits = FileMatches::new(&found.path, tally.room(&found.path), flag);
                     if searcher.search_file(&matcher, &file, &mut hits).is_ok() {
                         tally.add(hits);
                     }
@@ -119,15 +119,15 @@ impl Search {
             "context": {
                 "type": "integer",
                 "minimum": 0,
-                "maximum": MOST_CONTEXT,
+                "maximum": CONTEXT_LIMIT,
                 "description": "Lines to show before and after each match; default 0",
             },
             "ignore_case": { "type": "boolean", "description": "Default false" },
             "max_results": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST,
-                "description": format!("At most this many matches; default {USUAL}"),
+                "maximum": MATCHES_LIMIT,
+                "description": format!("At most this many matches; default {DEFAULT_LIMIT}"),
             },
         });
         Self { spec: super::spec(ToolKind::Read, "search", description, properties, &["query"]) }
@@ -149,8 +149,8 @@ impl Tool for Search {
         Box::pin(async move {
             match Wanted::of(&call) {
                 Ok(wanted) => {
-                    let search = move |flag: &Flag| wanted.run(&call.workspace, flag);
-                    blocking::look(&context, search).await
+                    let search = move |flag: &CancelFlag| wanted.run(&call.workspace, flag);
+                    blocking::run_cancellable(&context, search).await
                 }
                 Err(why) => Outcome::failure(why).into(),
             }

@@ -15,7 +15,7 @@ use crate::sandbox::Permissions;
 use crate::{input, risk};
 
 /// The longest time a call may ask for.
-const LONGEST: Duration = Duration::from_secs(4 * 60 * 60);
+const TIMEOUT_LIMIT: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// The tool.
 pub(crate) struct Shell {
@@ -41,7 +41,9 @@ impl Input {
 
     fn timeout(&self) -> Duration {
         let asked = self.timeout_seconds.filter(|seconds| *seconds > 0.0);
-        asked.map_or(TIMEOUT, |seconds| Duration::from_secs_f64(seconds.min(LONGEST.as_secs_f64())))
+        asked.map_or(TIMEOUT, |seconds| {
+            Duration::from_secs_f64(seconds.min(TIMEOUT_LIMIT.as_secs_f64()))
+        })
     }
 }
 
@@ -114,7 +116,7 @@ fn spec() -> ToolSpec {
                 "timeout_seconds": {
                     "type": "number",
                     "exclusiveMinimum": 0,
-                    "maximum": LONGEST.as_secs(),
+                    "maximum": TIMEOUT_LIMIT.as_secs(),
                     "description": format!(
                         "When to give up; default {} seconds", TIMEOUT.as_secs()
                     ),

@@ -9,14 +9,14 @@ use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput}
 use quintet_kernel::tool::{Assessment, Ending, Outcome, Placement, ToolKind, ToolSpec};
 use serde_json::json;
 
-use crate::run::{Error, Job, Log, Runner, TIMEOUT, output};
+use crate::run::{Job, Log, RunError, Runner, TIMEOUT, output};
 use crate::{agents, makefile, risk};
 
 const NONE_GIVEN: &str = "no verification command applies: none is configured";
 const CHANGED: &str =
     "the verification commands are not those that were shown any more; verify again";
 /// For how many calls it is remembered what was shown.
-const MOST_SHOWN: usize = 64;
+const SHOWN_LIMIT: usize = 64;
 
 /// The tool.
 pub(crate) struct Verify {
@@ -44,7 +44,7 @@ impl Verify {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.retain(|(other, _)| other != call);
         shown.push_back((call.clone(), commands.to_vec()));
-        if shown.len() > MOST_SHOWN {
+        if shown.len() > SHOWN_LIMIT {
             shown.pop_front();
         }
     }
@@ -62,7 +62,7 @@ impl Verify {
         commands: &[String],
         call: &Invocation,
         context: &ToolContext,
-    ) -> Result<ToolOutput, Error> {
+    ) -> Result<ToolOutput, RunError> {
         let (mut reports, mut log) = (Vec::new(), Log::default());
         let mut ending = Ending::Succeeded;
         for command in commands {

@@ -10,20 +10,20 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::engine::Engine;
+use crate::search_engine::SearchEngine;
 use crate::{blocking, input, show};
 
 /// How long a search may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// No engine takes more.
-const LONGEST_QUERY: usize = 400;
-const USUAL_COUNT: usize = 8;
-const MOST: usize = 20;
+const QUERY_LIMIT: usize = 400;
+const DEFAULT_COUNT: usize = 8;
+const RESULTS_LIMIT: usize = 20;
 
 /// The tool.
 pub(crate) struct WebSearch {
     spec: Arc<ToolSpec>,
-    engine: Engine,
+    engine: SearchEngine,
 }
 
 #[derive(Debug, Deserialize)]
@@ -33,20 +33,20 @@ struct Input {
 }
 
 impl WebSearch {
-    pub(crate) fn new(engine: Engine) -> Self {
+    pub(crate) fn new(engine: SearchEngine) -> Self {
         let description = WEB_SEARCH_DESCRIPTION.to_owned();
         let properties = json!({
             "query": {
                 "type": "string",
                 "minLength": 1,
-                "maxLength": LONGEST_QUERY,
+                "maxLength": QUERY_LIMIT,
                 "description": "What to look for, in a few words",
             },
             "count": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST,
-                "description": format!("How many results to give; default {USUAL_COUNT}"),
+                "maximum": RESULTS_LIMIT,
+                "description": format!("How many results to give; default {DEFAULT_COUNT}"),
             },
             "explanation": {
                 "type": "string",
@@ -109,7 +109,7 @@ impl Tool for WebSearch {
         Box::pin(async move {
             let searched = timeout(TIMEOUT, self.search(&call, &context)).await;
             let late = || Err(format!("timed out after {}s", TIMEOUT.as_secs()));
-            blocking::settle(searched.unwrap_or_else(|_| late()))
+            blocking::output_of(searched.unwrap_or_else(|_| late()))
         })
     }
 }
@@ -121,5 +121,5 @@ fn asked(call: &Invocation) -> Result<(String, usize), String> {
     if query.is_empty() {
         return Err("invalid input: /query is empty".to_owned());
     }
-    Ok((query.to_owned(), input.count.unwrap_or(USUAL_COUNT)))
+    Ok((query.to_owned(), input.count.unwrap_or(DEFAULT_COUNT)))
 }

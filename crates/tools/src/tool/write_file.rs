@@ -8,9 +8,9 @@ use quintet_kernel::tool::{Assessment, Outcome, ToolKind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::beneath::FileData;
 use crate::buffers::{Buffers, Unsaved};
 use crate::change::{self, Change};
+use crate::confined_fs::FileData;
 use crate::run::Runner;
 use crate::undo::{Note, Notes};
 use crate::{blocking, input, show};
@@ -60,7 +60,7 @@ impl Tool for WriteFile {
             };
             let (root, path) = (call.workspace.clone(), input.path.clone());
             let unsaved = self.buffers.fetch(call, vec![path.clone()]).await;
-            match blocking::change(move || plan(&root, input, &unsaved)).await {
+            match blocking::run_to_end(move || plan(&root, input, &unsaved)).await {
                 Ok(change) => change::assess(&self.runner, &call.workspace, vec![change]).await,
                 Err(why) => change::inapplicable(&call.workspace, vec![path], &why).await,
             }
@@ -75,11 +75,11 @@ impl Tool for WriteFile {
                     let paths = vec![input.path.clone()];
                     let unsaved = self.buffers.fetch_or_cancel(&call, &context, paths).await;
                     let root = call.workspace.clone();
-                    blocking::change(move || write(&root, input, &unsaved, &note)).await
+                    blocking::run_to_end(move || write(&root, input, &unsaved, &note)).await
                 }
                 Err(why) => Err(why),
             };
-            let output = blocking::settle(done);
+            let output = blocking::output_of(done);
             self.buffers.pass_on(&call, &context, &output.changes).await;
             output
         })

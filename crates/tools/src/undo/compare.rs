@@ -9,7 +9,7 @@ use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, FileRange};
 
 use super::snapshot::{FileEntry, FolderEntry, Moment, Snapshot, Stat, Stored};
 use super::{FILE_LIMIT, Record, git_objects, uncovered};
-use crate::beneath::Place;
+use crate::confined_fs::ConfinedPath;
 
 /// Finds out what happened.
 pub(super) fn compare(root: &Path, old: &Snapshot, new: &Snapshot, since: Moment) -> Record {
@@ -163,7 +163,7 @@ impl Comparison<'_> {
 
 /// What is at a path, unless a link is in the place of a folder around it.
 fn lstat(root: &Path, path: &str) -> Option<Stat> {
-    let place = Place::find(root, Path::new(path)).ok()?;
+    let place = ConfinedPath::find(root, Path::new(path)).ok()?;
     let is_direct = place.real(root).ok().as_deref() == Some(Path::new(path));
     place.stat().ok().filter(|_| is_direct).map(|found| Stat::of(&found))
 }

@@ -8,7 +8,7 @@ use quintet_kernel::change::FileKind;
 use quintet_kernel::port::{BlobBody, FileContent, FileRange};
 
 use super::git_objects::has_id;
-use crate::beneath::{Error, Place, shape_of};
+use crate::confined_fs::{ConfinedPath, PathError, shape_of};
 use crate::show;
 
 /// The longest content that is hashed as a whole, in bytes.
@@ -17,7 +17,7 @@ const HASHED_LIMIT: u64 = 64 * 1024 * 1024;
 /// Something that is there.
 #[derive(Debug)]
 pub(super) struct Current {
-    place: Place,
+    place: ConfinedPath,
     pub(super) shape: FileKind,
     mode: u32,
     size: u64,
@@ -29,10 +29,10 @@ pub(super) struct Current {
 /// # Errors
 /// If the path leads out of the workspace or through a link.
 pub(super) fn current(root: &Path, path: &Path) -> Result<Option<Current>, String> {
-    let found = Place::find(root, path).and_then(|place| Ok((place.stat(), place)));
+    let found = ConfinedPath::find(root, path).map(|place| (place.stat(), place));
     let (stat, place) = match found {
         Ok(found) => found,
-        Err(Error::Missing(_)) => return Ok(None),
+        Err(PathError::Missing(_)) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
     if place.real(root).ok().as_deref() != Some(path) {
@@ -40,7 +40,7 @@ pub(super) fn current(root: &Path, path: &Path) -> Result<Option<Current>, Strin
     }
     let stat = match stat {
         Ok(stat) => stat,
-        Err(Error::Missing(_)) => return Ok(None),
+        Err(PathError::Missing(_)) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
     let size = u64::try_from(stat.st_size).unwrap_or_default();

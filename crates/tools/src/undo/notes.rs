@@ -19,8 +19,8 @@ use quintet_kernel::{CallId, TurnId};
 use tempfile::NamedTempFile;
 
 use super::unfinished::Unfinished;
-use crate::beneath::{self, Error, FileData, Place};
 use crate::change::{self, Change};
+use crate::confined_fs::{self, ConfinedPath, FileData, PathError};
 
 /// Where notes are.
 #[derive(Debug)]
@@ -139,20 +139,20 @@ fn missing(root: &Path, changes: &[Change]) -> BTreeSet<PathBuf> {
 /// What became of a file, if that is anything.
 fn became(root: &Path, path: &Path, before: Option<&FileData>) -> Option<ChangedFile> {
     let without_body = |shape, size, mode| Some(FileContent { body: None, size, mode, shape });
-    let after = match beneath::look(root, path) {
+    let after = match confined_fs::look(root, path) {
         Ok(content) => content.as_ref().map(recorded),
-        Err(Error::Large(_, size)) => without_body(FileKind::File, size, None),
+        Err(PathError::Large(_, size)) => without_body(FileKind::File, size, None),
         // A folder may have taken the place of a file or was made for one.
-        Err(Error::Directory(_)) => {
-            let stat = Place::find(root, path).and_then(|place| place.stat());
+        Err(PathError::Directory(_)) => {
+            let stat = ConfinedPath::find(root, path).and_then(|place| place.stat());
             without_body(FileKind::Folder, 0, stat.ok().map(|stat| stat.st_mode & 0o7777))
         }
         // Something else is in its place.
-        Err(Error::Special(_)) => None,
+        Err(PathError::Special(_)) => None,
         Err(_) => return None,
     };
     let before = before.map(recorded);
-    let path = Place::find(root, path).and_then(|place| place.real(root)).ok()?;
+    let path = ConfinedPath::find(root, path).and_then(|place| place.real(root)).ok()?;
     let path = path.to_str()?.to_owned();
     (before != after).then_some(ChangedFile { path, before, after })
 }

@@ -14,7 +14,7 @@ use super::git_objects::Tracked;
 use super::notes::Notes;
 use super::store::{Base, Snapshots, Workspace};
 use super::{Record, Unrecorded};
-use crate::blocking::Flag;
+use crate::blocking::CancelFlag;
 use crate::run::Runner;
 use crate::{blocking, repository, show};
 
@@ -57,7 +57,7 @@ impl Recorder {
             Some(_) | None => Tracked::default(),
         };
         let (this, note) = (workspace.clone(), self.notes.path(&call.turn, &call.call));
-        let keep = move |flag: &Flag| {
+        let keep = move |flag: &CancelFlag| {
             let base = this.take(&tracked, flag)?;
             if let Some(note) = note {
                 this.save(&base, &note)?;
@@ -77,7 +77,7 @@ impl Recorder {
 
 async fn until_cancelled<T: Send + 'static>(
     context: &ToolContext,
-    work: impl FnOnce(&Flag) -> Result<T, Unrecorded> + Send + 'static,
+    work: impl FnOnce(&CancelFlag) -> Result<T, Unrecorded> + Send + 'static,
 ) -> Result<T, Unrecorded> {
     match blocking::until_cancelled(context, work).await {
         Some(Ok(done)) => done,

@@ -11,7 +11,7 @@ use quintet_kernel::change::FileKind;
 use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, RevertMode};
 
 use super::current::{current, matches};
-use crate::beneath::{Existing, Place};
+use crate::confined_fs::{ConfinedPath, Existing};
 use crate::show;
 
 /// The most reasons that are given.
@@ -209,13 +209,12 @@ impl<'a> Plan<'a> {
         if from.is_some() && !matches(current(self.root, path)?.as_ref(), from)? {
             return Err(format!("{} was changed meanwhile", show::path(path)));
         }
-        let find = || Place::find(self.root, path);
+        let find = || ConfinedPath::find(self.root, path);
         let made = match (from, to) {
             (None, None) => Ok(()),
             (Some(from), None) => find().and_then(|place| place.remove(from.shape)),
-            (None, Some(to)) => {
-                Place::make(self.root, path).and_then(|place| place.restore(to, Existing::Refuse))
-            }
+            (None, Some(to)) => ConfinedPath::make(self.root, path)
+                .and_then(|place| place.restore(to, Existing::Refuse)),
             (Some(from), Some(to)) if to.shape.has_content() => {
                 find().and_then(|place| place.restore(to, Existing::Replace(from.shape)))
             }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::git_objects::ObjectId;
 use super::pack::Extract;
-use crate::beneath::shape_of;
+use crate::confined_fs::shape_of;
 
 /// How a snapshot is written; another one is not read.
 const FORMAT: u32 = 2;

@@ -16,7 +16,7 @@ use super::git_objects::Tracked;
 use super::pack::Pack;
 use super::snapshot::{Moment, Snapshot};
 use super::{Record, Unrecorded, WASTE_LIMIT, compare, take};
-use crate::blocking::Flag;
+use crate::blocking::CancelFlag;
 
 /// How many workspaces have snapshots; others are copied anew when they are worked in again.
 const WORKSPACES_LIMIT: usize = 8;
@@ -131,7 +131,7 @@ impl Workspace {
     }
 
     /// Takes a snapshot. `tracked` are the files whose content git has.
-    pub(super) fn take(&self, tracked: &Tracked, flag: &Flag) -> Result<Base, Unrecorded> {
+    pub(super) fn take(&self, tracked: &Tracked, flag: &CancelFlag) -> Result<Base, Unrecorded> {
         let (known, pack) = self.last()?;
         let since = pack.now()?;
         let snapshot = take::take(&self.root, known.as_ref(), tracked, &pack, flag)?;
@@ -143,7 +143,7 @@ impl Workspace {
 
     /// What happened since a snapshot.
     pub(super) fn since(&self, base: &Base) -> Result<Record, Unrecorded> {
-        let now = self.take(&Tracked::default(), &Flag::default())?;
+        let now = self.take(&Tracked::default(), &CancelFlag::default())?;
         Ok(compare::compare(&self.root, &base.snapshot, &now.snapshot, base.since))
     }
 

@@ -24,8 +24,8 @@ use super::ignore_rules::{self, IgnoreRules};
 use super::pack::{Pack, hash};
 use super::snapshot::{FileEntry, FolderEntry, Moment, Names, Snapshot, Stat, Stored, join};
 use super::{CONTENT_LIMIT, FILE_LIMIT, FILES_LIMIT, Unrecorded, WASTE_LIMIT};
-use crate::beneath;
-use crate::blocking::Flag;
+use crate::blocking::CancelFlag;
+use crate::confined_fs;
 
 /// Fewer files are not worth another thread.
 const FILES_PER_THREAD: usize = 2_000;
@@ -39,7 +39,7 @@ pub(super) fn take(
     last: Option<&Arc<Snapshot>>,
     tracked: &Tracked,
     pack: &Pack,
-    flag: &Flag,
+    flag: &CancelFlag,
 ) -> Result<Arc<Snapshot>, Unrecorded> {
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = openat(CWD, root, directory, Mode::empty());
@@ -72,6 +72,13 @@ struct Pending {
 /// What a look at a folder gives: the folder, and those in it.
 type Visited = Option<(Arc<FolderEntry>, Vec<Pending>)>;
 
+/// A folder that is open.
+struct OpenFolder<'a> {
+    at: &'a OwnedFd,
+    path: &'a str,
+    stat: Stat,
+}
+
 struct Pass<'a> {
     root: &'a Path,
     at: OwnedFd,
@@ -79,7 +86,7 @@ struct Pass<'a> {
     known: HashMap<&'a str, &'a Arc<FolderEntry>>,
     tracked: &'a Tracked,
     pack: &'a Pack,
-    flag: &'a Flag,
+    flag: &'a CancelFlag,
 }
 
 impl Pass<'_> {
@@ -127,7 +134,7 @@ impl Pass<'_> {
     }
 
     fn folder(&self, pending: &Pending) -> Result<Visited, Unrecorded> {
-        if self.flag.is_down() {
+        if self.flag.is_cancelled() {
             return Err(Unrecorded::Cancelled);
         }
         let Pending { path, rules, same_rules } = pending;
@@ -146,16 +153,18 @@ impl Pass<'_> {
         let same = last.filter(|it| same_rules && it.stat == stat && it.is_stable);
         let is_same =
             |file: &FileEntry| file.is_stable && self::stat(&at, &file.name) == Some(file.stat);
+        let read = |files, names| self.read(&OpenFolder { at: &at, path, stat }, files, names);
         let folder = match same {
             Some(last) if last.files.iter().all(is_same) => Arc::clone(last),
             Some(last) => {
                 let files: Vec<_> = last.files.iter().map(|file| file.name.clone()).collect();
-                self.read(&at, stat, path, (files, last.names.clone()))?
+                read(files, last.names.clone())?
             }
             None => {
                 let listed = open(OFlags::RDONLY).ok();
-                let names = listed.map(|folder| list(folder, &self.root.join(path), &rules));
-                self.read(&at, stat, path, names.unwrap_or_default())?
+                let listed = listed.map(|folder| list(folder, &self.root.join(path), &rules));
+                let (files, names) = listed.unwrap_or_default();
+                read(files, names)?
             }
         };
         let below = folder.names.folders.iter().map(|name| Pending {
@@ -170,11 +179,11 @@ impl Pass<'_> {
     /// Reads the files of a folder that changed.
     fn read(
         &self,
-        at: &OwnedFd,
-        stat: Stat,
-        path: &str,
-        (files, names): (Vec<String>, Names),
+        folder: &OpenFolder<'_>,
+        files: Vec<String>,
+        names: Names,
     ) -> Result<Arc<FolderEntry>, Unrecorded> {
+        let OpenFolder { at, path, stat } = folder;
         let last = self.known.get(path).copied();
         let mut read = Vec::with_capacity(files.len());
         for name in files {
@@ -183,32 +192,33 @@ impl Pass<'_> {
             match known.filter(|known| known.stat == stat && known.is_stable) {
                 Some(known) => read.push(known.clone()),
                 None if !stat.shape.has_content() => {}
-                None => read.push(self.file(at, join(path, &name), name, stat, known)?),
+                None => read.push(self.file(folder, name, stat, known)?),
             }
         }
         if self.pack.length() > CONTENT_LIMIT + WASTE_LIMIT {
             return Err(Unrecorded::Large);
         }
+        let (path, stat) = ((*path).to_owned(), *stat);
         let is_stable = stat.is_stable(self.now);
-        Ok(Arc::new(FolderEntry { path: path.to_owned(), stat, is_stable, files: read, names }))
+        Ok(Arc::new(FolderEntry { path, stat, is_stable, files: read, names }))
     }
 
     /// A file whose stat is new. The stat was taken before the content is read, so if the file changes
     /// now, the next snapshot shows it.
     fn file(
         &self,
-        at: &OwnedFd,
-        path: String,
+        folder: &OpenFolder<'_>,
         name: String,
         stat: Stat,
         last: Option<&FileEntry>,
     ) -> Result<FileEntry, Unrecorded> {
-        let known = self.tracked.files.get(&path).filter(|_| stat.shape == FileKind::File);
+        let tracked = self.tracked.files.get(&join(folder.path, &name));
+        let known = tracked.filter(|_| stat.shape == FileKind::File);
         let tracked = known.or_else(|| last?.tracked.as_ref()).cloned();
         let stored = match known {
             // It is as it was when git was asked.
             Some(object) if stat.is_stable(self.tracked.at) => Stored::Object(object.clone()),
-            Some(_) | None => match content(at, &name, stat) {
+            Some(_) | None => match content(folder.at, &name, stat) {
                 Some(content) => self.store(&content, tracked.as_ref(), last)?,
                 None if stat.size > FILE_LIMIT => Stored::Large,
                 None => Stored::Unreadable,
@@ -243,7 +253,7 @@ fn list(folder: OwnedFd, path: &Path, rules: &IgnoreRules) -> (Vec<String>, Name
     let at = folder.try_clone();
     for entry in Dir::new(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") || beneath::is_temporary(name.to_bytes()) {
+        if matches!(name.to_bytes(), b"." | b"..") || confined_fs::is_temporary(name.to_bytes()) {
             continue;
         }
         let Ok(text) = name.to_str().map(str::to_owned) else {

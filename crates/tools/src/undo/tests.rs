@@ -4,7 +4,7 @@ use std::fs;
 
 use super::git_objects::Tracked;
 use super::*;
-use crate::blocking::Flag;
+use crate::blocking::CancelFlag;
 
 #[test]
 fn an_unchanged_workspace_keeps_its_snapshot() {
@@ -12,7 +12,7 @@ fn an_unchanged_workspace_keeps_its_snapshot() {
     fs::create_dir(dir.path().join("d")).unwrap();
     fs::write(dir.path().join("d/a"), "1").unwrap();
     let workspace = Snapshots::new(cache.path().join("snapshots")).workspace(dir.path()).unwrap();
-    let take = || workspace.take(&Tracked::default(), &Flag::default()).unwrap();
+    let take = || workspace.take(&Tracked::default(), &CancelFlag::default()).unwrap();
     // Files that were written a moment ago are read again.
     let stable = loop {
         let (one, other) = (take(), take());
@@ -32,7 +32,7 @@ fn a_snapshot_outlives_its_process() {
     fs::write(dir.path().join("a"), "1").unwrap();
     let open = || Snapshots::new(cache.path().join("s")).workspace(dir.path()).unwrap();
     let workspace = open();
-    let base = workspace.take(&Tracked::default(), &Flag::default()).unwrap();
+    let base = workspace.take(&Tracked::default(), &CancelFlag::default()).unwrap();
     let note = cache.path().join("notes/turn/call");
     workspace.save(&base, &note).unwrap();
     fs::write(dir.path().join("a"), "2").unwrap();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use crate::beneath;
+use crate::confined_fs;
 
 /// Where it is written down which folders are being written to.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Unfinished {
             let written =
                 written.and_then(|it| serde_json::from_slice::<(PathBuf, Vec<PathBuf>)>(&it).ok());
             if let Some((root, folders)) = written {
-                folders.iter().for_each(|folder| beneath::remove_temporary(&root, folder));
+                folders.iter().for_each(|folder| confined_fs::remove_temporary(&root, folder));
             }
             let _gone = fs::remove_file(entry.path());
         }

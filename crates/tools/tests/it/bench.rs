@@ -18,7 +18,7 @@ use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_memory::MarkdownMemory;
 use quintet_testkit::clock::FakeClock;
 use quintet_tools::sandbox::Sandbox;
-use quintet_tools::{Engine, Reach, Recall, Settings, Toolbox};
+use quintet_tools::{FetchPolicy, MemorySettings, SearchEngine, Settings, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -61,12 +61,12 @@ impl Bench {
 
     /// May ask these servers too, although they are on this machine.
     pub(crate) fn fetching(private: &[String]) -> Self {
-        let reach = Reach::new(private).unwrap();
+        let reach = FetchPolicy::new(private).unwrap();
         Self::with(Vec::new(), Sandbox::default(), Some(reach))
     }
 
     /// Searches with this.
-    pub(crate) fn searching(engine: Engine) -> Self {
+    pub(crate) fn searching(engine: SearchEngine) -> Self {
         let mut bench = Self::new();
         let settings = Settings { search: Some(engine), ..settings(bench.cache.path()) };
         bench.toolbox = Toolbox::new(settings);
@@ -86,20 +86,20 @@ impl Bench {
         Self::built(Vec::new(), Sandbox::default(), None, Some(tokens))
     }
 
-    fn with(verify: Vec<String>, sandbox: Sandbox, fetch: Option<Reach>) -> Self {
+    fn with(verify: Vec<String>, sandbox: Sandbox, fetch: Option<FetchPolicy>) -> Self {
         Self::built(verify, sandbox, fetch, None)
     }
 
     fn built(
         verify: Vec<String>,
         sandbox: Sandbox,
-        fetch: Option<Reach>,
+        fetch: Option<FetchPolicy>,
         recall: Option<u64>,
     ) -> Self {
         let cache = TempDir::new().unwrap();
         let recall = recall.map(|tokens| {
             let memory = memory(cache.path());
-            Recall { memory, tokens, folder: "memory", of: tokens + 1000 }
+            MemorySettings { memory, tokens, folder: "memory", of: tokens + 1000 }
         });
         let settings = Settings { verify, sandbox, fetch, recall, ..settings(cache.path()) };
         Self {

@@ -142,11 +142,13 @@ async fn files_outside_cannot_be_changed() {
     ] {
         check(Stop::Landlock(1), &command).await;
     }
-    // Two names are exchanged again and again, of which one leads out.
+    // A folder and a link that leads out take each other's place.
+    #[cfg(target_arch = "x86_64")]
     let race = format!(
-        "mkdir d && echo mine > d/secret && ln -s {out} l && perl -e 'for (1..3000) {{ syscall(316, -100, \
-         \"d\", -100, \"l\", 2) }}' & for i in $(seq 300); do cat d/secret; done 2> /dev/null | grep -q hush"
+        "mkdir d && echo mine > d/secret && ln -s {out} l && for i in $(seq 9); do perl -e 'my ($d, \
+         $l) = (\"d\", \"l\"); syscall(316, -100, $d, -100, $l, 2)'; cat d/secret; done | grep -q hush"
     );
+    #[cfg(target_arch = "x86_64")]
     check(Stop::Landlock(1), &race).await;
     caught(Stop::Landlock(1), "mknod null c 1 3 && echo x > null").await;
 }

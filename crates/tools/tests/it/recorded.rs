@@ -325,6 +325,16 @@ async fn commits_are_named_as_not_recorded() {
     let output = shell(&bench, command).await;
     let why = "git's own files: commits, branches and what is staged";
     assert_eq!(gaps(&output), [format!(".git: 1, {why}")]);
+    for command in [
+        "echo 2 > b; git add b; rm b",
+        "echo 3 > a; git add a; git status",
+        "git rm -q --cached b",
+        "git reset -q",
+    ] {
+        tick(&bench).await;
+        let output = shell(&bench, command).await;
+        assert_eq!(gaps(&output), [format!(".git: 1, {why}")], "{command}");
+    }
 }
 
 #[tokio::test]

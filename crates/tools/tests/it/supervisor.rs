@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::bench::{SUPERVISOR, lives};
 
-/// Starts a script under the supervisor, whose leash is the child's stdin.
+/// Starts a script under the supervisor, which runs for as long as the child's stdin is open.
 #[expect(clippy::disallowed_methods, reason = "it starts the supervisor")]
 fn supervise(argv: &[&str]) -> Child {
     Command::new(SUPERVISOR)
@@ -29,7 +29,7 @@ fn stubborn() -> (Child, Vec<String>) {
 }
 
 #[test]
-fn the_tree_dies_with_the_holder_of_the_leash() {
+fn the_tree_dies_when_its_stdin_is_closed() {
     // A holder that is killed lets go just like this: the kernel closes its end of the pipe.
     let (mut child, pids) = stubborn();
     drop(child.stdin.take());
@@ -38,11 +38,11 @@ fn the_tree_dies_with_the_holder_of_the_leash() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "it starts a process that holds the leash")]
+#[expect(clippy::disallowed_methods, reason = "it starts a process that holds the stdin")]
 fn the_tree_dies_when_the_holder_is_killed() {
     let (mut child, pids) = stubborn();
-    let leash = child.stdin.take().unwrap();
-    let mut holder = Command::new("sleep").arg("100").stdout(Stdio::from(leash)).spawn().unwrap();
+    let control = child.stdin.take().unwrap();
+    let mut holder = Command::new("sleep").arg("100").stdout(Stdio::from(control)).spawn().unwrap();
     assert!(child.try_wait().unwrap().is_none());
     holder.kill().unwrap();
     holder.wait().unwrap();
@@ -54,10 +54,10 @@ fn the_tree_dies_when_the_holder_is_killed() {
 fn a_byte_is_as_good_as_the_end() {
     let (mut child, pids) = stubborn();
     child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
-    let leash = child.stdin.take();
+    let control = child.stdin.take();
     child.wait().unwrap();
     assert!(!pids.iter().any(|pid| lives(pid)), "{pids:?}");
-    drop(leash);
+    drop(control);
 }
 
 #[test]
@@ -65,14 +65,14 @@ fn a_supervisor_that_is_told_to_stop_takes_its_tree_along() {
     let (mut child, pids) = stubborn();
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    let leash = child.stdin.take();
+    let control = child.stdin.take();
     assert_eq!(child.wait().unwrap().code(), Some(137));
     assert!(!pids.iter().any(|pid| lives(pid)), "{pids:?}");
-    drop(leash);
+    drop(control);
 }
 
 #[test]
-fn a_leash_that_is_let_go_at_once_races_with_nothing() {
+fn a_stdin_that_is_closed_at_once_races_with_nothing() {
     for _ in 0..20 {
         let mut child = supervise(&["/bin/sh", "-c", "exit 7"]);
         drop(child.stdin.take());
@@ -93,9 +93,9 @@ fn the_code_is_that_of_the_command() {
     ];
     for (argv, code) in cases {
         let mut child = supervise(argv);
-        let leash = child.stdin.take();
+        let control = child.stdin.take();
         assert_eq!(child.wait().unwrap().code(), Some(code), "{argv:?}");
-        drop(leash);
+        drop(control);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `web_search` asks a search engine, whose answers are written after the vendors' documents.
 
 use quintet_kernel::tool::{Ending, Risk};
-use quintet_tools::{Engine, SearchApi};
+use quintet_tools::{SearchApi, SearchEngine};
 use serde_json::json;
 
 use crate::bench::{Bench, text, until};
@@ -18,7 +18,7 @@ async fn serving(
 ) -> (Server, Bench) {
     let server = Server::start(say).await;
     let key = api.needs_key().then_some(KEY);
-    let bench = Bench::searching(Engine::new(api, &server.url(""), key).unwrap());
+    let bench = Bench::searching(SearchEngine::new(api, &server.url(""), key).unwrap());
     (server, bench)
 }
 
@@ -123,7 +123,8 @@ async fn a_long_list_is_cut() {
 
 #[tokio::test]
 async fn a_person_sees_what_is_searched_for() {
-    let engine = Engine::new(SearchApi::Brave, "https://api.search.brave.com", Some(KEY)).unwrap();
+    let engine =
+        SearchEngine::new(SearchApi::Brave, "https://api.search.brave.com", Some(KEY)).unwrap();
     let bench = Bench::searching(engine);
     let shown = bench.assess("web_search", json!({ "query": "my secret" })).await;
     assert_eq!((shown.risk, shown.reversible, shown.settled), (Risk::Medium, false, None));

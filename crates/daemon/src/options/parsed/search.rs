@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use quintet_providers::Secret;
-use quintet_tools::{Engine, SearchApi};
+use quintet_tools::{SearchApi, SearchEngine};
 
 use super::credentials::{self, Credential};
 use crate::options::layers::Layers;
@@ -16,7 +16,7 @@ const BRAVE_VARIABLE: &str = "BRAVE_API_KEY";
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     /// The search engine of `web_search`, if there is one.
-    pub(crate) engine: Option<Engine>,
+    pub(crate) engine: Option<SearchEngine>,
     /// The key of the engine.
     pub(crate) key: Option<Secret>,
     /// Where the key comes from.
@@ -41,13 +41,13 @@ pub(super) fn parse(layers: &Layers) -> Result<Search> {
     Ok(Search { engine, key, source, warning: None })
 }
 
-fn engine(layers: &Layers, api: SearchApi, key: Option<&Secret>) -> Result<Engine> {
+fn engine(layers: &Layers, api: SearchApi, key: Option<&Secret>) -> Result<SearchEngine> {
     let path = "search.base_url";
     let configured_key = layers.str(path).filter(|url| !url.is_empty());
     let Some(url) = configured_key.or(api.usual_url()) else {
         bail!("{path} is not set, and {} has no usual one", name(api));
     };
-    let engine = Engine::new(api, url, key.map(Secret::reveal));
+    let engine = SearchEngine::new(api, url, key.map(Secret::reveal));
     engine.map_err(|why| anyhow::anyhow!("{path}: {why} ({})", layers.source(path)))
 }
 

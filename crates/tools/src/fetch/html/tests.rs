@@ -4,7 +4,7 @@ use super::*;
 
 fn read(html: &str) -> Readable {
     let base = Url::parse("https://example.org/a/b").expect("it is a URL");
-    readable(html, &base, &Flag::default())
+    readable(html, &base, &CancelFlag::default())
 }
 
 #[track_caller]
@@ -61,7 +61,7 @@ fn ugly_pages_do_no_harm() {
 #[test]
 fn it_stops_when_nobody_wants_it_any_more() {
     let base = Url::parse("https://example.org/").expect("it is a URL");
-    let flag = Flag::default();
-    flag.lower();
+    let flag = CancelFlag::default();
+    flag.cancel();
     assert_eq!(readable("text", &base, &flag).text, "");
 }

@@ -215,7 +215,7 @@ fn no_line_takes_too_long_or_too_much() {
     let many: String = (0..50_000).map(|n| format!("c{n};")).collect();
     for command in [long, nested, many] {
         let got = of(&command);
-        assert!(got.opaque && got.commands.iter().map(String::len).sum::<usize>() <= MOST_TEXT);
+        assert!(got.opaque && got.commands.iter().map(String::len).sum::<usize>() <= TEXT_LIMIT);
     }
 }
 
