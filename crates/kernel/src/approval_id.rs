@@ -1,4 +1,5 @@
-//! What a person is asked: whether a call may run, or whether a turn goes on after a crash.
+//! Identifies what a person is asked to approve: a call, or the continuation of a turn after a
+//! restart.
 
 use std::fmt;
 
@@ -6,18 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{CallId, GeneratedId as _, TurnId};
 
-/// What a person is asked. Its id says which it is: no call is named like a turn.
+/// What a person is asked to approve. The id tells which it is: no call id looks like a turn
+/// id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub enum ApprovalId {
     /// Whether a call may run.
     Call(CallId),
-    /// Whether a turn that a crash cut off goes on.
+    /// Whether an interrupted turn continues.
     Turn(TurnId),
 }
 
 impl ApprovalId {
-    /// Takes the id of a question from outside, if it could be one.
+    /// Parses an id from outside; `None` if it is not valid.
     pub fn parse(id: &str) -> Option<Self> {
         CallId::parse(id).map(|_| Self::from(id.to_owned()))
     }
@@ -31,7 +33,7 @@ impl ApprovalId {
     }
 }
 
-/// Whether a call could be taken for a turn by its id.
+/// True if a call's id could be mistaken for a turn's.
 pub(crate) fn looks_like_turn_id(call: &CallId) -> bool {
     call.as_str().starts_with(TurnId::PREFIX)
 }

@@ -1,5 +1,5 @@
-//! What became of files: recorded with every call, so that a turn's changes can be shown as one and
-//! undone.
+//! File changes. They are recorded with every call, so that the changes of a turn can be shown
+//! together and reverted.
 
 use std::collections::BTreeMap;
 
@@ -7,42 +7,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::BlobId;
 
-/// The most changes that an event lists one by one.
+/// Maximum number of changes that an event lists one by one.
 pub const LISTED_CHANGES_LIMIT: usize = 100;
 
 /// The changes of a call beyond the first [`LISTED_CHANGES_LIMIT`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnlistedChanges {
-    /// How many there are.
+    /// Number of unlisted changes.
     pub count: u64,
-    /// A JSON array of [`FileChange`]; nothing if it could not be kept. Like the content of changed
-    /// files it is kept only while there is room.
+    /// A JSON array of [`FileChange`], or `None` if it could not be stored. Like the
+    /// content of changed files, the blob is deleted when the undo store is full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<BlobId>,
 }
 
-/// What became of one file. A file that moved is two of these: gone here, new there.
+/// The change of one file. A moved file is two changes: one deletion and one creation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Where it is, from the workspace on, with `/` between folders.
+    /// The path relative to the workspace, with `/` between folders.
     pub path: String,
-    /// What it was; nothing if it was not there.
+    /// The file before the change; `None` if it did not exist.
     pub before: Option<FileVersion>,
-    /// What it is; nothing if it is gone.
+    /// The file after the change; `None` if it was deleted.
     pub after: Option<FileVersion>,
 }
 
 /// A file at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileVersion {
-    /// The content; nothing if it was not kept, or if a thing of this shape has none.
+    /// The content; `None` if it was not stored or if this kind of file has none.
     pub blob: Option<BlobId>,
     /// The length in bytes.
     pub size: u64,
-    /// The permissions, where they are known.
+    /// The permission bits, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
-    /// What it is; the content of a link is the path that it leads to.
+    /// The kind of file. The content of a symbolic link is its target path.
     #[serde(default, skip_serializing_if = "FileKind::is_file")]
     pub shape: FileKind,
 }
@@ -56,18 +56,18 @@ pub enum FileKind {
     File,
     /// A symbolic link.
     Link,
-    /// A folder, without what is in it.
+    /// A folder, without its content.
     Folder,
     /// A named pipe.
     Pipe,
     /// A socket.
     Socket,
-    /// Something else that is neither read nor written like a file, such as a device.
+    /// Anything else that is neither read nor written like a file, such as a device.
     Other,
 }
 
 impl FileKind {
-    /// Whether there is something in it that can be kept.
+    /// True if this kind of file has content that can be stored.
     pub fn has_content(self) -> bool {
         matches!(self, Self::File | Self::Link)
     }
@@ -77,20 +77,22 @@ impl FileKind {
     }
 }
 
-/// Something that happened to files, or may have, and is not recorded: it cannot be undone.
+/// A file change that happened, or may have happened, and was not recorded. It cannot be
+/// reverted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnrecordedChange {
-    /// Where, from the workspace on, that and all below; empty for the whole workspace.
+    /// The affected folder or file relative to the workspace; empty for the whole
+    /// workspace.
     pub path: String,
-    /// How many paths were seen to have changed; nothing if nobody knows.
+    /// Number of paths that were seen to change; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<u64>,
-    /// Why, for people.
+    /// Why the change was not recorded, for people.
     pub reason: String,
 }
 
-/// What several gaps come to: one for each place and reason, sorted by place. Calls may have changed
-/// the same paths, so of two numbers the larger counts.
+/// Merges unrecorded changes: one for each path and reason, sorted by path. Calls may have
+/// changed the same paths, so the larger of two numbers counts.
 pub fn merge_unrecorded<'a>(
     all: impl IntoIterator<Item = &'a UnrecordedChange>,
 ) -> Vec<UnrecordedChange> {
@@ -107,7 +109,8 @@ pub fn merge_unrecorded<'a>(
     places.into_iter().map(one).collect()
 }
 
-/// What several changes come to, file by file, sorted by path. What was put back is left out.
+/// The combined effect of changes, one per file, sorted by path. Files that are back in their
+/// first state are left out.
 pub fn net_changes<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileChange> {
     let mut files: BTreeMap<&str, FileChange> = BTreeMap::new();
     for change in changes {
@@ -119,8 +122,8 @@ pub fn net_changes<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec
     files.into_values().filter(|sum| sum.before != sum.after || sum.is_unknown()).collect()
 }
 
-/// What several changes come to, as far as each went on from where the one before it ended. A file that
-/// somebody else changed in between stands there several times, in order.
+/// Joins each change with the one before it if it continues from there. A file that something
+/// else changed in between is listed several times, in order.
 pub fn consecutive_changes<'a>(
     changes: impl IntoIterator<Item = &'a FileChange>,
 ) -> Vec<FileChange> {
@@ -142,21 +145,22 @@ pub fn changed_paths(changes: &[FileChange]) -> Vec<&str> {
 }
 
 impl FileChange {
-    /// Whether a change began with what this one left, or with what it had found: then somebody
-    /// has turned it back already.
+    /// True if `next` started from the state that this change left or from the state before
+    /// it (the change was undone in between).
     fn goes_on_with(&self, next: &Self) -> bool {
         let found = next.before.as_ref();
         is_alike(self.after.as_ref(), found) || is_alike(self.before.as_ref(), found)
     }
 
-    /// Whether nobody can say if it is the same, because what was in it is not kept.
+    /// True if the content before the change is not stored, so that equality cannot be
+    /// decided.
     fn is_unknown(&self) -> bool {
         let unknown = |version: &FileVersion| version.blob.is_none() && version.shape.has_content();
         self.before.as_ref().is_some_and(unknown)
     }
 }
 
-/// Whether nothing tells one from the other.
+/// True if no known attribute differs.
 fn is_alike(one: Option<&FileVersion>, other: Option<&FileVersion>) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return one.is_none() && other.is_none() };
     fn agree<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {

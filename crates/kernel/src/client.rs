@@ -1,4 +1,4 @@
-//! The clients that run calls, and which call is whose.
+//! Clients that run tool calls, and their claims on calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use crate::time::Time;
 /// A client that runs calls for sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClientRef {
-    /// The name that the client keeps when it connects again. What stands before its first `/` names
-    /// the front end.
+    /// The name that the client keeps across connections. The part before the first `/`
+    /// names the front end.
     pub name: String,
-    /// The connection that it uses; not given where a protocol cannot tell its connections apart.
+    /// The connection in use; `None` for protocols that cannot tell connections apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<String>,
 }
@@ -21,12 +21,12 @@ impl ClientRef {
         Self { name: name.into(), connection: Some(connection.into()) }
     }
 
-    /// A client on whichever connection it has.
+    /// A client on any of its connections.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), connection: None }
     }
 
-    /// The front end that the client belongs to.
+    /// The front end of the client.
     pub fn front_end(&self) -> &str {
         self.name.split_once('/').map_or(self.name.as_str(), |(front_end, _)| front_end)
     }

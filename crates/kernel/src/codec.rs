@@ -1,7 +1,8 @@
-//! The journal's format: one JSON value an event, with a version beside it.
+//! The journal's format: one JSON value per event, stored next to a format version.
 //!
-//! `tests/golden/journal-v1.ndjson` holds every kind of event as version 1 writes it and must decode
-//! for ever. A change that old readers cannot take gets a new version and a branch in [`decode`].
+//! `tests/golden/journal-v1.ndjson` holds every kind of event as version 1 writes it and must
+//! decode forever. A change that old readers cannot decode gets a new version and a branch in
+//! [`decode`].
 
 use std::io;
 
@@ -10,23 +11,23 @@ use crate::event::Event;
 /// The version that [`encode`] writes.
 pub const VERSION: u16 = 1;
 
-/// Why an event cannot be read.
+/// Why an event cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// The event was written by a newer version.
     #[error("the event has format {0}, and this version reads up to {VERSION}")]
     Newer(u16),
-    /// The event is damaged.
+    /// The bytes are not a valid event.
     #[error("the event cannot be read: {0}")]
     Damaged(#[from] serde_json::Error),
 }
 
-/// Writes an event.
+/// Encodes an event.
 pub fn encode(event: &Event) -> Vec<u8> {
     serde_json::to_vec(event).expect("events have string keys and no failing serializers")
 }
 
-/// How many bytes an event takes when it is written.
+/// The length of an encoded event in bytes.
 pub fn size(event: &Event) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -45,7 +46,7 @@ pub fn size(event: &Event) -> usize {
     count.0
 }
 
-/// Reads an event.
+/// Decodes an event. Fails if the version is newer than [`VERSION`] or the bytes are damaged.
 pub fn decode(version: u16, bytes: &[u8]) -> Result<Event, DecodeError> {
     match version {
         0..=VERSION => Ok(serde_json::from_slice(bytes)?),

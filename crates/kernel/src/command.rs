@@ -1,4 +1,4 @@
-//! What somebody wants. There is one way in, for clients and for the runtime's own news.
+//! Commands: the only way to change a session, for clients and for the runtime's own reports.
 //!
 //! Commands are serialized only on their way between nodes of one version; the journal has none.
 
@@ -20,98 +20,98 @@ use crate::subagent::Task;
 use crate::tool::{Assessment, Outcome};
 use crate::toolset::Toolset;
 
-/// What somebody wants of a session.
+/// A request to a session, or a report of something that happened outside of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Command {
-    /// Begin.
+    /// Create the session.
     Create(NewSession),
-    /// Set or remove a note.
+    /// Set a label or, without a value, remove it.
     SetLabel { key: String, value: Option<String> },
     /// Use another model from the next turn on.
     SwitchModel(ModelRef),
-    /// Follow these standing instructions of the client from the next step on, instead of those
-    /// before; none if not given.
+    /// Replace the client's system prompt from the next step on; `None` removes it.
     SetSystemPrompt { system_prompt: Option<String> },
-    /// Work in another folder; only between turns.
+    /// Work in another folder. Refused while a turn is open.
     SetWorkspace { workspace: PathBuf },
     /// Offer models these tools from the next step on.
     SetTools(Toolset),
-    /// Keep a file; its content is stored already.
+    /// Add a file whose content is already stored.
     Attach(NewAttachment),
-    /// Say something and, perhaps, have it answered; all that comes with it is taken with it or not at
-    /// all.
+    /// Add a message and, depending on [`TurnStart`], start its turn. The message, its
+    /// files and its setup are accepted together or not at all.
     AddMessage(Box<NewMessage>),
-    /// Set to work on a turn that waits, failed or was cancelled.
+    /// Start a turn that is pending, failed or cancelled.
     StartTurn { turn: TurnId },
-    /// Answer a question.
+    /// Answer an approval request.
     Approve(Approve),
-    /// Give these calls to a client, which alone may run them from now on; all of them or none. What a
-    /// client of this name holds on a connection that is lost counts only if this is that client, come
-    /// back.
+    /// Claim calls for a client, which alone may run them from then on; all of them or
+    /// none. Calls that a client of this name holds on a lost connection can be claimed
+    /// only with `came_back`.
     ClaimCalls { calls: Vec<CallId>, by: ClientRef, came_back: bool },
-    /// A client ran one of its tools, or would not. Refused unless the call waits for this client.
+    /// The result of a call that a client ran. Refused unless the call waits for this
+    /// client.
     ReturnResult { call: CallId, by: ClientRef, outcome: Outcome },
-    /// A connection is gone: the grace time of what its client holds begins.
+    /// A connection was lost: the grace time of the calls that its client claimed begins.
     Disconnect { client: ClientRef },
-    /// Call the open turn off.
+    /// Cancel the open turn.
     Cancel { reason: Option<String> },
-    /// Call this turn off, also if it has not begun.
+    /// Cancel this turn, even if it has not started.
     CancelTurn { turn: TurnId, reason: Option<String> },
-    /// Take over what was said elsewhere, oldest first, after what was said here or instead of it.
-    /// Nothing of it is answered.
+    /// Add messages of another conversation, oldest first, after the existing ones or
+    /// `instead` of them. No turn is started for them.
     ImportMessages { messages: Vec<ImportedMessage>, instead: bool },
-    /// Go on from before this turn: it and those after it are replaced by what comes next. Only
-    /// between turns.
+    /// Replace this turn and those after it by what follows. Refused while a turn is open.
     Supersede { from: TurnId },
-    /// Undo what a turn did to files.
+    /// Undo the file changes of a turn.
     Revert { turn: TurnId },
-    /// Make the changes again that were undone.
+    /// Redo the reverted file changes of a turn.
     Reapply { turn: TurnId },
     /// Summarize the history now.
     Compact,
-    /// The same, in these words instead of a model's.
+    /// Use this summary of the history instead of a model's.
     CompactWith { summary: String },
-    /// The session is done with.
+    /// Close the session.
     Close { reason: Option<String> },
 
-    /// The model wrote this much, in pieces of these lengths; nothing where it is one piece.
+    /// The model wrote text. `pieces` are the lengths in which it was streamed; empty for
+    /// one piece.
     ModelOutput { step: StepId, offset: u64, channel: Channel, text: String, pieces: Vec<u32> },
-    /// The provider will be asked again.
+    /// The provider will be called again after a delay.
     ModelRetrying { step: StepId, attempt: u32, wait_ms: u64, reason: String },
-    /// The model is done.
+    /// The model's response is complete.
     ModelCompleted { step: StepId, answer: model::ModelResponse },
-    /// The model call came to nothing.
+    /// The model call failed.
     ModelFailed { step: StepId, failure: model::Failure },
-    /// The workspace was looked at for a turn.
+    /// The workspace was described for a turn.
     ContextGathered { turn: TurnId, sections: Vec<Section> },
-    /// A call was looked at.
+    /// A call was assessed.
     Assessed { call: CallId, assessment: Box<Assessment> },
-    /// The model read a change again; nothing is answered if it could not.
+    /// A model reviewed a change; `answer` is `None` if the review failed.
     Reviewed { call: CallId, answer: Option<ApprovalDecision>, comment: String, usage: Usage },
-    /// A session of this id is to work on a task for a call, if policy allows another one.
+    /// A call starts a subagent with this session id, if policy allows another one.
     SpawnSubagent { call: CallId, session: SessionId, task: Task },
-    /// There is news of a session that works for a call.
+    /// A subagent reports to the session whose call started it.
     Subagent { call: CallId, session: SessionId, news: SubagentUpdate },
-    /// A call is over.
+    /// A call finished.
     CallFinished { call: CallId, outcome: Outcome },
-    /// A turn's changes were undone, or could not be.
+    /// A revert finished or failed.
     RevertFinished { turn: TurnId, result: Result<(), String> },
-    /// The summary is written.
+    /// The summary was written.
     SummaryWritten { upto: MessageId, summary: String, usage: Usage },
     /// The summary could not be written.
     SummaryFailed { reason: String },
-    /// A summary's facts are in a file of memory, or could not be put there.
+    /// The facts of a summary were written to a memory file, or could not be.
     MemorySaved { upto: MessageId, result: Result<String, String> },
-    /// The daemon starts, and everything that ran for this session is gone.
+    /// The daemon restarted, and all work of this session was lost.
     Recover { interrupted: Vec<InterruptedCall> },
-    /// A point in time that `next` named has come, or the session should look around for work.
+    /// A deadline named by `next` has passed, or the session should check for work.
     Wake,
 }
 
-/// A file that a client hands over.
+/// A file that a client adds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NewAttachment {
-    /// The client's name for it.
+    /// The client's name for the file.
     pub name: String,
     /// The MIME type.
     pub mime: String,
@@ -124,18 +124,18 @@ pub struct NewAttachment {
 /// A client's message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NewMessage {
-    /// The speaker.
+    /// The author's role.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub parts: Vec<Part>,
-    /// Whether to answer it at once.
+    /// When the turn starts.
     pub run: TurnStart,
-    /// How.
+    /// Options of the turn.
     pub options: TurnOptions,
-    /// Files that come with it, which are shown to the model after `parts`; their content is stored
-    /// already.
+    /// Attachments of the message, shown to the model after `parts`. Their content is
+    /// already stored.
     pub files: Vec<(MediaKind, NewAttachment)>,
-    /// What the session runs with from this turn on, where that changes.
+    /// Changes to the session's setup that apply from this turn on.
     pub setup: Setup,
     /// The turn that it is said instead of, with all turns after that one. What of them is not over
     /// is called off.
@@ -143,71 +143,71 @@ pub struct NewMessage {
 }
 
 impl NewMessage {
-    /// A message that brings neither files nor a setup.
+    /// A message without files and without changes to the setup.
     pub fn new(role: Role, parts: Vec<Part>, run: TurnStart, options: TurnOptions) -> Self {
         let (files, setup, supersedes) = Default::default();
         Self { role, parts, run, options, files, setup, supersedes }
     }
 }
 
-/// A message of another session.
+/// A message of another conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ImportedMessage {
-    /// The speaker.
+    /// The author's role.
     pub role: Role,
-    /// What was said.
+    /// The content.
     pub parts: Vec<Part>,
-    /// How models are told of it, where that is other than its text.
+    /// The text that models read, if it differs from the text of `parts`.
     pub wording: Option<String>,
-    /// The call that it is the result of, if it is one.
+    /// For a tool result: the call that it belongs to.
     pub call: Option<CallId>,
 }
 
 impl ImportedMessage {
-    /// Words alone.
+    /// A message of text alone.
     pub fn text(role: Role, text: String) -> Self {
         let parts = if text.is_empty() { Vec::new() } else { vec![Part::Text(text)] };
         Self { role, parts, wording: None, call: None }
     }
 }
 
-/// Whether to answer a message at once.
+/// When the turn of a message starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TurnStart {
-    /// Yes; refused if the session is busy.
+    /// Immediately; refused if the session is busy.
     Now,
-    /// Yes, as soon as the turns before it are over.
+    /// After the turns before it.
     Queued,
-    /// No: the turn waits for [`Command::StartTurn`].
+    /// Not by itself: the turn waits for [`Command::StartTurn`].
     Later,
 }
 
-/// An answer to a question.
+/// The answer to an approval request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Approve {
-    /// The question.
+    /// The request that is answered.
     pub question: ApprovalId,
-    /// The turn, where the client names it; a wrong one is refused.
+    /// The turn, if the client names it; a wrong one is refused.
     pub turn: Option<TurnId>,
-    /// The word.
+    /// Allow or deny.
     pub answer: ApprovalDecision,
-    /// Why.
+    /// The reason, for the model and the log.
     pub reason: Option<String>,
-    /// The answerer.
+    /// Who or what decided.
     pub by: DecidedBy,
-    /// For which calls it counts.
+    /// The calls that the answer applies to.
     pub remember: RememberScope,
 }
 
-/// What became of files by a call that the end of the daemon cut off.
+/// The file changes of a call that was interrupted by the end of the daemon.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InterruptedCall {
     /// The call.
     pub call: CallId,
-    /// What is other than before it began.
+    /// Files that differ from before the call.
     pub changes: Vec<FileChange>,
-    /// The changes beyond those.
+    /// Changes beyond the listed ones.
     pub more_changes: Option<UnlistedChanges>,
-    /// What may have happened beside that, and is not recorded.
+    /// Changes that may have happened and were not recorded.
     pub unrecorded: Vec<UnrecordedChange>,
 }

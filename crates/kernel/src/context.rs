@@ -1,49 +1,52 @@
-//! What a model is told of the workspace: gathered when a turn begins, recorded as it was sent.
+//! The description of the workspace that models read: gathered when a turn starts, recorded as
+//! it was sent.
 //!
-//! What is known when the first model call is made stands in the system prompt and stays there,
-//! because providers remember a prompt by how it begins. What changed since comes with the message
-//! of the turn that noticed it. A compaction rewrites the beginning anyway, so it takes all of it in.
+//! The first description is part of the system prompt and stays unchanged, because providers
+//! cache prompts by their beginning. Later changes are sent with the message of the turn that
+//! found them. A compaction rewrites the beginning of the prompt anyway, so it moves everything
+//! there.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::TurnId;
 
-/// One subject of it.
+/// One subject of the description, such as the file tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
     /// The heading.
     pub title: String,
-    /// What there is to say; nothing any more if empty.
+    /// The content; empty if the section no longer applies.
     pub text: String,
 }
 
-/// What a session's models are told of its workspace.
+/// What a session's models read about its workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
-    /// What the system prompt says.
+    /// The sections in the system prompt.
     pub base: Vec<Section>,
-    /// What changed since, by the turn that noticed it.
+    /// Later changes, by turn.
     pub updates: Vec<ContextUpdate>,
-    /// Both together.
+    /// `base` with all `updates` applied.
     known: Vec<Section>,
 }
 
-/// What changed, noticed when a turn began.
+/// Changed sections, found when a turn started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextUpdate {
     /// The turn.
     pub turn: TurnId,
-    /// The sections that are other than before.
+    /// The sections that differ from before; removed ones are empty.
     pub sections: Vec<Section>,
 }
 
 impl Context {
-    /// What is known now.
+    /// The current sections.
     pub fn current(&self) -> &[Section] {
         &self.known
     }
 
-    /// What is other in `found` than what is known, gone sections as empty ones.
+    /// The sections of `found` that differ from the current ones; removed sections are
+    /// empty.
     pub fn diff(&self, found: Vec<Section>) -> Vec<Section> {
         let known = &self.known;
         let gone = known.iter().filter(|old| found.iter().all(|new| new.title != old.title));
@@ -67,7 +70,7 @@ impl Context {
         self.known.retain(|section| !section.text.is_empty());
     }
 
-    /// Moves everything to the beginning.
+    /// Moves all updates into the base.
     pub(crate) fn fold_updates(&mut self) {
         self.base.clone_from(&self.known);
         self.updates.clear();
@@ -81,12 +84,12 @@ fn replace(all: &mut Vec<Section>, section: &Section) {
     }
 }
 
-/// The sections as the system prompt has them.
+/// The sections as text for the system prompt.
 pub fn format_base(sections: &[Section]) -> String {
     format!("Workspace context:\n{}", joined(sections))
 }
 
-/// The sections as a later message has them.
+/// Changed sections as text for a later message.
 pub fn format_update(sections: &[Section]) -> String {
     format!("Workspace context, changed since:\n{}", joined(sections))
 }

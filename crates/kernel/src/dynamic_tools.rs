@@ -15,7 +15,7 @@ pub struct DynamicTools {
 }
 
 impl DynamicTools {
-    /// All of them.
+    /// All tools, listed or not.
     pub fn all(&self) -> impl Iterator<Item = &Arc<ToolSpec>> {
         self.listed.iter().chain(&self.unlisted)
     }

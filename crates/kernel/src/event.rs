@@ -1,7 +1,7 @@
-//! What happened. A session's journal is a list of these, numbered from 1.
+//! Events: what happened in a session. A journal is a list of these, numbered from 1.
 //!
-//! The serialized form of [`Event`] is the journal's format (see [`crate::codec`]): fields may be
-//! added with a default, never renamed or removed. No protocol shows these types.
+//! The serialized form of [`Event`] is the journal's format (see [`crate::codec`]): fields may
+//! be added with a default, never renamed or removed. No protocol exposes these types.
 
 mod blobs;
 mod options;
@@ -27,51 +27,51 @@ pub use options::{ApprovalMode, Budget, RareOptions, Setup, ToolUse, TurnOptions
 pub use subagent::{Delegation, SubagentUpdate};
 pub use turn::Ended;
 
-/// The number of an event in its session; 0 stands for "before the first".
+/// The number of an event in its session, from 1 on; 0 means "before the first".
 pub type Seq = u64;
 
-/// An event in its place.
+/// An event with its number and time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The sequence number.
     pub seq: Seq,
-    /// When it was decided.
+    /// When the event was decided.
     pub at: Time,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// What happened.
+/// Something that happened in a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The session began.
+    /// The session was created.
     SessionCreated(NewSession),
-    /// The session began as a branch of another one's history: all events up to and including `at`
-    /// are shared with it. A turn that was under way there is not under way here.
+    /// The session was forked from another one: all events up to and including `at` are
+    /// shared. A turn that is open there counts as interrupted here.
     Forked { parent: SessionId, at: Seq },
-    /// A front end's own note on the session was set or, without a value, removed.
+    /// A label was set or, without a value, removed.
     Labelled { key: String, value: Option<String> },
     /// Later turns use this model.
     ModelSwitched { model: ModelRef },
-    /// The client's standing instructions are these from the next step on; none if not given.
+    /// The client's system prompt changed, from the next step on.
     Instructed {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         system_prompt: Option<String>,
     },
-    /// Tools work here from now on.
+    /// Tools work in this folder from now on.
     Moved { workspace: PathBuf },
-    /// Models read nothing any more of what was said up to and including this message.
+    /// Models no longer read messages up to and including this one.
     Forgotten { upto: MessageId },
     /// This turn and those after it were replaced: models do not read them any more, and the
     /// conversation is shown without them. What is said next stands in their place.
     Superseded { from: TurnId },
     /// A front end chose the tools that models are offered.
     ToolsChosen(Toolset),
-    /// A file was handed over.
+    /// A file was added.
     AttachmentAdded(Attachment),
-    /// A client said something; `turn` is the turn that will answer it, as `options` say, and the
-    /// `nth` of the session (0 where that was not written down yet).
+    /// A client added a message. `turn` is the turn that answers it with these `options`;
+    /// `nth` is its number in the session (0 in journals that did not record it).
     MessageAdded {
         message: MessageId,
         turn: TurnId,
@@ -82,13 +82,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_zero")]
         nth: u64,
     },
-    /// The agent set to work on a turn, for the `attempt`th time.
+    /// A turn started, for the `attempt`th time.
     TurnStarted { turn: TurnId, attempt: u32, options: TurnOptions },
-    /// The workspace was looked at. Models are told of these sections, which are other than before;
-    /// they count so many tokens, by a rule of thumb.
+    /// The workspace was described for the turn's model. `sections` are those that changed;
+    /// `tokens` is an estimate of their size.
     ContextGathered { turn: TurnId, sections: Vec<Section>, tokens: u64 },
-    /// The model is being asked. It was taken to read `context_window` tokens at once; from here on
-    /// prompts have the results up to and including the message `shortened` only in short.
+    /// A model call started. `context_window` is the model's assumed limit in tokens; from
+    /// here on prompts shorten the tool results up to and including the message
+    /// `shortened`.
     StepStarted {
         turn: TurnId,
         step: StepId,
@@ -98,8 +99,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shortened: Option<MessageId>,
     },
-    /// Output of the step, from `offset` bytes on (both channels counted together). `pieces` are the
-    /// lengths of the pieces in which followers got it, in bytes; nothing where it was one piece.
+    /// Output of the step, from `offset` bytes on (both channels counted together).
+    /// `pieces` are the lengths in bytes in which followers received it; empty for one
+    /// piece.
     TextAppended {
         turn: TurnId,
         step: StepId,
@@ -109,10 +111,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pieces: Vec<u32>,
     },
-    /// The provider could not answer yet and is asked again.
+    /// The provider could not respond yet and is called again after `wait_ms`.
     ModelRetrying { turn: TurnId, step: StepId, attempt: u32, wait_ms: u64, reason: String },
-    /// The model's answer is whole; `message` is what it said, if anything, with what it `sealed`.
-    /// `by` is who answered, where that is not the model that was asked.
+    /// The model's response is complete. `message` is its message, if it wrote any text or
+    /// calls; `sealed` are provider data to send back with it. `by` is the model that
+    /// responded, if it differs from the one called.
     ModelCompleted {
         turn: TurnId,
         step: StepId,
@@ -125,9 +128,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<ModelRef>,
     },
-    /// The answer broke off. What there is of it, if anything, is kept as `message`, but not
-    /// sent to models. Where the prompt was too long for the model and could not be summarized, the
-    /// model is taken to read only `context_window` tokens at once for the rest of the turn.
+    /// The model's response broke off. What was received is kept as `message` for people
+    /// and not sent to models. If the prompt was too long and could not be summarized,
+    /// `context_window` is the limit assumed for the rest of the turn.
     StepInterrupted {
         turn: TurnId,
         step: StepId,
@@ -136,11 +139,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context_window: Option<u64>,
     },
-    /// Policy wants the workspace checked before the turn ends.
+    /// Policy requires that the workspace is verified before the turn ends.
     VerificationRequested { turn: TurnId, call: RequestedCall },
-    /// The model reads a change again before it is made.
+    /// A model reviews the change before it is made.
     ReviewRequested { turn: TurnId, call: CallId, tool: String, assessment: Assessment },
-    /// A reviewer looked at the change; no answer means that the review was not possible.
+    /// The result of the review; `answer` is `None` if the review failed.
     Reviewed {
         turn: TurnId,
         call: CallId,
@@ -149,7 +152,7 @@ pub enum Event {
         comment: String,
         usage: Usage,
     },
-    /// A person's word is needed.
+    /// The call waits for a person's approval, until `expires`.
     ApprovalRequested {
         turn: TurnId,
         call: CallId,
@@ -158,7 +161,7 @@ pub enum Event {
         assessment: Assessment,
         expires: Option<Time>,
     },
-    /// An approval was answered; the first answer counts.
+    /// The reply to an approval request; only the first reply to a call is recorded.
     ApprovalAnswered {
         turn: TurnId,
         call: CallId,
@@ -169,7 +172,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "RememberScope::is_once")]
         remember: RememberScope,
     },
-    /// The call runs from here on; whoever reads this and no end does not know how far it got.
+    /// The call started. Without a later [`Event::CallCompleted`] its effects are unknown.
     CallStarted {
         turn: TurnId,
         call: CallId,
@@ -180,34 +183,37 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         errand: Option<ClientCallInfo>,
     },
-    /// A client has the call and alone may run it.
+    /// A client claimed the call and alone may run it.
     CallClaimed { turn: TurnId, call: CallId, by: ClientRef },
-    /// The connection of the client that has the call is gone; the client may come back until then.
+    /// The connection of the client that claimed the call was lost; the client may return
+    /// until `until`.
     ClaimHolderLost { turn: TurnId, call: CallId, by: ClientRef, until: Time },
-    /// The client did not come back: any client may have the call, which may be repeated.
+    /// The client did not return in time: any client may claim the call, which is safe to
+    /// repeat.
     ClaimReleased { turn: TurnId, call: CallId },
-    /// The call is over; `message` is what the model is told.
+    /// The call ended; `message` is the tool result that models read.
     CallCompleted { turn: TurnId, call: CallId, tool: String, message: MessageId, outcome: Outcome },
-    /// There is news of a session that works for a call.
+    /// A subagent reported to the session whose call started it.
     Subagent { turn: TurnId, call: CallId, session: SessionId, news: SubagentUpdate },
-    /// The turn must end; what runs for it is being stopped.
+    /// The turn must end; its running calls are being stopped.
     StopRequested { turn: TurnId, cause: StopCause },
-    /// The turn goes on after a crash; for so long nobody worked on it.
+    /// The turn continues after a restart. The `after_ms` milliseconds in between do not
+    /// count as its time.
     TurnResumed { turn: TurnId, after_ms: u64 },
-    /// The turn waits for a client's word before it goes on after a crash.
+    /// The turn waits for a client's decision whether to continue after a restart.
     TurnHeld { turn: TurnId, reason: String },
-    /// A turn that waited for a client's decision goes on.
+    /// A held turn continues.
     TurnReleased { turn: TurnId },
-    /// The turn ended well. `verified` says whether its changes passed, where there were any.
+    /// The turn succeeded. `verified` is the result of the verification, if there was one.
     TurnCompleted { turn: TurnId, usage: Usage, verified: Option<bool> },
-    /// The turn ended badly.
+    /// The turn failed.
     TurnFailed { turn: TurnId, code: FailureCode, message: String, usage: Usage },
-    /// The turn was called off.
+    /// The turn was cancelled.
     TurnCancelled { turn: TurnId, reason: Option<String>, usage: Usage },
-    /// The turn's changes of files are being undone.
+    /// The turn's file changes are being reverted or reapplied.
     RevertRequested { turn: TurnId },
-    /// The changes of a turn are undone or, if they were undone before, made again. `files` are the
-    /// first of them, and `more` is how many there are beside those.
+    /// The file changes of a turn were reverted or, if `reapplied`, made again. `files` are
+    /// the first paths and `more` is the number of further ones.
     Reverted {
         turn: TurnId,
         files: Vec<String>,
@@ -216,18 +222,19 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reapplied: bool,
     },
-    /// The changes of a turn could not be undone; all files are as they were.
+    /// The file changes of a turn could not be reverted; no file was changed.
     RevertFailed { turn: TurnId, reason: String },
-    /// History up to and including `upto`, which may be in the middle of the open turn, is being
-    /// summarized; `overflow` if the provider said that a prompt with all of it is too long.
+    /// The history up to and including `upto`, which may be in the middle of the open turn,
+    /// is being summarized. `overflow` is true if the provider rejected the prompt as too
+    /// long.
     CompactionRequested {
         upto: MessageId,
         tokens: u64,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         overflow: bool,
     },
-    /// Models read this summary instead of the history up to and including `upto`.
-    /// `facts` are what the model named as worth keeping in memory.
+    /// Models read this summary instead of the history up to and including `upto`. `facts`
+    /// are what the summary names as worth storing in memory.
     Compacted {
         upto: MessageId,
         summary: String,
@@ -242,14 +249,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         facts: Vec<String>,
     },
-    /// The summary could not be made; the history stays as it is.
+    /// The summary could not be written; the history is unchanged.
     CompactionFailed { reason: String },
-    /// The facts of the summary up to `upto` are in this file of memory.
+    /// The facts of the summary up to `upto` were written to this memory file.
     MemorySaved { upto: MessageId, path: String },
-    /// The facts could not be written to memory.
+    /// The facts of the summary up to `upto` could not be written to memory.
     MemoryNotSaved { upto: MessageId, reason: String },
-    /// The session is done with; another message opens it again.
-    /// `summary` says in short how it ended.
+    /// The session was closed; another message opens it again. `summary` is the beginning
+    /// of the last model message.
     SessionClosed {
         reason: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -257,17 +264,17 @@ pub enum Event {
     },
 }
 
-/// How many turns models read in full before and after a summary was made.
+/// Number of turns that models read in full before and after a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnCounts {
-    /// Before.
+    /// Turns before the compaction.
     pub before: u64,
-    /// After.
+    /// Turns after the compaction.
     pub after: u64,
 }
 
 impl TurnCounts {
-    /// Whether it was not written down.
+    /// True if the numbers were not recorded.
     fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
@@ -278,56 +285,56 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// How a session begins.
+/// How a session starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewSession {
-    /// Where its tools work.
+    /// The folder in which tools work.
     pub workspace: PathBuf,
-    /// Standing instructions of the client.
+    /// The client's system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// The model, where the client names one.
+    /// The model, if the client chooses one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
-    /// Front ends' own notes.
+    /// Labels of front ends.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The tools, where the client chooses them; recorded as [`Event::ToolsChosen`].
+    /// The tools, if the client chooses them; recorded as [`Event::ToolsChosen`].
     #[serde(skip)]
     pub toolset: Option<Box<Toolset>>,
 }
 
-/// A tool call, named and ready to be judged.
+/// A tool call that a model requested, with its final id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestedCall {
     /// The id, unique in the session.
     pub id: CallId,
     /// The tool's name.
     pub tool: String,
-    /// The arguments; a string where the model did not write JSON.
+    /// The arguments; a string if the model did not write valid JSON.
     pub input: Value,
-    /// What is wrong with the arguments, if they could not be read.
+    /// What is wrong with the arguments, if they are not valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed: Option<String>,
 }
 
-/// What a client is told of a call that it should run, beside the call itself.
+/// What a client needs to know about a call that it should run, besides the call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientCallInfo {
-    /// How bad it can get.
+    /// The risk of the tool.
     pub risk: Risk,
-    /// What the model said of it, if anything.
+    /// The model's text before the call, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When it counts as failed.
+    /// When the call times out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Time>,
-    /// The front end whose clients run it; any client may if not given.
+    /// The front end whose clients run the call; any client may if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front_end: Option<String>,
 }
 
-/// A person's word on a call.
+/// The decision on an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {
@@ -337,7 +344,7 @@ pub enum ApprovalDecision {
     Deny,
 }
 
-/// The source of an answer.
+/// What an approval decision came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecidedBy {
@@ -345,20 +352,20 @@ pub enum DecidedBy {
     Client,
     /// The approval timed out.
     Clock,
-    /// A client, earlier, for all calls like this one.
+    /// A remembered decision of a client for calls like this one.
     Memory,
 }
 
-/// For which calls an answer counts.
+/// The calls that an approval decision applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RememberScope {
-    /// For this one.
+    /// This call.
     #[default]
     Once,
-    /// For every one with the same tool and arguments, in this session.
+    /// All calls with the same tool and arguments in this session.
     Same,
-    /// For every similar one, as the tool sees it, in this session.
+    /// All similar calls, as the tool defines similarity, in this session.
     Similar,
 }
 
@@ -368,7 +375,7 @@ impl RememberScope {
     }
 }
 
-/// Why a turn must end before it is done.
+/// Why a turn must end early.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopCause {
@@ -382,26 +389,26 @@ pub enum StopCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCode {
-    /// The model could not be asked, or its answer could not be used.
+    /// The model call failed.
     Model(crate::model::FailureKind),
-    /// A person said no, and policy says that ends it.
+    /// An approval was denied, and policy ends the turn for that.
     Denied,
     /// Too many model calls.
     StepLimit,
     /// Too many tokens.
     TokenLimit,
-    /// Too long.
+    /// The turn took too long.
     TimeLimit,
-    /// The same call over and over.
+    /// The model repeated the same call too often.
     Loop,
-    /// The changes never passed verification.
+    /// Verification failed too often.
     Unverified,
-    /// The daemon died, and policy says that ends it.
+    /// The daemon stopped during the turn, and policy ends the turn for that.
     Interrupted,
 }
 
 impl FailureCode {
-    /// The word for it.
+    /// The name used in protocols.
     pub fn name(self) -> &'static str {
         match self {
             Self::Model(kind) => kind.name(),

@@ -1,9 +1,9 @@
-//! Where a follower stands in a session, and what it is given.
+//! Positions of followers in a session, and the items they receive.
 //!
-//! A position is a sequence number and, while a step is being written, a byte offset into that
-//! step's output. Text arrives as a [`Delta`] in flight first and in an [`Event::TextAppended`] later,
-//! which keeps the lengths of the pieces. An [`ItemReader`] gives a follower every piece once,
-//! whichever came first, with the same cuts and positions: live, late or after a crash.
+//! A position is a sequence number and, while a step is streaming, a byte offset into that
+//! step's output. Text arrives first as a [`Delta`] and later in an [`Event::TextAppended`],
+//! which records the lengths of the deltas. An [`ItemReader`] passes each delta on once,
+//! whichever came first, with the same boundaries and positions: live, later or after a crash.
 
 use std::sync::Arc;
 use std::{fmt, iter};
@@ -16,22 +16,22 @@ use crate::time::Time;
 /// A position in a session, written `seq` or `seq.offset`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor {
-    /// The last event that was taken.
+    /// The last event that was received.
     pub seq: Seq,
-    /// Bytes of the open step's output that were taken.
+    /// Bytes of the open step's output that were received.
     pub offset: u64,
 }
 
 impl Cursor {
-    /// Before everything.
+    /// The position before the first event.
     pub const START: Self = Self { seq: 0, offset: 0 };
 
-    /// Right after an event.
+    /// The position right after an event.
     pub fn after(seq: Seq) -> Self {
         Self { seq, offset: 0 }
     }
 
-    /// Reads `seq` or `seq.offset`.
+    /// Parses `seq` or `seq.offset`.
     pub fn parse(text: &str) -> Option<Self> {
         let (seq, offset) = text.split_once('.').unwrap_or((text, "0"));
         Some(Self { seq: digits(seq)?, offset: digits(offset)? })
@@ -47,12 +47,12 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// Turns what happens in a session into the items of one follower.
+/// Converts events and deltas into the items of one follower, without duplicates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ItemReader {
     cursor: Cursor,
-    /// The last event that was taken and is not text. Positions of text count from there, because
-    /// how its pieces are gathered into events is not known when they are shown.
+    /// The last event received that is not text. Positions of text count from there,
+    /// because it is not known at streaming time how deltas are grouped into events.
     last_event: Seq,
 }
 
@@ -72,12 +72,12 @@ impl From<Cursor> for ItemReader {
 }
 
 impl ItemReader {
-    /// Where the follower stands.
+    /// The position after the last item.
     pub fn cursor(&self) -> Cursor {
         self.cursor
     }
 
-    /// Takes an event; adds what of it is new to this follower.
+    /// Adds the items of an event that are new to this follower.
     pub fn take(&mut self, record: &Arc<Record>, items: &mut Vec<Item>) {
         if record.seq <= self.cursor.seq {
             return;
@@ -102,8 +102,8 @@ impl ItemReader {
         }
     }
 
-    /// Takes text in flight. A piece that does not follow on what was taken is not for this follower
-    /// yet: what is missing is about to be in the journal.
+    /// The item of a delta, if it is new. A delta that leaves a gap is skipped: the missing
+    /// text is about to be in the journal.
     pub fn take_text(&mut self, delta: &Delta) -> Option<Item> {
         if delta.offset > self.cursor.offset {
             return None;
@@ -113,7 +113,7 @@ impl ItemReader {
         self.text(source, *offset, text, Some(text))
     }
 
-    /// What is new of a piece; all of it is shared, where somebody else has it already.
+    /// The new part of a delta; shares the allocation if all of it is new.
     fn text(
         &mut self,
         source: Source<'_>,
@@ -143,14 +143,14 @@ impl ItemReader {
     }
 }
 
-/// What of a text that begins at `offset` is new to a client that has everything before `seen`. A number
-/// that a client made up may fall into a character: then the whole character is new.
+/// The part of a text starting at `offset` that is new to a client which has everything before
+/// `seen`. If `seen` is inside a character, the whole character counts as new.
 pub fn unseen_text(text: &str, offset: u64, seen: u64) -> &str {
     let known = usize::try_from(seen.saturating_sub(offset)).unwrap_or(usize::MAX);
     &text[text.floor_char_boundary(known)..]
 }
 
-/// The pieces of a text. Where a length does not fit the text, the rest of it is one piece.
+/// Splits a text into pieces of these lengths. The rest is one piece if a length does not fit.
 fn cut<'a>(text: &'a str, lengths: &'a [u32]) -> impl Iterator<Item = &'a str> {
     let (mut rest, mut lengths) = (text, lengths.iter());
     iter::from_fn(move || {
@@ -162,16 +162,16 @@ fn cut<'a>(text: &'a str, lengths: &'a [u32]) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Text in flight: part of a step's output.
+/// Streamed text: a part of a step's output.
 #[derive(Clone, Debug)]
 pub struct Delta {
     /// The turn.
     pub turn: TurnId,
     /// The step.
     pub step: StepId,
-    /// Where it begins in the step's output.
+    /// Position in the step's output, in bytes.
     pub offset: u64,
-    /// Which kind of output.
+    /// The kind of output.
     pub channel: Channel,
     /// The text.
     pub text: Arc<str>,
@@ -179,38 +179,37 @@ pub struct Delta {
     pub at: Time,
 }
 
-/// What a follower is given.
+/// What a follower receives.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// Something happened. Text never comes this way, see [`Item::Text`].
+    /// An event. Text never arrives this way, see [`Item::Text`].
     Event(Arc<Record>),
-    /// The step wrote more; durable already or about to be.
+    /// Output of the step, durable already or shortly after.
     Text {
-        /// The position after it, the same for every follower.
+        /// The position after the text, the same for every follower.
         position: Cursor,
-        /// The last event that the follower has read with it: the one that has it, or the one before
-        /// it while it is in flight.
+        /// The last event that the follower has received.
         seq: Seq,
         /// The turn.
         turn: TurnId,
         /// The step.
         step: StepId,
-        /// Which kind of output.
+        /// The kind of output.
         channel: Channel,
         /// The text.
         text: Arc<str>,
-        /// When.
+        /// When the text was streamed.
         at: Time,
     },
-    /// A running call says something. Not kept: the whole of it is in the call's outcome.
+    /// Output of a running call. Not stored: all of it is in the call's outcome.
     Progress {
         /// The turn.
         turn: TurnId,
         /// The call.
         call: CallId,
-        /// The output since the last progress.
+        /// The output since the last progress item.
         text: Arc<str>,
-        /// When.
+        /// When the output was reported.
         at: Time,
     },
 }

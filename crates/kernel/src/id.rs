@@ -1,4 +1,5 @@
-//! Names of things. Every id is a newtype, so that a turn cannot be passed for a call.
+//! Identifiers. Each kind is a newtype, so that a turn cannot be passed where a call is
+//! expected.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,14 +7,14 @@ use std::sync::Arc;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-/// The longest id that is taken from outside; our own are shorter.
+/// Maximum length of an id from outside, in bytes; generated ids are shorter.
 const ID_LENGTH_LIMIT: usize = 128;
 
-/// An id that [`crate::Stamp`] can make.
+/// An id that [`crate::Stamp`] can generate.
 pub trait GeneratedId {
-    /// What every id of this type starts with.
+    /// The prefix of all ids of this type.
     const PREFIX: &'static str;
-    /// Wraps a finished name.
+    /// Wraps a generated name.
     fn named(name: String) -> Self;
 }
 

@@ -1,7 +1,28 @@
-//! The agent core: what a session is, what may happen to it and what it wants next.
+//! The agent core: what a session is, how it changes and what must be done next.
 //!
-//! Pure and deterministic. There is no I/O, no clock, no async runtime and no randomness here: time
-//! and fresh ids arrive in a [`Stamp`], the outside world is described by the traits in [`port`].
+//! The kernel is pure and deterministic. It has no I/O, no clock, no async runtime and no
+//! randomness: time and fresh ids arrive in a [`Stamp`], and the outside world is described by
+//! the traits in [`port`].
+//!
+//! One command leads to one batch of events:
+//!
+//! ```text
+//!             decide                evolve               next
+//!   Command ---------> Vec<Event> ---------> State ---------> Vec<Effect>
+//!      ^                   |                                      |
+//!      |                   v                                      v
+//!      |             journal, followers              model calls, tool calls
+//!      +------------------- results come back as commands --------+
+//! ```
+//!
+//! * [`command::Command`]: what clients request and what the runtime reports.
+//! * [`event::Event`]: what happened; a session's journal is a numbered list of [`Record`]s.
+//! * [`State`]: a session, computed from its journal alone.
+//! * [`session::handle`]: decides a command, applies its events and every step that follows.
+//! * [`session::next`]: the work that the runtime must have in progress for a state.
+//! * [`prompt::assemble`]: the prompt of the open model call.
+//! * [`policy::Rules`]: approvals, limits and verification.
+//! * [`port`]: the traits that the runtime, stores, providers, tools and front ends share.
 
 pub mod approval_id;
 pub mod change;

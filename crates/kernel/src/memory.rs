@@ -1,18 +1,18 @@
-//! What is remembered beyond a session: Markdown files in the workspace that people can read and edit.
+//! Memory beyond a session: Markdown files in the workspace that people can read and edit.
 
 use crate::time::Time;
 
-/// Which file something is written to.
+/// The file that an entry is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryFile {
-    /// What should stay known: `memory/MEMORY.md`.
+    /// Lasting facts: `memory/MEMORY.md`.
     LongTerm,
-    /// What belongs to a day: `memory/YYYY-MM-DD.md`.
+    /// Notes of a day: `memory/YYYY-MM-DD.md`.
     Daily,
 }
 
 impl MemoryFile {
-    /// The word for it in configuration, tools and protocols.
+    /// The name used in configuration, tools and protocols.
     pub fn name(self) -> &'static str {
         match self {
             Self::LongTerm => "long_term",
@@ -20,94 +20,94 @@ impl MemoryFile {
         }
     }
 
-    /// The one of that name.
+    /// The file of that name.
     pub fn named(name: &str) -> Option<Self> {
         [Self::LongTerm, Self::Daily].into_iter().find(|target| target.name() == name)
     }
 }
 
-/// Something to remember.
+/// An entry to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryEntry {
-    /// Where it belongs.
+    /// The file.
     pub target: MemoryFile,
-    /// What it says, in Markdown.
+    /// The text, in Markdown.
     pub content: String,
-    /// When it was decided, for one that may be asked for again because nobody knows whether it was
-    /// written: it goes to the file of that day, and only if that does not have it yet.
+    /// For entries that may be written twice because of a crash: when the entry was
+    /// decided. It goes to the file of that day, and only if it is not there yet.
     pub once: Option<Time>,
 }
 
 impl MemoryEntry {
-    /// An entry that is written now, whatever is there already.
+    /// An entry that is written now, whatever the file contains.
     pub fn new(target: MemoryFile, content: impl Into<String>) -> Self {
         Self { target, content: content.into(), once: None }
     }
 }
 
-/// Where an entry stands, durable.
+/// The position of a stored entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedEntry {
-    /// The file, from the workspace on.
+    /// The file, relative to the workspace.
     pub path: String,
     /// The first line of the entry, counted from 1.
     pub line_start: u64,
     /// The last line.
     pub line_end: u64,
-    /// What whoever wrote it should know, such as that the file has grown too long.
+    /// A warning for the author, such as that the file has grown too long.
     pub warning: Option<String>,
 }
 
-/// What is looked for.
+/// A search in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryQuery {
-    /// Any text; it is not a language.
+    /// The text to search for; it has no query syntax.
     pub text: String,
-    /// Where to look; everywhere if not given.
+    /// The file to search; all files if `None`.
     pub kind: Option<MemoryFile>,
-    /// How many passages are wanted at most; a sensible number if not given. There is a highest
-    /// number, and asking for more is asking for that.
+    /// Maximum number of passages; a default if `None`. Larger numbers are reduced to a
+    /// maximum.
     pub limit: Option<usize>,
 }
 
-/// A passage that was found.
+/// A passage that matches a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryMatch {
     /// The file, relative to the workspace.
     pub path: String,
-    /// What it says, shortened around what was looked for.
+    /// The text around the match.
     pub excerpt: String,
     /// The first line, counted from 1.
     pub line_start: u64,
     /// The last line.
     pub line_end: u64,
-    /// How well it fits, from 0 to 1, the best being highest.
+    /// The relevance, from 0 to 1.
     pub score: f64,
 }
 
-/// What a search found, and how it ranked it.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchResult {
-    /// The passages, the best first.
+    /// The passages, best first.
     pub passages: Vec<MemoryMatch>,
-    /// How they were ranked.
+    /// The ranking method that was used.
     pub method: SearchMethod,
 }
 
-/// How a search ranked what it found.
+/// How a search ranks passages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SearchMethod {
     /// By words alone.
     Words {
-        /// Why not by meaning.
+        /// Why embeddings were not used.
         reason: String,
     },
-    /// By words and by meaning.
+    /// By words and embeddings.
     WordsAndMeaning,
 }
 
 impl SearchMethod {
-    /// The word for it in protocols.
+    /// The name used in protocols.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Words { .. } => "words",
@@ -115,7 +115,7 @@ impl SearchMethod {
         }
     }
 
-    /// Why meaning was left out, where it was.
+    /// Why embeddings were not used, if they were not.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Words { reason } => Some(reason),
@@ -127,14 +127,14 @@ impl SearchMethod {
 /// Lines of a file, both ends included, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineRange {
-    /// The first; 0 means 1.
+    /// The first line; 0 means 1.
     pub first: u64,
-    /// The last; the end of the file if not given.
+    /// The last line; the end of the file if `None`.
     pub last: Option<u64>,
 }
 
 impl LineRange {
-    /// All of them.
+    /// The whole file.
     pub const ALL: Self = Self { first: 1, last: None };
 }
 
@@ -143,42 +143,42 @@ impl LineRange {
 pub struct Passage {
     /// The file of the lines, relative to the workspace.
     pub path: String,
-    /// What they say.
+    /// The text of the lines.
     pub text: String,
     /// The first of them, counted from 1.
     pub line_start: u64,
-    /// The last of them; before the first if the file does not go that far.
+    /// The last line; before the first if the file is shorter.
     pub line_end: u64,
-    /// How many lines the file has.
+    /// Number of lines in the file.
     pub lines: u64,
 }
 
-/// Why memory could not be used.
+/// Why memory could not be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
-    /// There is no such file of memory.
+    /// The memory file does not exist.
     #[error("no such memory file: {0}")]
     NotFound(String),
-    /// The path is none of memory's, or leads out of the workspace.
+    /// The path is not a memory file or leads out of the workspace.
     #[error("path is outside of memory: {0}")]
     Outside(String),
-    /// More than is taken or given at once.
+    /// The entry or file exceeds the size limit.
     #[error("{what} is too large ({bytes} bytes, at most {most})")]
     TooLarge {
-        /// What is.
+        /// What is too large.
         what: String,
-        /// How large it is.
+        /// The size in bytes.
         bytes: u64,
-        /// How large it may be.
+        /// The limit in bytes.
         most: u64,
     },
-    /// Nothing can be looked for like this.
+    /// The query is not valid.
     #[error("bad query: {0}")]
     BadQuery(&'static str),
-    /// Nothing can be written like this.
+    /// The entry is not valid.
     #[error("bad entry: {0}")]
     BadEntry(&'static str),
-    /// The files or the index cannot be used.
+    /// The files or the index could not be used.
     #[error("memory storage: {0}")]
     Storage(String),
 }

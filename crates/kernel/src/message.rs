@@ -1,4 +1,4 @@
-//! What is said in a session.
+//! Messages of a session, their parts and files.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,13 +8,13 @@ use crate::model::{ModelRef, Sealed};
 use crate::time::Time;
 use crate::tool::Ending;
 
-/// The speaker of a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Standing instructions.
+    /// The system prompt's author.
     System,
-    /// The person, or the front end for them.
+    /// The user, or a front end on behalf of the user.
     User,
     /// The model.
     Assistant,
@@ -23,7 +23,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether it is one of those who talk with each other.
+    /// True for user and model messages.
     pub fn is_conversation(self) -> bool {
         match self {
             Self::User | Self::Assistant => true,
@@ -32,27 +32,27 @@ impl Role {
     }
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Plain text.
     Text(String),
-    /// What the front end tells of where the person is, beside what they said.
+    /// Context that the front end adds to the user's text.
     Context(String),
-    /// What the model thought aloud.
+    /// The model's reasoning.
     Thought(String),
-    /// An attachment, by the name it was given in this session; in a tool's result also a file that
-    /// the call left behind, by its name there.
+    /// An attachment, by its name in this session; in a tool result also a file of the
+    /// call, by its name there.
     Media {
-        /// What it is to a model.
+        /// The kind of media.
         kind: MediaKind,
         /// The attachment's name.
         name: String,
         /// The type the sender states, else the attachment's own.
         mime: Option<String>,
     },
-    /// A tool call that the model asks for.
+    /// A tool call that the model requests.
     Call {
         /// The call.
         call: CallId,
@@ -63,7 +63,7 @@ pub enum Part {
     },
 }
 
-/// What an attachment is to a model.
+/// The kind of an attachment, as models distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MediaKind {
@@ -76,7 +76,7 @@ pub enum MediaKind {
 }
 
 impl MediaKind {
-    /// The word for it.
+    /// The name used in protocols.
     pub fn name(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -91,18 +91,18 @@ impl MediaKind {
 pub struct Message {
     /// The message.
     pub id: MessageId,
-    /// The speaker.
+    /// The author.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub parts: Vec<Part>,
-    /// How models are told of it, where that is other than its text.
+    /// The text that models read, if it differs from the text of `parts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wording: Option<String>,
-    /// When.
+    /// When the message was added.
     pub at: Time,
     /// The turn it belongs to.
     pub turn: TurnId,
-    /// Which attempt at the turn wrote it; messages of clients have attempt 0.
+    /// The attempt at the turn that produced the message; 0 for messages of clients.
     pub attempt: u32,
     /// For a tool's result: the call it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,28 +110,29 @@ pub struct Message {
     /// For a tool's result: how the call ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
-    /// A partial answer that was cut short; shown to people, not sent to models.
+    /// True for an incomplete model message, which is shown to people and not sent to
+    /// models.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// For a model's message: which model.
+    /// For a model message: the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ModelRef>,
-    /// For a model's message: what only that model can read.
+    /// For a model message: provider data to send back with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sealed: Vec<Sealed>,
-    /// For a tool's result: the files it left behind, which its parts may name.
+    /// For a tool result: its files, which `parts` may name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<CallArtifact>,
 }
 
 impl Message {
-    /// The text of it, without thoughts and calls.
+    /// The plain text, without reasoning and calls.
     pub fn text(&self) -> String {
         text_of(&self.parts)
     }
 }
 
-/// The plain text in some parts.
+/// The plain text in message parts.
 pub fn text_of(parts: &[Part]) -> String {
     parts
         .iter()
@@ -142,7 +143,7 @@ pub fn text_of(parts: &[Part]) -> String {
         .collect()
 }
 
-/// A file that was handed to a session.
+/// A file that was added to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     /// A plain file name, unique in the session.
@@ -155,7 +156,7 @@ pub struct Attachment {
     pub size: u64,
 }
 
-/// A file that a tool left behind.
+/// A stored file that a tool call returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallArtifact {
     /// A plain file name, unique in the call.

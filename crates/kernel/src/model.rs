@@ -1,4 +1,4 @@
-//! What the core says to a model and hears from it, whatever the model's API.
+//! Requests to models and their responses, independent of any provider's API.
 
 mod catalog;
 mod failure;

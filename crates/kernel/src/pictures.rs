@@ -1,4 +1,4 @@
-//! Pictures of a session, and what becomes of them where the model takes none: a tool reads their text.
+//! Pictures of a session, and a tool that reads their text for models without image input.
 
 use crate::message::{Attachment, CallArtifact, MediaKind, Message, Part};
 use crate::model::{ModelRef, Profile};
@@ -6,10 +6,10 @@ use crate::session::State;
 
 /// The tool that reads the text in pictures.
 pub const LOOK_TOOL: &str = "look";
-/// The most pictures that a call of the tool can choose from; older ones are out of its reach.
+/// Number of pictures that a call of the tool can choose from; older ones are not available.
 const PICTURES_LIMIT: usize = 100;
 
-/// The pictures of a session that the tool can read, the newest first.
+/// The pictures of a session, newest first.
 pub fn session_pictures(state: &State) -> Vec<CallArtifact> {
     let messages = state.messages.iter().rev();
     messages.flat_map(|message| of_message(state, message)).take(PICTURES_LIMIT).collect()
@@ -48,7 +48,7 @@ pub(crate) fn can_read_pictures(state: &State, model: &ModelRef) -> bool {
     calls && state.tool(LOOK_TOOL).is_some()
 }
 
-/// What a model is told instead of a file that it does not take; nothing if it does.
+/// The text that replaces a file which the model does not support; `None` if it does.
 pub(crate) fn placeholder_text(
     state: &State,
     model: &ModelRef,
@@ -69,7 +69,7 @@ pub(crate) fn placeholder_text(
     }
 }
 
-/// True if a model takes a file. Text files reach every model, as text.
+/// True if a model supports a file. Text files are sent to every model as text.
 pub(crate) fn accepts(profile: &Profile, kind: MediaKind, mime: &str) -> bool {
     let mime = mime.split(';').next().unwrap_or_default().trim();
     mime.starts_with("text/") || mime == "application/json" || profile.inputs.contains(&kind)

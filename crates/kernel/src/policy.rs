@@ -1,4 +1,4 @@
-//! The rules a session lives under: what needs approval, what is verified, what is too much.
+//! The rules of a session: approvals, reviews, verification and limits.
 
 mod pattern;
 mod rule;
@@ -16,28 +16,28 @@ pub use rule::{Action, Rule};
 
 /// Everything a decision looks up that is not in the journal.
 ///
-/// What it led to is: decisions are recorded as events, so replay never needs the rules.
+/// Decisions are recorded as events, so replay never needs the rules.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// What needs a person's word.
+    /// Which calls need approval.
     pub approval: ApprovalPolicy,
-    /// The review of changes before they are made.
+    /// Whether file changes are reviewed before they are made.
     pub review: ReviewMode,
-    /// How many tokens a model is told of the workspace; nothing if 0.
+    /// Tokens of the workspace description; none if 0.
     pub context_tokens: u64,
-    /// Whether what a summary names as worth keeping is written to memory.
+    /// True if the facts of summaries are written to memory.
     pub save_memory: bool,
-    /// What is checked after a change.
+    /// Verification after changes.
     pub verify: VerifyPolicy,
-    /// How much one turn may take.
+    /// Limits of a turn.
     pub limits: Limits,
-    /// What happens to a turn that the daemon's death cut off.
+    /// What happens to interrupted turns.
     pub recovery: Recovery,
     /// How long a client that runs a call may be disconnected before it loses the call.
     pub client_grace: Duration,
-    /// How many sessions may work for one another.
+    /// Limits of subagents.
     pub subagents: SubagentLimits,
-    /// The daemon's tools, in the order they are offered.
+    /// The daemon's tools, in the order in which they are offered.
     pub tools: Vec<Arc<ToolSpec>>,
     /// The model for sessions that name none.
     pub default_model: ModelRef,
@@ -49,7 +49,7 @@ impl Rules {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Judges a call, of which `subject` is known once it was looked at.
+    /// Decides a call; `subject` is known once the call was assessed.
     pub fn verdict(&self, tool: &ToolSpec, subject: Option<&CallSubject>) -> Verdict {
         let verdict = self.approval.verdict(tool, subject);
         match (&verdict, self.review, tool.kind) {
@@ -61,8 +61,7 @@ impl Rules {
         }
     }
 
-    /// Whether a person is asked because somebody wrote down that it must be so, not just for the
-    /// call's kind or tool.
+    /// True if a rule or the review mode names the call, not only its kind or tool.
     pub(crate) fn requires_approval(&self, tool: &ToolSpec, subject: Option<&CallSubject>) -> bool {
         let asks =
             |rule: &Rule| rule.action == Action::Ask && rule.fits(tool, subject) == RuleMatch::Yes;
@@ -71,56 +70,58 @@ impl Rules {
     }
 }
 
-/// What needs a person's word.
+/// Which calls need approval.
 #[derive(Clone, Debug)]
 pub struct ApprovalPolicy {
-    /// Of those that are about a call the strictest decides; the rest of this, where none is.
+    /// Of the rules that match a call the strictest decides. Without one, `kinds` and
+    /// `tools` decide.
     pub rules: Vec<Rule>,
-    /// Kinds of tools that do.
+    /// Kinds of tools that need approval.
     pub kinds: Vec<ToolKind>,
-    /// Tools that do, by name.
+    /// Names of tools that need approval.
     pub tools: Vec<String>,
-    /// What a "no" means for the turn.
+    /// What a denial means for the turn.
     pub on_deny: OnDeny,
-    /// How long a question stands before it counts as "no"; for ever if not given.
+    /// How long an approval request stays open before it counts as denied; unlimited if
+    /// `None`.
     pub expires: Option<Duration>,
 }
 
-/// What a "no" means for the turn.
+/// What a denial means for the turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDeny {
-    /// The model is told and goes on.
+    /// The turn continues; the model reads the denial.
     Continue,
     /// The turn ends as failed.
     Fail,
 }
 
-/// The review of a file change before it is made, whatever else the policy says.
+/// The review of file changes before they are made, whatever else the policy says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewMode {
     /// No review.
     Off,
-    /// A person, who is asked as for an approval.
+    /// By a person, as an approval.
     Request,
-    /// The model, in a call of its own; a person where it cannot.
+    /// By a model; by a person if that fails.
     Auto,
 }
 
-/// What policy says of a call.
+/// The policy's decision on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The call may run.
     Allow,
-    /// A person is asked.
+    /// The call needs approval.
     Ask,
-    /// The call does not run, for this reason.
+    /// The call is refused, for this reason.
     Refuse(String),
     /// The call must be assessed first.
     Assess,
 }
 
 impl ApprovalPolicy {
-    /// Judges a call of this tool.
+    /// Decides a call of this tool.
     pub fn verdict(&self, tool: &ToolSpec, subject: Option<&CallSubject>) -> Verdict {
         let fits = |fit| self.rules.iter().filter(move |rule| rule.fits(tool, subject) == fit);
         let strictest = fits(RuleMatch::Yes).max_by_key(|rule| rule.action);
@@ -136,42 +137,42 @@ impl ApprovalPolicy {
     }
 }
 
-/// What is checked after a change.
+/// Verification after changes.
 #[derive(Clone, Debug)]
 pub struct VerifyPolicy {
-    /// Whether a turn that changed the workspace is verified before it ends.
+    /// True if a turn that changed the workspace is verified before it ends.
     pub auto: bool,
     /// The tool that verifies.
     pub tool: String,
-    /// How often a turn may try to pass.
+    /// How often the verification of a turn may fail.
     pub attempts: u32,
 }
 
-/// How much one turn may take.
+/// Limits of a turn.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Model calls.
+    /// Maximum number of model calls.
     pub steps: u32,
-    /// Tokens, read and written.
+    /// Maximum number of tokens, read and written.
     pub tokens: u64,
-    /// Time, not counting what it waits for people.
+    /// Maximum time, without the time spent waiting for people.
     pub time: Duration,
-    /// Calls that were skipped because they repeat an earlier one.
+    /// Maximum number of calls that were skipped as repetitions.
     pub repeats: u32,
     /// The share of the context window, in percent, at which history is compacted.
     pub compact_at_percent: u64,
-    /// Tokens that a model is taken to read at once where that is not known.
+    /// Context window in tokens of models for which it is not known.
     pub assumed_window: u64,
 }
 
-/// How many sessions may work for one another.
+/// Limits of subagents.
 #[derive(Clone, Copy, Debug)]
 pub struct SubagentLimits {
-    /// How deep subagents may have subagents: at 1 they have none, at 0 nobody has.
+    /// Maximum nesting: 1 means that subagents have none, 0 that there are none at all.
     pub depth: u32,
-    /// How many of a session's subagents may work at once.
+    /// Maximum number of concurrent subagents of a session.
     pub at_once: usize,
-    /// What each may take at most.
+    /// Limits of each subagent.
     pub budget: Budget,
 }
 
@@ -181,10 +182,10 @@ impl Default for SubagentLimits {
     }
 }
 
-/// What happens to a turn that the daemon's death cut off.
+/// What happens to a turn that a restart interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// The turn goes on by itself.
+    /// The turn continues by itself.
     Continue,
     /// The turn waits for a client's decision.
     Ask,

@@ -1,4 +1,9 @@
-//! The outside world, as the core sees it. Adapters implement these; nobody else is told how.
+//! Ports: the traits through which the core meets the outside world.
+//!
+//! Inbound ports ([`Sessions`], [`SessionForks`], [`DryRuns`], …) are implemented by the
+//! runtime and called by front ends. Outbound ports ([`Journal`], [`Blobs`], [`Models`],
+//! [`Tool`], …) are implemented by adapters and called by the runtime. An adapter depends on
+//! this module alone, never on another adapter.
 
 mod editors;
 mod forward;
@@ -55,178 +60,182 @@ pub use voice::{
     TranscriptionStream,
 };
 
-/// A future behind a port.
+/// The future that port methods return, boxed so that ports can be used as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Inbound: everything a front end can do with sessions.
+/// Inbound: what every front end does with sessions.
 pub trait Sessions: Send + Sync {
-    /// Begins a session.
+    /// Creates a session and returns once its first events are durable.
     fn create(&self, origin: NewSession) -> BoxFuture<'_, Result<Receipt, Error>>;
-    /// Submits a command; answered once what it led to is durable.
+    /// Submits a command and returns once the resulting events are durable. Fails with
+    /// [`Error::Refused`] if the session does not accept the command.
     fn submit(
         &self,
         session: &SessionId,
         command: Command,
     ) -> BoxFuture<'_, Result<Receipt, Error>>;
-    /// The session as it is now, as far as it is durable.
+    /// The current state of a session, including only what is durable.
     fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>>;
-    /// Follows a session from a position: what was, then what is.
+    /// Follows a session from a position: first the stored events, then new ones as they
+    /// happen. Fails with [`Error::Ahead`] if the position is after the last event.
     fn follow(
         &self,
         session: &SessionId,
         from: Cursor,
     ) -> BoxFuture<'_, Result<Box<dyn Follower>, Error>>;
-    /// A session at a glance, without waking it.
+    /// The summary of a session. Does not load the session into memory.
     fn summary(&self, session: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>>;
-    /// The newest sessions.
+    /// The summaries of the newest sessions, newest first.
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>>;
 }
 
-/// Inbound: taking sessions away.
+/// Inbound: deleting sessions.
 pub trait SessionDeletion: Send + Sync {
-    /// Ends what a session is doing and takes it away for good; durable when it resolves.
+    /// Cancels all work of a session and deletes the session with its subagents. The
+    /// deletion is durable when the future resolves.
     fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>>;
 }
 
-/// Inbound: how sessions belong together.
+/// Inbound: forking sessions and listing them by use.
 pub trait SessionForks: Send + Sync {
-    /// Begins a session with the history of another one, up to and including an event or, if none
-    /// is named, all of it.
+    /// Creates a session that shares the history of another one up to and including event
+    /// `at`, or all of it if `at` is not given.
     fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>>;
-    /// The sessions in which something happened last, in all workspaces or in one.
+    /// The summaries of the most recently used sessions, in one workspace or in all.
     fn recent(
         &self,
         workspace: Option<&Path>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>>;
-    /// The sessions that branched off a session's own events.
+    /// The summaries of the sessions that were forked from a session's own events.
     fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>>;
 }
 
-/// Inbound: what would become of commands.
+/// Inbound: trying commands without executing them.
 pub trait DryRuns: Send + Sync {
-    /// A session, or a new one, as it would be after these commands, up to where a model is asked.
-    /// Nothing of it happens, and nothing is kept.
+    /// The state that a session, or a new one, would have after these commands, up to the
+    /// first model call. Nothing is executed and nothing is stored.
     fn dry_run(
         &self,
         session: Option<&SessionId>,
         commands: Vec<Command>,
     ) -> BoxFuture<'_, Result<State, Error>>;
-    /// A session as it would be if its history were summarized now. A model really writes the
-    /// summary, or says why it cannot; nothing else happens, and nothing is kept.
+    /// The state that a session would have if its history were compacted now. The model
+    /// call is real; its failure is the inner error. Nothing is stored.
     fn preview_summary(
         &self,
         session: &SessionId,
     ) -> BoxFuture<'_, Result<Result<State, String>, Error>>;
 }
 
-/// Inbound: what turns did to files.
+/// Inbound: the file changes of turns.
 pub trait TurnChanges: Send + Sync {
-    /// What came of a turn's changes, all together. To undo them is a command.
+    /// The combined file changes of a turn. [`Command::Revert`] undoes them.
     fn turn_changes(
         &self,
         session: &SessionId,
         turn: &TurnId,
     ) -> BoxFuture<'_, Result<Changeset, Error>>;
-    /// Why a turn's changes could not be undone (or, if they are undone, made again) as the files are
-    /// now; nothing if they could. Changes nothing.
+    /// The reason why a turn's changes could not be reverted (or reapplied, if they are
+    /// reverted) now, or `None` if they could. Changes no file.
     fn revert_conflicts(
         &self,
         session: &SessionId,
         turn: &TurnId,
     ) -> BoxFuture<'_, Result<Option<String>, Error>>;
-    /// Changes with what was kept of the files' content; what is long stays where it is.
+    /// Adds the stored file contents to changes. Long contents are given as a part of a
+    /// file.
     fn with_contents(
         &self,
         changes: Vec<FileChange>,
     ) -> BoxFuture<'_, Result<Vec<ChangedFile>, Error>>;
 }
 
-/// What came of a turn's changes.
+/// The combined file changes of a turn.
 #[derive(Clone, Debug)]
 pub struct Changeset {
-    /// File by file, sorted by path.
+    /// One change per file, sorted by path.
     pub files: Vec<FileChange>,
-    /// How many more files there are, which are neither listed nor in the diff.
+    /// Number of further files that are neither in `files` nor in `diff`.
     pub more: u64,
-    /// What may have happened beside that, and is not recorded.
+    /// Changes that may have happened and were not recorded.
     pub unrecorded: Vec<UnrecordedChange>,
-    /// All files as one unified diff.
+    /// All listed files as one unified diff.
     pub diff: String,
-    /// Whether they were undone.
+    /// True if the changes were reverted.
     pub reverted: bool,
 }
 
-/// One follower.
+/// A reader of one session's events and output, in order.
 pub trait Follower: Send + Sync {
-    /// What comes next, as much of it as is there; nothing once the daemon shuts down. May be
-    /// empty, where what is there was seen before.
+    /// Waits for items and returns all that are available; `None` means that the daemon
+    /// shuts down. The list may be empty if the follower had seen everything in it.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>>;
-    /// The last event that was durable when following began.
+    /// The last durable event at the time the follower was created.
     fn head(&self) -> Seq;
-    /// Where the follower stands.
+    /// The position after the last item that was returned.
     fn position(&self) -> Cursor;
 }
 
-/// Why a session could not be used.
+/// Why a request to a session failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such session.
+    /// The session does not exist.
     #[error("session not found: {0}")]
     NotFound(SessionId),
-    /// The session says no.
+    /// The session does not accept the command in its current state.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The position is after the end.
+    /// The position is after the last event.
     #[error("position {0} is after the end of the session, which is {1}")]
     Ahead(Seq, Seq),
-    /// Sessions are read-only here.
+    /// The sessions were opened for reading only.
     #[error("sessions can only be read here")]
     ReadOnly,
-    /// The daemon takes nothing new.
+    /// The daemon is shutting down.
     #[error("the daemon is shutting down")]
     Closing,
-    /// Storage said no; nothing was kept.
+    /// Storage failed; nothing was stored.
     #[error("storage: {0}")]
     Storage(#[from] StorageError),
 }
 
-/// Trouble with storage.
+/// Why a storage operation failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StorageError {
-    /// Another writer appended first.
+    /// Another writer appended first; the head is now this event.
     #[error("the session moved on to {0}")]
     Conflict(Seq),
-    /// Another owner holds the session's lease now.
+    /// A newer lease on the session exists.
     #[error("the session has another owner")]
     Fenced,
     /// Another node owns the session or, if that one is dead, has its workspace.
     #[error("the session is owned by node {}", .0.name)]
     Held(NodeAddress),
-    /// There is no such item.
+    /// The item does not exist.
     #[error("not found: {0}")]
     Missing(String),
-    /// What is there cannot be read.
+    /// The stored data cannot be decoded.
     #[error("damaged: {0}")]
     Damaged(String),
-    /// Storage does not answer; whether the write was kept is not known.
+    /// Storage did not respond; the write may or may not have been stored.
     #[error("unavailable: {0}")]
     Unavailable(String),
 }
 
-/// The right to write to a session. An older epoch is refused.
+/// The exclusive right to write to a session. Writes with an older epoch are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The session.
     pub session: SessionId,
-    /// The fencing token.
+    /// The fencing token; grows with every acquisition.
     pub epoch: u64,
 }
 
-/// Leases: the right to write to a session.
+/// Outbound: exclusive write access to sessions.
 pub trait Leases: Send + Sync {
-    /// Takes a session over; `Held` if another live node owns it, or if only another node has its
-    /// workspace.
+    /// Acquires the lease of a session and invalidates earlier ones. Fails with `Held` if another
+    /// live node owns the session, or if only another node has its workspace.
     fn acquire(&self, session: &SessionId) -> BoxFuture<'_, Result<Lease, StorageError>>;
     /// Gives a session back, so that any node may own it. A lease that is void already is ignored.
     fn release(&self, _lease: &Lease) -> BoxFuture<'_, Result<(), StorageError>> {
@@ -239,68 +248,72 @@ pub trait Leases: Send + Sync {
     }
 }
 
-/// Events that are kept together or not at all.
+/// Events that are stored together or not at all.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// When they were decided.
+    /// The time at which the events were decided.
     pub at: Time,
-    /// The events, numbered from the expected head on; shared with whoever is told of them.
+    /// The events, numbered consecutively after the expected head. Shared with followers.
     pub records: Vec<Arc<Record>>,
-    /// The session after them.
+    /// The session's summary after these events.
     pub summary: SessionSummary,
 }
 
-/// How much to read at once.
+/// Limits of one read.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// At most this many events.
+    /// Maximum number of events.
     pub events: usize,
-    /// Stop after this many bytes (one event is always given).
+    /// Bytes after which the page ends; it holds at least one event.
     pub bytes: usize,
 }
 
-/// The numbered events of all sessions.
+/// Outbound: the numbered events of all sessions.
 pub trait Journal: Send + Sync {
-    /// Appends after `expected`, all or nothing, and is durable when it resolves.
+    /// Appends events after event `expected`, all or none; durable when the future
+    /// resolves. Fails with [`StorageError::Conflict`] if the head is not `expected`, and
+    /// with [`StorageError::Fenced`] if the lease was replaced.
     ///
-    /// The order of the *calls* is the order of the appends: an owner may have several under way.
+    /// Appends are ordered by the order of the calls: an owner may have several in
+    /// progress.
     fn append(
         &self,
         lease: &Lease,
         expected: Seq,
         batch: Batch,
     ) -> BoxFuture<'static, Result<Seq, StorageError>>;
-    /// Reads what comes after a number.
+    /// Reads the events after event `after`.
     fn read(
         &self,
         session: &SessionId,
         after: Seq,
         page: Page,
     ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>>;
-    /// The last number; nothing if there is no such session.
+    /// The number of the last event, or `None` if the session does not exist.
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StorageError>>;
-    /// Takes a session away for good, from the list too; durable when it resolves. In order with the
-    /// appends, as they are with each other.
+    /// Deletes a session and its summary; durable when the future resolves. Ordered with
+    /// the appends.
     fn erase(&self, lease: &Lease) -> BoxFuture<'static, Result<(), StorageError>>;
-    /// Begins a session with the history of another one up to and including an event, in the same
-    /// time however long that is, and appends to it; all or nothing, and durable when it resolves.
-    /// Nothing that becomes of the other session later, not even its end, changes this one.
+    /// Creates a session that shares the events of another one up to and including
+    /// `from.at`, and appends to it; all or nothing, durable when the future resolves. The
+    /// cost does not depend on the length of the shared history, and deleting the parent
+    /// does not affect the fork.
     fn fork(
         &self,
         lease: &Lease,
         from: &Fork,
         batch: Batch,
     ) -> BoxFuture<'static, Result<Seq, StorageError>>;
-    /// A state of the session from which reading can begin, its own or that of an ancestor; the
-    /// latest that there is. A journal that keeps none is read from its beginning.
+    /// The latest snapshot of the session or of an ancestor from which reading can start.
+    /// Journals without snapshots are read from the first event.
     fn snapshot(
         &self,
         _session: &SessionId,
     ) -> BoxFuture<'_, Result<Option<Snapshot>, StorageError>> {
         Box::pin(ready(Ok(None)))
     }
-    /// Keeps a state of the session instead of the last one; ignored if the journal does not reach
-    /// that far. In order with the appends.
+    /// Replaces the snapshot of a session; ignored if the journal has fewer events than the
+    /// snapshot. Ordered with the appends.
     fn keep_snapshot(
         &self,
         _lease: &Lease,
@@ -314,37 +327,38 @@ pub trait Journal: Send + Sync {
     }
 }
 
-/// The state of a session after one of its events, see [`crate::snapshot`]. Nothing is lost with it:
-/// the journal has everything.
+/// The state of a session after one of its events, see [`crate::snapshot`]. A snapshot only
+/// saves time: the journal holds everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The last event in it.
+    /// The last event that the state includes.
     pub seq: Seq,
-    /// How it is written.
+    /// The format of `body`.
     pub format: String,
-    /// The state.
+    /// The encoded state.
     pub body: Vec<u8>,
 }
 
-/// Whether storage can be written to.
+/// Outbound: whether storage accepts writes.
 pub trait StorageHealth: Send + Sync {
-    /// What is known of it or, where that is long ago, what comes of trying. Cheap to ask often.
+    /// The result of the last write or, if that is old, of a write made for this check.
+    /// Cheap enough to call for every health request.
     fn check(&self) -> BoxFuture<'_, Result<(), StorageError>>;
 }
 
-/// All sessions, a small summary of each, and the names that front ends have for them.
+/// Outbound: the summaries of all sessions, and the aliases that front ends use for them.
 ///
-/// A summary that cannot be read is left out of lists, so that it hides no other.
+/// A summary that cannot be decoded is left out of lists, so that it does not hide the others.
 pub trait SessionIndex: Send + Sync {
-    /// One session.
+    /// The summary of one session.
     fn summary(
         &self,
         session: &SessionId,
     ) -> BoxFuture<'_, Result<Option<SessionSummary>, StorageError>>;
-    /// The newest by creation.
+    /// The newest sessions by creation time.
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>>;
-    /// The sessions in which something happened last, in all workspaces or in one. Text alone does
-    /// not move a session up.
+    /// The most recently used sessions, in one workspace or in all. Appended text alone
+    /// does not count as use.
     fn recent(
         &self,
         workspace: Option<&Path>,
@@ -355,19 +369,21 @@ pub trait SessionIndex: Send + Sync {
         &self,
         session: &SessionId,
     ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>>;
-    /// The sessions that must be recovered when the daemon starts.
+    /// The sessions that have unfinished work and must be recovered when the daemon starts.
     fn open(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>>;
-    /// Replaces a session's summary and leaves its journal alone; refused as a conflict if the
-    /// summary is of another head. Durable when it resolves, and in order with appends.
+    /// Replaces a session's summary without appending to its journal. Fails with
+    /// [`StorageError::Conflict`] if the summary describes another head. Durable when the
+    /// future resolves; ordered with the appends.
     fn update(
         &self,
         lease: &Lease,
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StorageError>>;
-    /// The session that goes by an outside name.
+    /// The session that an alias stands for.
     fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>>;
-    /// Has a session go by an outside name, unless it has come to mean another one than
-    /// `instead_of`; gives the session that goes by it then. Durable when it resolves.
+    /// Points an alias at a session, unless it points at another session than `instead_of`.
+    /// Returns the session that the alias stands for afterwards. Durable when the future
+    /// resolves.
     fn set_alias(
         &self,
         alias: &Alias,
@@ -376,59 +392,63 @@ pub trait SessionIndex: Send + Sync {
     ) -> BoxFuture<'_, Result<SessionId, StorageError>>;
 }
 
-/// A name that a front end has for a session.
+/// A front end's own name for a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Alias {
-    /// The owner of the names.
+    /// The namespace, one per front end.
     pub space: String,
-    /// The name.
+    /// The name within the namespace.
     pub name: String,
 }
 
-/// A listener that is told of a session's new events after they are durable.
+/// Outbound: notified of durable events.
 pub trait SessionObserver: Send + Sync {
-    /// There may be events up to `head`. Must return at once.
+    /// There may be new events up to `head`. Must return without blocking.
     fn published(&self, session: &SessionId, head: Seq);
-    /// The session was taken away. Must return at once.
+    /// The session was deleted. Must return without blocking.
     fn erased(&self, session: &SessionId);
 }
 
-/// Text in flight that must survive the death of this process, though not of the machine.
+/// Outbound: streamed text that is not in the journal yet. Survives the end of the process, but
+/// not of the machine.
 ///
-/// Calls are cheap and do not wait for a disk; a follower may see text once `keep` returned.
+/// Calls are cheap and do not wait for a disk. A follower may be shown text once [`Self::push`]
+/// has returned.
 pub trait Drafts: Send + Sync {
-    /// Adds to the session's draft.
+    /// Appends a delta to the session's draft.
     fn push(&self, session: &SessionId, piece: &Delta) -> Result<(), StorageError>;
-    /// What is there, oldest first; a torn end is left out.
+    /// The deltas of the draft, oldest first. An incomplete last record is left out.
     fn load(&self, session: &SessionId) -> Result<Vec<Delta>, StorageError>;
-    /// Forgets it.
+    /// Deletes the draft's content.
     fn clear(&self, session: &SessionId);
-    /// Lets go of what is held open for the session, which leaves memory; the draft stays.
+    /// Closes the files that are open for a session which leaves memory; the draft stays.
     fn release(&self, _session: &SessionId) {}
 }
 
-/// Content by its hash.
+/// Outbound: content addressed by its SHA-256.
 pub trait Blobs: Send + Sync {
-    /// Keeps it; durable when it resolves.
+    /// Stores content; durable when the future resolves.
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>>;
-    /// Keeps several at once, which costs less than one after the other; their ids in that order.
+    /// Stores several contents, which is cheaper than one by one. Returns the ids in the
+    /// same order.
     fn put_all(&self, contents: Vec<BlobBody>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>>;
-    /// Reads it.
+    /// Reads a blob. Fails with [`StorageError::Missing`] if it does not exist.
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>>;
-    /// Reads it if it has at most so many bytes, or else says which file it is in, checked, where it
-    /// is in one.
+    /// Reads a blob of at most `most` bytes; for a longer one returns its verified location
+    /// in a file, if it is in one.
     fn body(&self, blob: &BlobId, most: u64) -> BoxFuture<'_, Result<BlobBody, StorageError>>;
 }
 
-/// What is in a file. Two that are alike hold the same; two that are not may do so, too.
+/// The content of a file. Equal values have equal content; different values may have equal
+/// content, too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BlobBody {
-    /// All of it.
+    /// The content itself.
     Bytes(Vec<u8>),
-    /// The same as in a part of a file, which may be too long to be held in memory.
+    /// A part of a file, which may be too long for memory.
     File(FileRange),
-    /// Content with this id that is not at hand: either it is not kept, or it is an object of the
-    /// repository around the workspace (`git-` and its name).
+    /// The id of content that is not available here: it is not stored, or it is an object
+    /// of the git repository around the workspace (`git-` and its object name).
     Hash(BlobId),
 }
 
@@ -437,48 +457,49 @@ pub enum BlobBody {
 pub struct FileRange {
     /// The file.
     pub file: PathBuf,
-    /// Where the part begins.
+    /// Where the part begins, in bytes.
     pub offset: u64,
     /// The length in bytes.
     pub length: u64,
 }
 
-/// Every model that is configured.
+/// Outbound: all configured models.
 pub trait Models: ModelProfiles {
-    /// Asks a model. Dropping the stream ends the call.
+    /// Calls a model. Dropping the stream cancels the call.
     fn stream(&self, prompt: Prompt) -> Box<dyn ModelStream>;
-    /// What can be chosen.
+    /// The models that can be chosen.
     fn list(&self) -> BoxFuture<'_, Vec<ModelInfo>>;
 }
 
-/// What models can do. Whoever knows may learn more while the daemon runs.
+/// Outbound: the capabilities of models. They may change while the daemon runs.
 pub trait ModelProfiles: fmt::Debug + Send + Sync {
-    /// What a model can do, as far as is known; nothing if there is no such provider.
+    /// The known capabilities of a model, or `None` if its provider is not configured.
     fn profile(&self, model: &ModelRef) -> Option<Profile>;
 
-    /// How many tokens a text is to a model: exactly, where its tokenizer is known.
+    /// The number of tokens in a text; exact if the model's tokenizer is known.
     fn count(&self, _model: &ModelRef, text: &str) -> TokenCount {
         TokenCount::guess(text)
     }
 }
 
-/// An answer as it is written.
+/// The streamed response of a model.
 pub trait ModelStream: Send {
-    /// What came since the last time; [`Chunk::Finished`] is the last.
+    /// The chunks that arrived since the last call; [`Chunk::Finished`] is the last. Fails
+    /// if the provider fails or the connection breaks.
     fn next(&mut self) -> BoxFuture<'_, Result<Vec<Chunk>, Failure>>;
 }
 
-/// One tool.
+/// Outbound: one tool.
 pub trait Tool: Send + Sync {
-    /// What it is.
+    /// The name, description and arguments of the tool.
     fn spec(&self) -> Arc<ToolSpec>;
-    /// Looks at a call before a person is asked about it; changes nothing.
+    /// Assesses a call before it is approved. Must not change anything.
     fn assess<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Assessment>;
-    /// Runs it. When cancelled it ends everything it started before it returns.
+    /// Runs a call. When cancelled, the tool stops everything it started before it returns.
     fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput>;
 }
 
-/// A call to run.
+/// A tool call to run.
 #[derive(Clone, Debug)]
 pub struct Invocation {
     /// The session.
@@ -487,20 +508,20 @@ pub struct Invocation {
     pub call: CallId,
     /// The turn.
     pub turn: TurnId,
-    /// Where it works.
+    /// The folder in which the tool works.
     pub workspace: PathBuf,
     /// The arguments.
     pub input: Value,
-    /// The pictures of the session, the newest first, where the tool reads them.
+    /// The pictures of the session, newest first, for tools that read them.
     pub pictures: Vec<message::CallArtifact>,
 }
 
-/// What a running tool is given to work with.
+/// What a running tool is given besides its call.
 #[derive(Clone)]
 pub struct ToolContext {
-    /// Where it says how far it is.
+    /// Receives output while the tool runs.
     pub progress: Arc<dyn ToolProgress>,
-    /// How it learns that it should stop.
+    /// Signals that the tool should stop.
     pub cancel: Arc<dyn CancelSignal>,
 }
 
@@ -510,31 +531,31 @@ impl fmt::Debug for ToolContext {
     }
 }
 
-/// Where a running tool says how far it is.
+/// Receives the output of a running tool.
 pub trait ToolProgress: Send + Sync {
-    /// Passes some output on.
+    /// Passes output on to followers.
     fn report(&self, text: &str);
 }
 
-/// How a running tool learns that it should stop.
+/// Tells a running tool to stop.
 pub trait CancelSignal: Send + Sync {
-    /// Resolves when it should.
+    /// Resolves when the tool should stop.
     fn cancelled(&self) -> BoxFuture<'_, ()>;
 }
 
-/// What a tool gives back.
+/// The result of a tool call.
 #[derive(Clone, Debug)]
 pub struct ToolOutput {
-    /// What came of it; its artifacts are still to be added.
+    /// The outcome, still without the artifacts of `files`.
     pub outcome: Outcome,
-    /// Files to keep beside it.
+    /// Files to store with the outcome.
     pub files: Vec<OutputFile>,
-    /// What it made of the workspace's files.
+    /// Changes that the call made to files of the workspace.
     pub changes: Vec<ChangedFile>,
 }
 
 impl ToolOutput {
-    /// What comes of a call that leaves files beside its words.
+    /// A result with files and without changes to the workspace.
     pub fn with_files(outcome: Outcome, files: Vec<OutputFile>) -> Self {
         Self { outcome, files, changes: Vec::new() }
     }
@@ -546,7 +567,7 @@ impl From<Outcome> for ToolOutput {
     }
 }
 
-/// A file that a tool leaves behind.
+/// A file that a tool returns.
 #[derive(Clone, Debug)]
 pub struct OutputFile {
     /// A plain file name.
@@ -557,43 +578,43 @@ pub struct OutputFile {
     pub content: Vec<u8>,
 }
 
-/// What became of one file of a workspace, with its content.
+/// The change of one workspace file, with contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedFile {
-    /// Where it is, from the workspace on, with `/` between folders.
+    /// The path relative to the workspace, with `/` between folders.
     pub path: String,
-    /// What it was; nothing if it was not there.
+    /// The file before the change; `None` if it did not exist.
     pub before: Option<FileContent>,
-    /// What it is; nothing if it is gone.
+    /// The file after the change; `None` if it was deleted.
     pub after: Option<FileContent>,
 }
 
 /// A file at one moment, with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileContent {
-    /// What is in it; nothing if that is not kept, or if there is nothing in its like.
+    /// The content; `None` if it was not stored or if this kind of file has none.
     pub body: Option<BlobBody>,
-    /// How many there are.
+    /// The length in bytes.
     pub size: u64,
-    /// The permissions, where they are known.
+    /// The permission bits, where known.
     pub mode: Option<u32>,
-    /// What it is; the body of a link is the path that it leads to.
+    /// The kind of file. The content of a symbolic link is its target path.
     pub shape: FileKind,
 }
 
-/// What a call that was cut off made of files.
+/// The file changes of a call that was interrupted by the end of the daemon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterruptedChanges {
-    /// What is other than before it began.
+    /// Files that differ from before the call.
     pub changes: Vec<ChangedFile>,
-    /// What may have happened beside that, and is not recorded.
+    /// Changes that may have happened and were not recorded.
     pub unrecorded: Vec<UnrecordedChange>,
 }
 
-/// What is in a folder, for front ends that show it.
+/// Outbound: lists files for front ends.
 pub trait DirectoryListing: Send + Sync {
-    /// The files below a folder, by their paths from there on, in order and at most so many; why not,
-    /// if it is none.
+    /// The paths of at most `most` files below a folder, sorted and relative to it. Fails
+    /// with a message for people if the folder cannot be read.
     fn files<'a>(
         &'a self,
         folder: &'a Path,
@@ -601,76 +622,78 @@ pub trait DirectoryListing: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<String>, String>>;
 }
 
-/// Whether an undo is carried out.
+/// Whether a revert changes files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevertMode {
     /// Files are changed.
     Apply,
-    /// Nothing is changed; only the reasons against it are found.
+    /// Nothing is changed; only conflicts are reported.
     DryRun,
 }
 
-/// The folders that sessions work in, beside what tools do there.
+/// Outbound: the folders in which sessions work.
 pub trait Workspaces: Send + Sync {
-    /// What a model should know of a workspace from the start, in at most so many tokens. What
-    /// cannot be read is left out.
+    /// Describes a workspace for a model, in at most `tokens` tokens. Unreadable parts are
+    /// left out.
     fn gather_context<'a>(
         &'a self,
         workspace: &'a Path,
         tokens: u64,
     ) -> BoxFuture<'a, Vec<Section>>;
-    /// Changes in a workspace as one unified diff.
+    /// The changes as one unified diff.
     fn diff<'a>(&'a self, workspace: &'a Path, changes: Vec<ChangedFile>) -> BoxFuture<'a, String>;
-    /// Turns every file from `after` back into `before`, or none and says why not: one that is
-    /// neither any more was changed by somebody else. Doing it twice is doing it once.
+    /// Restores every file from `after` to `before`, or none: fails with a message if a
+    /// file is in neither state because something else changed it. Repeating a revert has
+    /// no effect.
     fn revert_changes<'a>(
         &'a self,
         workspace: &'a Path,
         changes: Vec<ChangedFile>,
         run: RevertMode,
     ) -> BoxFuture<'a, Result<(), String>>;
-    /// What became of the files that a call named before the end of the daemon cut it off; nothing
-    /// if it named none, so that nobody knows.
+    /// The changes of a call that was interrupted by the end of the daemon; `None` if the
+    /// call recorded no files before it started, so that its changes are unknown.
     fn interrupted_changes<'a>(
         &'a self,
         workspace: &'a Path,
         turn: &'a TurnId,
         call: &'a CallId,
     ) -> BoxFuture<'a, Option<InterruptedChanges>>;
-    /// A turn is over, and that is durable: none of its calls can be cut off any more.
+    /// Discards the recovery records of a turn. Called once the end of the turn is durable.
     fn turn_ended(&self, turn: &TurnId);
 }
 
-/// What is remembered of a workspace beyond any session. `root` is the workspace.
+/// Outbound: notes of a workspace that outlive sessions. `root` is the workspace.
 pub trait Memory: Send + Sync {
-    /// Adds an entry at the end of its file; durable when it resolves, whole or not at all.
+    /// Appends an entry to its file, whole or not at all; durable when the future resolves.
     fn write<'a>(
         &'a self,
         root: &'a Path,
         entry: MemoryEntry,
     ) -> BoxFuture<'a, Result<SavedEntry, memory::MemoryError>>;
-    /// The passages that fit best, the best first. What people changed in the files counts.
+    /// The best matching passages, best first, including edits that people made to the
+    /// files.
     fn search<'a>(
         &'a self,
         root: &'a Path,
         query: MemoryQuery,
     ) -> BoxFuture<'a, Result<SearchResult, memory::MemoryError>>;
-    /// Some lines of a file of memory, by its path from the workspace on.
+    /// Lines of a memory file, by its path relative to the workspace.
     fn get<'a>(
         &'a self,
         root: &'a Path,
         path: &'a str,
         lines: LineRange,
     ) -> BoxFuture<'a, Result<Passage, memory::MemoryError>>;
-    /// What a model should know from the start, in at most so many tokens. What cannot be read is
-    /// left out.
+    /// The notes that every session starts with, in at most `tokens` tokens. Unreadable
+    /// files are left out.
     fn bootstrap<'a>(&'a self, root: &'a Path, tokens: u64) -> BoxFuture<'a, Vec<Section>>;
 }
 
-/// The time and chance of the outside world.
+/// Outbound: the current time and random numbers, replaceable in tests.
 pub trait Clock: Send + Sync {
-    /// A stamp for one decision.
+    /// The time and a fresh id supply for one decision.
     fn stamp(&self) -> Stamp;
-    /// The time alone.
+    /// The current time.
     fn now(&self) -> Time;
 }

@@ -1,4 +1,4 @@
-//! What a model is asked: the session's transcript as a prompt.
+//! Prompts: the session's transcript as models read it.
 
 mod assistant_parts;
 mod cache;
@@ -36,7 +36,7 @@ pub fn assemble(state: &State) -> Prompt {
     assemble_next(state, &mut PromptCache::default())
 }
 
-/// The prompt for the open step of a session, with what it has in common with the last one.
+/// The prompt for the open step, reusing messages of the last prompt.
 pub fn assemble_next(state: &State, cache: &mut PromptCache) -> Prompt {
     let open = state.open.as_ref();
     let model = open.and_then(|open| open.step()).map_or(state.current_model(), |step| &step.model);
@@ -56,15 +56,15 @@ pub fn assemble_next(state: &State, cache: &mut PromptCache) -> Prompt {
     }
 }
 
-/// The account that pays for the turn under way, or paid for the last one.
+/// The account that pays for the open turn, or paid for the last one.
 fn account(state: &State) -> Option<Account> {
     let options = state.open.as_ref().map(|open| &open.options);
     let last = || state.turns.last_started().map(|turn| &turn.options);
     options.or_else(last)?.account().cloned()
 }
 
-/// The prompt that has a session's older history summarized. Where all of it would be more than the
-/// model reads at once, results are shortened and then the oldest steps left out.
+/// The prompt that asks for a summary of the older history. If it exceeds the context window,
+/// results are shortened and then the oldest steps left out.
 pub fn summary_prompt(state: &State) -> Prompt {
     let mut history = history(state);
     if let Some(end) = state.compaction.pending.as_ref().and_then(|upto| history.upto(upto)) {
@@ -96,8 +96,8 @@ pub fn summary_prompt(state: &State) -> Prompt {
     prompt
 }
 
-/// Leaves out so many tokens of messages after the first few, and never a result without its call. The
-/// last message is the question.
+/// Leaves out this many tokens of messages after the first few, and never a result without its
+/// call. The last message is the question.
 fn drop_oldest(messages: &mut Messages, head: usize, tokens: u64) {
     let mut rest = messages.split_off(head);
     let question = rest.pop();
@@ -120,7 +120,7 @@ fn is_result(message: &PromptMessage) -> bool {
     }
 }
 
-/// A question beside the conversation, to be answered in words.
+/// A question outside the conversation, to be answered with text.
 fn side_prompt(state: &State, messages: Messages) -> Prompt {
     let model: ModelRef = state.current_model().clone();
     Prompt {
@@ -148,7 +148,7 @@ only the summary. Keep, in the user's own words where they matter: what the user
 standing instructions, decisions and why they were taken, files and commands that matter, what is \
 done and verified, what is still open. Write the summary only.";
 
-/// Standing instructions of a session, exactly as models get them.
+/// The system prompt of a session, exactly as models read it.
 pub fn system_prompt(state: &State) -> String {
     let workspace = format!("The workspace is {}.", state.workspace.display());
     let given = state.instructions.iter().map(|at| state.messages[*at].text());

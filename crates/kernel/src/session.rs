@@ -1,6 +1,7 @@
-//! A session: `decide` what may happen, `evolve` what is, `next` what the world should do.
+//! A session: [`decide`] turns a command into events, [`evolve`] applies them, [`next`] names
+//! the work to do.
 //!
-//! [`handle`] is how the three are used: it decides, remembers, and lets the session take every step
+//! [`handle`] combines the three: it decides, applies, and lets the session take every step
 //! that follows by itself, so that one command leads to one batch of events.
 
 mod add_message;
@@ -42,8 +43,11 @@ pub use subagents::{Subagent, SubagentList};
 pub use turn::{Call, CallPhase, OpenStep, OpenTurn, Phase, Segment, Turn, TurnStatus};
 pub use turns::TurnList;
 
-/// Carries out a command in memory. The records must be kept before anybody is told of them; if they
-/// cannot be, `state` is worthless and must be read again from the journal.
+/// Executes a command in memory. The records must be stored before they are published; if that
+/// fails, `state` is invalid and must be loaded again.
+///
+/// Fails with a [`Refusal`] if the session does not accept the command; `state` is unchanged
+/// then.
 pub fn handle(
     state: &mut State,
     command: Command,

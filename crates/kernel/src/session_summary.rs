@@ -1,4 +1,5 @@
-//! A session at a glance, as lists show it. Small: written with every append that is more than text.
+//! The summary of a session that lists show. Written with every append that holds more than
+//! text, so it is small.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,16 +11,16 @@ use crate::id::{SessionId, TurnId};
 use crate::model::{ModelRef, Usage};
 use crate::time::Time;
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Working, or ready to.
+    /// The session is working or ready for the next message.
     #[default]
     Active,
-    /// A person's word is needed.
+    /// A call waits for a person's approval.
     WaitingApproval,
-    /// Done with.
+    /// The session was closed.
     Completed,
     /// The last turn failed.
     Failed,
@@ -27,55 +28,55 @@ pub enum Status {
     Cancelled,
 }
 
-/// Where a session branched off.
+/// The point at which a session was forked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fork {
-    /// From which session.
+    /// The session it was forked from.
     pub parent: SessionId,
-    /// After which of its events.
+    /// The last shared event.
     pub at: Seq,
 }
 
-/// A session at a glance.
+/// The summary of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionSummary {
     /// The session.
     pub id: SessionId,
-    /// When it began.
+    /// When the session was created.
     pub created: Time,
-    /// Where it branched off, if it did.
+    /// The point at which the session was forked, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<Fork>,
-    /// The model, where a client chose one.
+    /// The model, if a client chose one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
-    /// The last event in it.
+    /// The number of the last event.
     #[serde(default)]
     pub head: Seq,
-    /// When something last happened.
+    /// When the last event happened.
     pub updated: Time,
-    /// Where it stands.
+    /// The current status.
     pub status: Status,
-    /// Where its tools work.
+    /// The folder in which tools work.
     pub workspace: PathBuf,
-    /// Front ends' own notes.
+    /// Labels set by front ends.
     pub labels: BTreeMap<String, String>,
-    /// What it is about: the first words of the person.
+    /// The beginning of the first user message.
     #[serde(default)]
     pub title: String,
-    /// The beginning of the newest message of a person.
+    /// The beginning of the newest user message.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_prompt: String,
-    /// The beginning of the newest message of a model.
+    /// The beginning of the newest model message.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_answer: String,
-    /// How much was said by people and models.
+    /// Number of user and model messages.
     #[serde(default)]
     pub messages: u64,
     /// Tokens of all turns.
     #[serde(default)]
     pub tokens: u64,
-    /// The same, by what they were.
+    /// Tokens of all turns, by kind.
     #[serde(default)]
     pub usage: Usage,
     /// Tokens that the last model call read.
@@ -85,6 +86,7 @@ pub struct SessionSummary {
     pub last_turn: Option<TurnId>,
     /// Why the last turn failed.
     pub error: Option<String>,
-    /// Whether somebody must look after it when the daemon starts.
+    /// True if the session has unfinished work and must be recovered when the daemon
+    /// starts.
     pub open: bool,
 }

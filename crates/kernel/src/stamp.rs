@@ -1,11 +1,11 @@
-//! What a decision may know of the outside world: the time, and where fresh ids come from.
+//! The time and id supply of one decision: all that a decision may know of the outside world.
 
 use std::cell::Cell;
 
 use crate::id::GeneratedId;
 use crate::time::Time;
 
-/// The time of a decision and its supply of ids. The same stamp gives the same ids.
+/// The time of a decision and its supply of ids. Equal stamps generate equal ids.
 #[derive(Clone, Debug)]
 pub struct Stamp {
     /// When the decision is made.

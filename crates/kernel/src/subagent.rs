@@ -1,7 +1,7 @@
-//! Sessions that work for a call of another one: how they begin, and what the other one hears of them.
+//! Subagents: how they start and what they report to their parent.
 //!
-//! The runtime follows these when it carries a call out; what subagents may do is decided in
-//! `session/subagents`.
+//! The runtime uses these functions to run a subagent for a call; what subagents may do is
+//! decided in `session/subagents`.
 
 use std::collections::BTreeMap;
 
@@ -17,42 +17,42 @@ use crate::model::ModelRef;
 use crate::session::{Call, CallPhase, State, Subagent, SubagentApproval, TurnStatus};
 use crate::tool::{Assessment, CallSubject, Outcome, Risk};
 
-/// The tool that has a session work on a task.
+/// The tool that starts a subagent.
 pub const SPAWN_TOOL: &str = "spawn_agent";
-/// What stands where a question would name a tool, if it is about a turn.
+/// The tool name in approval requests that are about a turn.
 const RESUME_TURN: &str = "resume_turn";
-/// The label that a session begins with if it works for another: how many are above it.
+/// The label with the number of sessions above a subagent.
 pub(crate) const DEPTH_LABEL: &str = "subagent_depth";
-/// How many characters of a task are its session's title.
+/// Maximum length of a subagent's title, in characters.
 const TITLE_CHARS: usize = 50;
 
 const INSTRUCTIONS: &str = "You work on one task for another agent, in the same workspace. Do it on \
     your own; nobody answers questions. End with an answer that says what you found or did: that \
     answer is all the other agent reads.";
 
-/// A task as a model asks for it.
+/// A task as the model requested it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// What to do.
+    /// The task.
     pub text: String,
-    /// The model; that of the session that asks if not given.
+    /// The model; the parent's if `None`.
     pub model: Option<ModelRef>,
-    /// The only tools it may use; all of the session that asks if not given.
+    /// The only tools it may use; all of the parent's if `None`.
     pub tools: Option<Vec<String>>,
-    /// What it may take at most.
+    /// The requested limits.
     pub budget: Budget,
 }
 
-/// How a session begins that works for a call.
+/// How a subagent starts.
 #[derive(Clone, Debug)]
 pub struct SubagentStart {
     /// The session, with its tools.
     pub origin: NewSession,
-    /// The task.
+    /// The message with the task.
     pub first_message: Command,
 }
 
-/// How a subagent of a session begins; nothing if that was not written down.
+/// How a subagent starts; `None` if its delegation was not recorded.
 pub fn subagent_start(parent: &State, subagent: &Subagent) -> Option<SubagentStart> {
     let delegation = subagent.delegation.as_deref()?;
     let title = subagent.task.chars().take(TITLE_CHARS).collect();
@@ -75,10 +75,11 @@ pub fn subagent_start(parent: &State, subagent: &Subagent) -> Option<SubagentSta
     Some(SubagentStart { origin, first_message })
 }
 
-/// What is told of a session.
+/// An update and the session that it is about.
 type ParentUpdate = (SessionId, SubagentUpdate);
 
-/// What a session hears of an event of its subagent, which has asked its model so many times.
+/// What an event of a subagent means for its parent. `steps` is the number of model calls so
+/// far.
 pub fn parent_updates(child: &SessionId, event: &Event, steps: u64) -> Vec<ParentUpdate> {
     let progressed = |status: &str| SubagentUpdate::Progressed { steps, status: status.into() };
     let settled = |question: ApprovalId, answer| SubagentUpdate::Settled { call: question, answer };
@@ -93,7 +94,7 @@ pub fn parent_updates(child: &SessionId, event: &Event, steps: u64) -> Vec<Paren
             let allowed = settled(ApprovalId::Turn(turn.clone()), Some(ApprovalDecision::Allow));
             own(vec![progressed("running"), allowed])
         }
-        // A turn that was held may have been called off instead; else nobody asked, and nobody minds.
+        // A held turn may have been cancelled; for any other turn the parent ignores this.
         Event::StopRequested { turn, .. } => {
             own(vec![settled(ApprovalId::Turn(turn.clone()), Some(ApprovalDecision::Deny))])
         }
@@ -108,7 +109,7 @@ pub fn parent_updates(child: &SessionId, event: &Event, steps: u64) -> Vec<Paren
         }
         // What is over waits no more, whether it was answered or not.
         Event::CallCompleted { call, .. } => own(vec![settled(call.clone().into(), None)]),
-        // What its own subagents ask is asked here, too.
+        // Approval requests of its own subagents are forwarded.
         Event::Subagent { session, news, .. } => match news {
             SubagentUpdate::Asked { .. } | SubagentUpdate::Settled { .. } => {
                 vec![(session.clone(), news.clone())]
@@ -157,8 +158,8 @@ pub fn parent_updates(child: &SessionId, event: &Event, steps: u64) -> Vec<Paren
     }
 }
 
-/// What a session missed while nobody followed its subagent: questions that it does not know of, and
-/// those that it knows of and are settled.
+/// Updates that the parent missed while the subagent was not followed: approval requests it
+/// does not know, and known ones that are closed.
 pub fn missed_updates(parent: &State, call: &CallId, child: &State) -> Vec<ParentUpdate> {
     let asked = open_approvals(child);
     let is_open = |known: &&SubagentApproval| {
@@ -174,7 +175,7 @@ pub fn missed_updates(parent: &State, call: &CallId, child: &State) -> Vec<Paren
     settled.into_iter().chain(asked).collect()
 }
 
-/// What came of a subagent: what the session that it works for is told, and what the model reads.
+/// The result of a subagent: the update for its parent and the outcome that the model reads.
 pub fn subagent_result(child: &State) -> (SubagentUpdate, Outcome) {
     let turn = child.turns.last();
     let ok = turn.is_some_and(|turn| turn.status == TurnStatus::Succeeded);
@@ -193,7 +194,7 @@ pub fn subagent_result(child: &State) -> (SubagentUpdate, Outcome) {
     (SubagentUpdate::Completed { result, ok, usage: child.usage }, outcome)
 }
 
-/// What a session and its own subagents ask a person.
+/// Open approval requests of a session and its subagents.
 fn open_approvals(state: &State) -> Vec<ParentUpdate> {
     let own = |call: &Call| match &call.phase {
         CallPhase::Asked { assessment, expires } => Some(SubagentUpdate::Asked {
@@ -218,7 +219,7 @@ fn open_approvals(state: &State) -> Vec<ParentUpdate> {
     own.chain(theirs).collect()
 }
 
-/// Whether a turn that is held should go on, as a question.
+/// The approval request of a held turn.
 fn held_turn(turn: ApprovalId) -> SubagentUpdate {
     let assessment = Assessment {
         risk: Risk::Low,

@@ -1,4 +1,4 @@
-//! Points in time, as microseconds since 1970. The kernel never asks for the present one.
+//! Points in time, in microseconds since 1970. The kernel never reads the clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,7 +18,7 @@ impl Time {
         Self(micros)
     }
 
-    /// Reads a moment as RFC 3339 writes it.
+    /// Parses RFC 3339.
     pub fn parse(text: &str) -> Option<Self> {
         let timestamp: jiff::Timestamp = text.parse().ok()?;
         Some(Self::from_micros(timestamp.as_microsecond()))
@@ -29,32 +29,32 @@ impl Time {
         self.0
     }
 
-    /// This long after.
+    /// The time this long after.
     pub fn after(self, span: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// This long before.
+    /// The time this long before.
     pub fn before(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// The day it is on, as `2025-01-01`.
+    /// The UTC date, as `2025-01-01`.
     pub fn day(self) -> String {
         self.timestamp().to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
     }
 
-    /// RFC 3339 in UTC with exactly three digits behind the second, as some clients insist on.
+    /// RFC 3339 in UTC with exactly three fractional digits, as some clients require.
     pub fn to_rfc3339_millis(self) -> String {
         format!("{:.3}", self.timestamp())
     }
 
-    /// How long since `earlier`; nothing if the clock went back.
+    /// The duration since `earlier`; zero if the clock went back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// `20250101t000000z`, as it stands inside ids.
+    /// `20250101t000000z`, as used in ids.
     pub(crate) fn compact(self) -> String {
         let when = self.timestamp().to_zoned(jiff::tz::TimeZone::UTC);
         format!(

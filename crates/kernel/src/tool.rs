@@ -1,4 +1,4 @@
-//! What a tool is to the core: a name, a schema, what it touches and who runs it.
+//! Tools as the core sees them: name, schema, kind and placement.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,34 +6,34 @@ use serde_json::Value;
 use crate::change::{FileChange, UnlistedChanges, UnrecordedChange};
 use crate::message::{CallArtifact, Part};
 
-/// The argument in which a call of one of the daemon's tools asks for more than the sandbox allows.
+/// The argument with which a call of a daemon tool requests more than the sandbox allows.
 pub const PERMISSIONS_ARGUMENT: &str = "permissions";
 
-/// What a tool touches.
+/// What a tool accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
-    /// Looks, changes nothing; safe to repeat and to run beside others.
+    /// Reads only; safe to repeat and to run concurrently.
     Read,
     /// Changes files of the workspace.
     Write,
     /// Runs commands.
     Exec,
-    /// Talks to the network.
+    /// Accesses the network.
     Network,
-    /// Adds to what is remembered beyond the session.
+    /// Writes to memory.
     Memory,
-    /// Has another agent work, whose own calls are judged one by one. It is found again if it is
-    /// asked for twice, and several may work side by side.
+    /// Runs a subagent, whose calls are decided one by one. Safe to repeat and to run
+    /// concurrently.
     Delegate,
 }
 
 impl ToolKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] =
         [Self::Read, Self::Write, Self::Exec, Self::Network, Self::Memory, Self::Delegate];
 
-    /// The word for it in configuration and protocols.
+    /// The name used in configuration and protocols.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -45,7 +45,7 @@ impl ToolKind {
         }
     }
 
-    /// Whether running it twice is the same as running it once.
+    /// True if running a call twice has the same effect as once.
     pub fn repeatable(self) -> bool {
         match self {
             Self::Read | Self::Delegate => true,
@@ -53,7 +53,7 @@ impl ToolKind {
         }
     }
 
-    /// Whether the workspace may be another one afterwards.
+    /// True if a call may change the workspace.
     pub fn changes_workspace(self) -> bool {
         match self {
             Self::Write | Self::Exec => true,
@@ -61,7 +61,7 @@ impl ToolKind {
         }
     }
 
-    /// Whether the same look may show something else afterwards.
+    /// True if a repeated read may return something else afterwards.
     pub fn changes_visible_state(self) -> bool {
         self.changes_workspace() || matches!(self, Self::Memory | Self::Delegate)
     }
@@ -82,32 +82,32 @@ pub enum Placement {
 pub struct ToolSpec {
     /// The name, the same in every protocol.
     pub name: String,
-    /// What it does, for the model.
+    /// The description for the model.
     pub description: String,
     /// JSON Schema of its arguments.
     pub schema: Value,
-    /// What it touches.
+    /// What the tool accesses.
     pub kind: ToolKind,
     /// The place where the tool runs.
     pub placement: Placement,
 }
 
-/// How bad it can get.
+/// The possible damage of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// Nothing to lose.
+    /// No damage.
     Low,
-    /// Can be put right.
+    /// Damage that can be repaired.
     Medium,
-    /// Can lose work.
+    /// Possible loss of work.
     High,
-    /// Should not be done.
+    /// Should not run at all.
     Critical,
 }
 
 impl Risk {
-    /// The word for it.
+    /// The name used in configuration and protocols.
     pub fn name(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -118,45 +118,44 @@ impl Risk {
     }
 }
 
-/// What a person is shown before a call may run; the approval is bound to exactly this.
+/// What a person is shown before a call may run; an approval applies to exactly this.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assessment {
-    /// How bad it can get.
+    /// The possible damage.
     pub risk: Risk,
-    /// Why that.
+    /// The reasons for the risk.
     pub reasons: Vec<String>,
-    /// Whether it can be undone.
+    /// True if the call can be undone.
     pub reversible: bool,
     /// A diff, or the command line and its directory.
     pub preview: String,
-    /// What rules and remembered answers go by.
+    /// What rules and remembered decisions match.
     #[serde(default, skip_serializing_if = "CallSubject::is_empty")]
     pub subject: CallSubject,
-    /// What the call comes to without being run: its arguments are wrong, or there is nothing to do.
-    /// Then nobody is asked, so this is never in a journal.
+    /// The outcome of a call that need not run: its arguments are invalid, or there is
+    /// nothing to do. No approval is requested then, so this is never stored.
     #[serde(skip)]
     pub settled: Option<Outcome>,
 }
 
-/// What a call is about, as rules see it.
+/// What a call accesses, for matching rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallSubject {
-    /// Files and folders it names, from the workspace on, with `/` between folders and without `.`
-    /// or `..`.
+    /// Files and folders, relative to the workspace, with `/` between folders and without
+    /// `.` or `..`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// The simple commands it runs, each as its words with a blank between them.
+    /// The simple commands, each as its words separated by blanks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// Whether it may do more than `paths` and `commands` say, as a command line with expansions
-    /// or redirections does.
+    /// True if the call may do more than `paths` and `commands` show, such as a command
+    /// line with expansions or redirections.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opaque: bool,
-    /// What a similar call has in common with this one, in words for people.
+    /// What similar calls have in common with this one, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub similar: Option<String>,
-    /// What it asks for beyond what the sandbox allows, in words for people. A person is always asked
-    /// for that.
+    /// What the call requests beyond the sandbox, for people. Always needs approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<String>,
 }
@@ -177,41 +176,41 @@ pub enum Ending {
     Idle,
     /// The tool ran, or could not run, and gave a reason.
     Failed,
-    /// Policy or a person said no.
+    /// Policy or a person denied the call.
     Denied,
     /// The call repeats an earlier one and was not run.
     Skipped,
     /// The turn was cancelled.
     Cancelled,
-    /// The daemon died while it ran; nobody knows how far it got.
+    /// The daemon stopped while the call ran; its effects are unknown.
     Interrupted,
-    /// No client said what came of it in time.
+    /// No client returned a result in time.
     TimedOut,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// How it ended.
+    /// How the call ended.
     pub ending: Ending,
-    /// What the model is told.
+    /// The content that the model reads.
     pub parts: Vec<Part>,
-    /// One line for people, where it did not succeed.
+    /// One line for people, if the call did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Files it left behind.
+    /// Files that the call returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<CallArtifact>,
-    /// What became of files.
+    /// File changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
-    /// The changes beyond those.
+    /// Changes beyond the listed ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_changes: Option<UnlistedChanges>,
-    /// What it may have done to files that is not among these.
+    /// Changes that may have happened and were not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrecorded: Vec<UnrecordedChange>,
-    /// What the front end that ran it keeps with it; models are not told.
+    /// Data of the front end that ran the call; not sent to models.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub aside: Value,
 }
@@ -232,7 +231,7 @@ impl Outcome {
         Self::ended(Ending::Failed, error)
     }
 
-    /// An end other than by the tool's own result.
+    /// An end that is not the tool's own result.
     pub fn ended(ending: Ending, why: impl Into<String>) -> Self {
         let why = why.into();
         Self::new(ending, why.clone(), Some(why))
@@ -243,7 +242,7 @@ impl Outcome {
         Self::new(Ending::Failed, text.into(), Some(error.into()))
     }
 
-    /// Whether it did what it should.
+    /// True if the call succeeded.
     pub fn ok(&self) -> bool {
         matches!(self.ending, Ending::Succeeded | Ending::Idle)
     }

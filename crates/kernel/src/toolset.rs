@@ -1,6 +1,6 @@
-//! Which tools a session's model is offered, where a front end chooses.
+//! The tools that a session's models are offered, if a front end chooses them.
 //!
-//! Part of the journal's format, like the events that hold it.
+//! Part of the journal's format, like the events that contain it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -12,48 +12,48 @@ use serde_json::Value;
 use crate::nesting::depth;
 use crate::tool::{Placement, Risk, ToolKind, ToolSpec};
 
-/// How many tools a client may bring.
+/// Maximum number of client tools.
 const CLIENT_TOOLS_LIMIT: usize = 128;
-/// How long a tool's name may be. Some models take no more than 64, and say so.
+/// Maximum length of a tool name. Some models accept at most 64 and report that.
 const TOOL_NAME_LIMIT: usize = 96;
-/// How deep a schema may be, see the codec.
+/// Maximum depth of a schema, see the codec.
 const SCHEMA_DEPTH_LIMIT: usize = 64;
 
 /// Which tools a session's model is offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolset {
-    /// Of the daemon's tools only these; all of them if not given.
+    /// The offered daemon tools; all if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub daemon: Option<Vec<String>>,
     /// Tools that clients of the session run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client: Vec<ClientTool>,
-    /// How long a client has for one call, in milliseconds; for ever if not given.
+    /// Milliseconds that a client has for one call; unlimited if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Which calls say themselves how long they take.
+    /// Tools whose calls state their own duration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<CallTimeout>,
 }
 
-/// A tool whose calls say how long they take.
+/// The timeout of a tool whose calls state their duration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallTimeout {
     /// The tool.
     pub tool: String,
-    /// The arguments that say it, in seconds, and what counts where one is not given.
+    /// The arguments with the duration in seconds, and their defaults.
     pub seconds: BTreeMap<String, u64>,
-    /// What is allowed beyond that, in seconds.
+    /// Additional seconds.
     pub spare: u64,
-    /// An argument that says, where it is true, that a call does not wait for what it begins.
+    /// An argument that, if true, means that the call does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unless: Option<String>,
-    /// The longest that a client has for calls that it is handed together, in seconds.
+    /// The longest time for calls that are dispatched together, in seconds.
     pub at_most: u64,
 }
 
 impl CallTimeout {
-    /// How long a call takes, if it says so.
+    /// The duration that a call states, if it does.
     fn of(&self, input: &Value) -> Option<Duration> {
         let detached = self.unless.as_ref().is_some_and(|name| input[name] == Value::Bool(true));
         let given = |(name, usual): (&String, &u64)| {
@@ -75,12 +75,13 @@ pub struct ClientTool {
     pub description: String,
     /// JSON Schema of its arguments.
     pub schema: Value,
-    /// How bad it can get. What should not be done is refused before a client hears of it.
+    /// The risk. Critical tools are refused before a client is involved.
     pub risk: Risk,
-    /// True if it only looks: another client may run a call again whose client is gone.
+    /// True if the tool only reads: another client may repeat a call whose client is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeatable: bool,
-    /// The front end that brought the tool: its clients alone run it. Any client may if not given.
+    /// The front end that brought the tool: only its clients run it. Any client may if
+    /// `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front_end: Option<String>,
 }
@@ -91,13 +92,14 @@ impl Toolset {
         self.client.iter().find(|tool| tool.name == name)
     }
 
-    /// Whether a tool of the daemon is offered.
+    /// True if a daemon tool is offered.
     pub fn includes(&self, name: &str) -> bool {
         self.daemon.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
     }
 
-    /// How long a client has for calls that it is handed together, and does one after the other: as
-    /// long as they say, but several never less than one has that does not say.
+    /// How long a client has for calls that are dispatched together and run one after the
+    /// other: the sum of their stated durations, but for several calls at least the
+    /// default.
     pub fn timeout<'a>(
         &self,
         calls: impl Iterator<Item = (&'a str, &'a Value)>,
@@ -121,7 +123,7 @@ impl Toolset {
         })
     }
 
-    /// What is wrong with the client's tools, if anything is.
+    /// What is wrong with the client tools, if anything.
     pub fn validation_error(&self) -> Option<String> {
         if self.client.len() > CLIENT_TOOLS_LIMIT {
             return Some(format!(
@@ -139,7 +141,7 @@ impl Toolset {
 }
 
 impl ClientTool {
-    /// The tool as a model is offered it. What it touches is not the workspace of the daemon.
+    /// The tool as models are offered it. It does not access the daemon's workspace.
     pub(crate) fn spec(&self) -> Arc<ToolSpec> {
         Arc::new(ToolSpec {
             name: self.name.clone(),

@@ -1,7 +1,8 @@
-//! Whether a session's model can search the web, who does it, and why not.
+//! Whether a session's model can search the web, through which backend, and why not.
 //!
-//! A tool of that name does it where there is one. Else the model's provider may, which nobody is
-//! asked about search by search: so it does not where policy wants a person's word for such a call.
+//! The tool `web_search` is used if there is one. Otherwise the model's provider may search,
+//! but its searches cannot be approved one by one: so it does not if policy requires approval
+//! for them.
 
 use std::sync::Arc;
 
@@ -13,19 +14,19 @@ use crate::session::State;
 use crate::tool::{Placement, ToolKind, ToolSpec};
 use crate::toolset::Toolset;
 
-/// The tool's name, by which a front end also asks for a search by the provider.
+/// The name of the tool, with which a front end also enables search by the provider.
 pub const WEB_SEARCH: &str = "web_search";
 
-/// What it does, for models and people.
+/// The description for models and people.
 pub const WEB_SEARCH_DESCRIPTION: &str = "Search the web. Gives titles, URLs and short excerpts of the pages \
 that fit best, not the pages themselves.";
 
 /// Whether a model can search the web.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchAvailability {
-    /// Whether the front end wants it to.
+    /// True if the front end enabled search.
     pub enabled: bool,
-    /// The searcher, or why there is none.
+    /// The backend, or why there is none.
     pub by: Result<SearchBackend, String>,
 }
 
@@ -34,17 +35,17 @@ pub struct SearchAvailability {
 pub enum SearchBackend {
     /// The tool `web_search`.
     Tool,
-    /// The model's provider, in the middle of its answer.
+    /// The model's provider, during its response.
     Provider,
 }
 
 impl SearchAvailability {
-    /// Whether it could search, were it wanted.
+    /// True if there is a backend.
     pub fn available(&self) -> bool {
         self.by.is_ok()
     }
 
-    /// Why it cannot.
+    /// Why there is no backend.
     pub fn reason(&self) -> Option<&str> {
         self.by.as_ref().err().map(String::as_str)
     }
@@ -61,7 +62,8 @@ pub fn availability(
     SearchAvailability { enabled, by: search_backend(rules, toolset, (model, profile)) }
 }
 
-/// The same where the front end has no way to ask a person: what needs one's word is not to be had.
+/// The same for front ends that cannot request approvals: searches that need one are not
+/// available.
 pub fn availability_unattended(
     rules: &Rules,
     toolset: &Toolset,
@@ -71,7 +73,7 @@ pub fn availability_unattended(
     SearchAvailability { enabled, by: by.and_then(|by| check_unattended(rules).map(|()| by)) }
 }
 
-/// What a prompt of a session says of it. Never both: where there is the tool, the provider does not.
+/// The search setting of a prompt. The provider does not search if the tool exists.
 pub(crate) fn provider_search(state: &State, model: &ModelRef) -> WebSearch {
     let found = availability(&state.rules, &state.toolset, (model, state.profile(model)));
     if found.enabled && found.by == Ok(SearchBackend::Provider) {
@@ -109,13 +111,13 @@ fn search_backend(
     }
 }
 
-/// How many tools a model is offered.
+/// Number of offered tools.
 fn offered_tool_count(rules: &Rules, toolset: &Toolset) -> usize {
     let daemon = |tool: &&Arc<ToolSpec>| toolset.includes(&tool.name);
     rules.tools.iter().filter(daemon).count() + toolset.client.len()
 }
 
-/// Whether searches may be made that nobody is asked about.
+/// Fails if searches need approval.
 fn check_unattended(rules: &Rules) -> Result<(), String> {
     let tool = ToolSpec {
         name: WEB_SEARCH.into(),

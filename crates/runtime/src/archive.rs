@@ -1,4 +1,4 @@
-//! Sessions as they lie on disk, to be read and nothing else. Nothing wakes up, nothing goes on.
+//! Read-only access to stored sessions. No session is started or recovered.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::session::recovery::read;
 
 const READ_PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
 
-/// Sessions as they lie on disk.
+/// Stored sessions, opened for reading only.
 #[derive(Clone)]
 pub struct Archive {
     journal: Arc<dyn Journal>,
@@ -88,7 +88,7 @@ impl Sessions for Archive {
     }
 }
 
-/// Reads what is there and ends.
+/// A follower that ends after the last stored event.
 struct ArchiveFollower {
     session: SessionId,
     journal: Arc<dyn Journal>,

@@ -1,31 +1,31 @@
-//! How long to leave storage alone after it failed.
+//! Delays between attempts to reach storage that failed.
 
 use std::time::Duration;
 
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 
-/// Delays that double up to half a minute.
+/// Delays that double from half a second up to half a minute.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,
 }
 
 impl Backoff {
-    /// No delay is longer than this.
+    /// The longest delay.
     pub(crate) const MAX_DELAY: Duration = Duration::from_secs(30);
 
     pub(crate) fn new() -> Self {
         Self { next: FIRST_DELAY }
     }
 
-    /// How long to wait this time.
+    /// The next delay.
     pub(crate) fn delay(&mut self) -> Duration {
         let delay = self.next;
         self.next = Self::MAX_DELAY.min(delay * 2);
         delay
     }
 
-    /// Waits that long.
+    /// Waits for the next delay.
     pub(crate) async fn wait(&mut self) {
         tokio::time::sleep(self.delay()).await;
     }

@@ -1,4 +1,4 @@
-//! What turns did to files, with content, and what would become of an undo.
+//! File changes of turns with their contents, and reverting them.
 
 use quintet_kernel::change::{
     FileChange, FileKind, FileVersion, LISTED_CHANGES_LIMIT, UnlistedChanges, consecutive_changes,
@@ -15,10 +15,10 @@ use quintet_kernel::{Refusal, SessionId, TurnId};
 use crate::deps::RuntimeDeps;
 use crate::runtime::Runtime;
 
-/// What is longer is not held, in bytes, and how much is held in all.
+/// Longer contents are left in their file, in bytes.
 const INLINE_BYTES_LIMIT: u64 = 1024 * 1024;
 const TOTAL_BYTES_LIMIT: u64 = 64 * 1024 * 1024;
-/// The most files of a turn that are listed and shown in its diff.
+/// Maximum number of files of a turn that are listed and shown in its diff.
 const SHOWN_FILES_LIMIT: usize = 1000;
 
 impl TurnChanges for Runtime {
@@ -67,7 +67,7 @@ impl TurnChanges for Runtime {
     }
 }
 
-/// Undoes a turn's changes or, where they are undone, makes them again.
+/// Reverts a turn's changes or, if they are reverted, reapplies them.
 pub(crate) async fn revert_turn(
     deps: &RuntimeDeps,
     turn: &Turn,
@@ -87,7 +87,7 @@ pub(crate) async fn revert_turn(
     deps.workspaces.revert_changes(&turn.workspace, changes, run).await
 }
 
-/// All changes of a turn in the order they happened, and how many more are not known any more.
+/// All changes of a turn in order, and the number of those whose list was deleted.
 async fn all_changes(
     deps: &RuntimeDeps,
     turn: &Turn,
@@ -117,7 +117,7 @@ async fn read_unlisted(
     }
 }
 
-/// Cuts a list of changes to what an event holds; the rest becomes a blob.
+/// Splits changes into those that an event lists and a blob with the rest.
 pub(crate) async fn split_changes(
     undo: &dyn Blobs,
     mut changes: Vec<FileChange>,
@@ -129,12 +129,12 @@ pub(crate) async fn split_changes(
     let list = serde_json::to_vec(&rest).unwrap_or_default();
     let kept = undo.put(list).await;
     if let Err(error) = &kept {
-        tracing::warn!(%error, "a list of changes could not be kept, so they cannot be undone");
+        tracing::warn!(%error, "could not store a list of file changes; they cannot be reverted");
     }
     (changes, Some(UnlistedChanges { count: rest.len() as u64, blob: kept.ok() }))
 }
 
-/// Reads what was kept of changes.
+/// Adds the stored contents to changes.
 pub(crate) async fn with_content(
     deps: &RuntimeDeps,
     changes: &[FileChange],
@@ -154,7 +154,7 @@ async fn content(
     room: &mut u64,
 ) -> Result<Option<FileContent>, StorageError> {
     let Some(FileVersion { blob, size, mode, shape }) = version else { return Ok(None) };
-    // Where a link leads is short, and needed to make it.
+    // The target of a link is short, and needed to restore it.
     let most =
         if *shape == FileKind::Link { INLINE_BYTES_LIMIT } else { INLINE_BYTES_LIMIT.min(*room) };
     let body = match blob {
@@ -167,7 +167,8 @@ async fn content(
     Ok(Some(FileContent { body, size: *size, mode: *mode, shape: *shape }))
 }
 
-/// What has not been kept, or had to make room by now, can still be told from anything else.
+/// The content of a blob. Content that was not stored, or was deleted, is represented by its
+/// hash.
 async fn body(deps: &RuntimeDeps, blob: &BlobId, most: u64) -> Result<BlobBody, StorageError> {
     for blobs in [&deps.undo, &deps.blobs] {
         match blobs.body(blob, most).await {

@@ -1,11 +1,11 @@
-//! The real clock and the system's randomness.
+//! The system's clock and random numbers.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use quintet_kernel::port::Clock;
 use quintet_kernel::{Stamp, Time};
 
-/// The real clock and the system's randomness.
+/// The system's clock and random numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

@@ -1,4 +1,4 @@
-//! What the runtime is built from.
+//! The dependencies of the runtime.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,45 +18,45 @@ use quintet_kernel::{Refusal, Stamp, State};
 
 use crate::cluster::Cluster;
 
-/// The adapters and rules that all sessions share.
+/// The adapters, rules and timing that all sessions share.
 #[derive(Clone)]
 pub struct RuntimeDeps {
-    /// Where events are kept.
+    /// Stores events.
     pub journal: Arc<dyn Journal>,
-    /// The right to write them.
+    /// Grants the right to write events.
     pub leases: Arc<dyn Leases>,
-    /// The list of sessions.
+    /// Stores session summaries.
     pub session_index: Arc<dyn SessionIndex>,
-    /// Where text in flight is kept.
+    /// Stores streamed text that is not in the journal yet.
     pub drafts: Arc<dyn Drafts>,
-    /// Where files are kept.
+    /// Stores files.
     pub blobs: Arc<dyn Blobs>,
-    /// Where what files were is kept, for as long as there is room.
+    /// Stores earlier versions of changed files, within a size limit.
     pub undo: Arc<dyn Blobs>,
-    /// The models.
+    /// Calls models.
     pub models: Arc<dyn Models>,
-    /// What can be run here, by name.
+    /// The tools that run in the daemon, by name.
     pub tools: HashMap<String, Arc<dyn Tool>>,
-    /// What can be run here and may change, where there is such a source.
+    /// Tools that come and go while the daemon runs.
     pub tool_source: Option<Arc<dyn ToolSource>>,
-    /// Where sessions work.
+    /// Describes, compares and restores workspaces.
     pub workspaces: Arc<dyn Workspaces>,
-    /// What is remembered beyond sessions, where it is on.
+    /// Notes that outlive sessions, if memory is enabled.
     pub memory: Option<Arc<dyn Memory>>,
-    /// Time and chance.
+    /// The time and random numbers.
     pub clock: Arc<dyn Clock>,
-    /// What is allowed.
+    /// Approvals, limits and verification.
     pub rules: Arc<Rules>,
-    /// Listeners that are told of new events.
+    /// Notified of durable events.
     pub observers: Vec<Arc<dyn SessionObserver>>,
     /// The other nodes of the store, where there may be some.
     pub cluster: Option<Cluster>,
-    /// How patient to be.
+    /// Intervals and limits of the runtime.
     pub timing: Timing,
 }
 
 impl RuntimeDeps {
-    /// Has the kernel decide, with what is known of models and tools now.
+    /// Decides a command with the current models and tools.
     pub(crate) fn handle(
         &self,
         state: &mut State,
@@ -68,20 +68,20 @@ impl RuntimeDeps {
         handle(state, command, stamp)
     }
 
-    /// Hands a session the tools that come and go, as they are now.
+    /// Passes the current dynamic tools to a session.
     pub(crate) fn refresh_tools(&self, state: &mut State) {
         if let Some(source) = &self.tool_source {
             state.set_dynamic_tools(source.tools(&state.id, &state.workspace));
         }
     }
 
-    /// The tool of that name that runs here, if the session has it.
+    /// The daemon's tool of that name, if the session has it.
     pub(crate) fn tool(&self, state: &State, name: &str) -> Option<Arc<dyn Tool>> {
         let changing = || self.tool_source.as_ref()?.find(&state.id, &state.workspace, name);
         self.tools.get(name).cloned().or_else(changing)
     }
 
-    /// Hands a session what is known of the models that a decision may be about.
+    /// Passes the profiles of the models that a decision may need to a session.
     pub(crate) fn refresh_models(&self, state: &mut State, command: &Command) {
         let known = |model: ModelRef| Some((model.clone(), self.models.profile(&model)?));
         let profiles = state.models_for(command).into_iter().filter_map(known).collect();
@@ -95,21 +95,24 @@ impl fmt::Debug for RuntimeDeps {
     }
 }
 
-/// How patient to be.
+/// Intervals and limits of the runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// Text in flight is made durable after this long. Its draft outlives the process, so this bounds
-    /// what a power loss can take; shorter is dear, because storage writes whole pages.
+    /// Time after which streamed text is appended to the journal. Its draft survives the
+    /// process, so this bounds only what a power loss can lose; short intervals are costly,
+    /// because storage writes whole pages.
     pub flush_after: Duration,
-    /// The same where the draft cannot be written: followers see the text only once it is durable.
+    /// The same if the draft cannot be written: then followers see text only once it is
+    /// durable.
     pub flush_undrafted_after: Duration,
-    /// Text in flight is made durable when there is this much of it, in bytes.
+    /// Bytes of streamed text that are appended to the journal at once.
     pub flush_bytes: usize,
-    /// A session with nothing to do leaves memory after this long,
+    /// Time after which an idle session leaves memory.
     pub hibernate_after: Duration,
-    /// or when all such sessions take more than this and it is the one that was used longest ago.
+    /// Bytes that all idle sessions may use; beyond that the least recently used ones leave
+    /// memory.
     pub idle_bytes: usize,
-    /// A tool that was told to stop is given up after this long.
+    /// Time that a cancelled tool has to stop before it is abandoned.
     pub stop_within: Duration,
 }
 

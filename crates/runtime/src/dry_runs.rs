@@ -1,4 +1,4 @@
-//! What would become of commands: the same decisions, on a state that nobody keeps.
+//! Dry runs: the same decisions on a state that is then discarded.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl DryRuns for Runtime {
 }
 
 impl Runtime {
-    /// Looks at the workspace, if a turn would have that done before it asks a model.
+    /// Describes the workspace, if the turn would do so before its model call.
     async fn gather_context_now(&self, state: &mut State) -> Result<(), Error> {
         let deps = self.deps();
         let survey = next(state).into_iter().find_map(|effect| match effect {

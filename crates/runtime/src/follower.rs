@@ -1,4 +1,4 @@
-//! One follower: a cursor over a session's journal and, once it has caught up, its tail.
+//! A follower: reads a session's journal and, once it has caught up, the session's tail.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::tail::{Tail, TailRead};
 
 const READ_PAGE: Page = Page { events: 256, bytes: 256 * 1024 };
 
-/// One follower.
+/// A follower of a session that may be running.
 pub(crate) struct LiveFollower {
     pub(crate) session: SessionId,
     pub(crate) journal: Arc<dyn Journal>,
@@ -48,7 +48,7 @@ impl LiveFollower {
             return Ok(Some(self.page().await?));
         }
         loop {
-            // Asked before looking: what was told before the end is still given.
+            // Checked first: items that were published before the end are still returned.
             let over = self.closed.is_cancelled();
             self.changed.mark_unchanged();
             match self.tail.find(&mut self.reader, &mut self.progress_seen) {
@@ -87,7 +87,8 @@ impl LiveFollower {
         }
     }
 
-    /// Reads on in the journal. Advances even if nothing in the page is new to this follower.
+    /// Reads the next page of the journal. Advances even if nothing in the page is new to
+    /// this follower.
     async fn page(&mut self) -> Result<Vec<Item>, Error> {
         let records = self.read().await?;
         if records.is_empty() {
@@ -101,8 +102,8 @@ impl LiveFollower {
         Ok(items)
     }
 
-    /// The next page of the journal. Storage that does not answer is asked again until the daemon is
-    /// closed: a client that lost its place would have to begin anew.
+    /// The next page of the journal. Retries until shutdown if storage is unavailable: a
+    /// client that lost its position would have to start over.
     async fn read(&self) -> Result<Vec<Record>, StorageError> {
         let mut backoff = Backoff::new();
         loop {
@@ -110,7 +111,7 @@ impl LiveFollower {
                 Err(error @ StorageError::Unavailable(_)) => error,
                 read => return read,
             };
-            tracing::warn!(session = %self.session, %error, "a follower waits for storage");
+            tracing::warn!(session = %self.session, %error, "storage is unavailable; a follower waits");
             tokio::select! {
                 () = backoff.wait() => {}
                 () = self.closed.cancelled() => return Err(error),

@@ -1,4 +1,4 @@
-//! How sessions belong together: branching off, and looking sessions up without waking them.
+//! Forks sessions and lists sessions without loading them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +38,8 @@ impl SessionForks for Runtime {
 }
 
 impl Runtime {
-    /// Nothing here depends on how long the history is: it is not read.
+    /// Forks a session. The cost does not depend on the length of the history, which is not
+    /// read.
     async fn branch(&self, parent: SessionId, at: Option<Seq>) -> Result<Receipt, Error> {
         let deps = self.deps();
         let summary = Sessions::summary(self, &parent).await?;
@@ -50,7 +51,7 @@ impl Runtime {
         }
         let stamp = deps.clock.stamp();
         let child: SessionId = stamp.id();
-        // What is counted on the card is counted anew if less is shared than all, in the background.
+        // If the fork shares only a part, its summary is recomputed in the background.
         let settled = summary.head == head && !summary.open;
         let open = at < head || !(settled || self.rests(&parent, at).await?);
         let event = Event::Forked { parent: parent.clone(), at };
@@ -73,13 +74,13 @@ impl Runtime {
         self.shared().release(&lease).await;
         deps.observers.iter().for_each(|observer| observer.published(&child, at + 1));
         if open {
-            // A turn that is open there ends here; nobody has to wait for either.
+            // A turn that is open in the parent ends in the fork, in the background.
             self.wake(&child)?;
         }
         Ok(Receipt { session: child, records: vec![record] })
     }
 
-    /// Whether nothing was under way in a session when this had happened.
+    /// True if no work was in progress after this event.
     async fn rests(&self, session: &SessionId, seq: Seq) -> Result<bool, StorageError> {
         let records = self.deps().journal.read(session, seq - 1, ONE_EVENT).await?;
         let is_end = |record: &Record| {

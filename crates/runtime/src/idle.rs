@@ -1,15 +1,15 @@
-//! Which sessions stay in memory while they have nothing to do: those that were used last, as many as
-//! there is room for.
+//! The sessions that stay in memory without work: the most recently used ones, within a byte
+//! budget.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The sessions that have nothing to do, oldest first.
+/// The idle sessions in memory, least recently used first.
 #[derive(Debug)]
 pub(crate) struct IdleSessions {
-    /// Bytes that all of them may take.
+    /// Bytes that all of them may use.
     budget: usize,
     inner: Mutex<Inner>,
 }
@@ -32,8 +32,8 @@ impl IdleSessions {
         Self { budget, inner: Mutex::default() }
     }
 
-    /// Notes that a session has nothing to do from now on, and has those leave memory that were used
-    /// longest ago, if all are too many. Gives a ticket for [`Self::remove`].
+    /// Registers an idle session, and evicts the least recently used ones if the budget is
+    /// exceeded. Returns a ticket for [`Self::remove`].
     pub(crate) fn add(&self, bytes: usize, leave: &Arc<Notify>) -> u64 {
         let mut inner = self.lock();
         inner.last += 1;
@@ -56,7 +56,7 @@ impl IdleSessions {
         self.lock().sessions.values().for_each(|idle| idle.leave.notify_one());
     }
 
-    /// Notes that a session has something to do again, or has left.
+    /// Unregisters a session that is in use again or has left memory.
     pub(crate) fn remove(&self, ticket: u64) {
         let mut inner = self.lock();
         if let Some(idle) = inner.sessions.remove(&ticket) {

@@ -1,8 +1,27 @@
-//! Keeps sessions alive: one task for each that has something to do, everything else on disk.
+//! Runs sessions: one task per session that has work, everything else stays on disk.
 //!
-//! The runtime decides nothing. It takes commands, has the kernel decide, appends what was decided,
-//! tells followers, carries out what [`quintet_kernel::session::next`] asks for and feeds the outcome
-//! back. After a crash the same path is walked from the journal.
+//! The runtime makes no decisions. It receives commands, lets the kernel decide, appends the
+//! resulting events to the journal, publishes them to followers, starts the effects that
+//! [`quintet_kernel::session::next`] names and feeds their results back as commands. After a
+//! crash, recovery takes the same path from the journal.
+//!
+//! ```text
+//!   front end --submit--> Runtime --channel--> session task (command loop)
+//!       ^                                        |  decide, append
+//!       |                                        v
+//!       +--- Follower <--- Tail <--- publish <--- journal (durable)
+//!                                                |
+//!                                                v  effects
+//!                              model call, tool calls, compaction, revert
+//! ```
+//!
+//! * [`Runtime`]: implements the inbound ports of [`quintet_kernel::port`].
+//! * [`RuntimeDeps`]: the adapters, rules and [`Timing`] that all sessions share.
+//! * [`Archive`]: reads stored sessions without running them.
+//! * [`RunService`]: assigns runs to remote workers.
+//! * `session`: the task of one session. `command_loop` is its main loop, `model_call` and
+//! `effects` what it runs, `publish` what followers receive, `shutdown`, `hibernation` and
+//! `recovery` its end and restart.
 
 mod archive;
 mod backoff;

@@ -1,4 +1,4 @@
-//! What models were sent, assembled again from the journal.
+//! Prompts of past model calls, assembled again from the journal.
 
 use std::sync::Arc;
 

@@ -113,7 +113,7 @@ impl RunService {
             match self.expire().await {
                 Ok(0) => {}
                 Ok(lost) => tracing::warn!(runs = lost, "workers were lost: no heartbeats"),
-                Err(error) => tracing::error!(%error, "leases of runs could not be checked"),
+                Err(error) => tracing::error!(%error, "could not check the leases of runs"),
             }
         }
     }
@@ -217,7 +217,7 @@ impl Inner {
                             return Ok(RunReceipt { entry, latest });
                         }
                         Err(StorageError::Conflict(head)) => {
-                            tracing::debug!(run = %id, before, head, "a run moved on elsewhere");
+                            tracing::debug!(run = %id, before, head, "another daemon changed the run; retrying");
                         }
                         Err(error) => return Err(error.into()),
                     }

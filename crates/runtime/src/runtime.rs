@@ -1,4 +1,4 @@
-//! All sessions: finds the task of one, wakes it if it sleeps, and answers the inbound port.
+//! All sessions: finds or starts the task of a session and implements the inbound ports.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -24,18 +24,18 @@ use crate::session::{CommandReply, SessionMessage, SessionTask, StartMode};
 use crate::subagents;
 use crate::tail::Tail;
 
-/// Letters that may wait at a session's door; who comes later waits outside.
+/// Capacity of a session's command channel; further senders wait.
 const COMMAND_CHANNEL_CAPACITY: usize = 256;
 
-/// Sessions that are loaded, and have their models begin to answer, at a time when the daemon starts.
-/// More would bring nothing, need a file and their whole journal in memory each, and be refused by
-/// providers that count requests.
+/// Sessions that are recovered at the same time when the daemon starts. More would not be
+/// faster, would each need a file and their journal in memory, and would exceed providers' rate
+/// limits.
 const RECOVERY_CONCURRENCY: usize = 16;
 
-/// How long tasks that were given up have to notice it.
+/// How long aborted tasks have to end.
 const ABORT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Keeps sessions alive. Cheap to clone.
+/// Runs sessions. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Runtime {
     shared: Arc<Shared>,
@@ -44,24 +44,24 @@ pub struct Runtime {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) deps: RuntimeDeps,
-    /// Nothing new is taken.
+    /// Cancelled at shutdown: no new commands are accepted.
     pub(crate) closing: CancellationToken,
-    /// Everything is durable and told.
+    /// Cancelled when everything is durable and published.
     closed: CancellationToken,
-    /// The time to close is up: tasks end where they are.
+    /// Cancelled when the time for shutdown is up: tasks end where they are.
     aborted: CancellationToken,
     pub(crate) tasks: TaskTracker,
-    /// Places for sessions that are loaded without hurry.
+    /// Limits the number of sessions that are recovered at the same time.
     pub(crate) recovering: Arc<Semaphore>,
     live: Mutex<HashMap<SessionId, mpsc::Sender<SessionMessage>>>,
     tails: Mutex<HashMap<SessionId, Weak<Tail>>>,
-    /// Sessions that stay in memory with nothing to do.
+    /// The sessions that stay in memory without work.
     pub(crate) idle: IdleSessions,
     pub(crate) membership: Membership,
 }
 
 impl Runtime {
-    /// A runtime with nothing awake.
+    /// A runtime without running sessions.
     pub fn new(deps: RuntimeDeps) -> Self {
         let idle_bytes = deps.timing.idle_bytes;
         let instance = deps.clock.stamp().id::<MessageId>().to_string();
@@ -84,9 +84,10 @@ impl Runtime {
         Self { shared }
     }
 
-    /// Has every session woken that was left with something under way, some at a time; gives their
-    /// number. One that a client asks for meanwhile does not wait for the others. Where several nodes
-    /// share a store, takes part in the cluster from here on.
+    /// Starts the recovery of all sessions with unfinished work and returns their number. A
+    /// session that a client uses meanwhile does not wait for the others. Where several nodes
+    /// share a store, this node takes part in the cluster from here on. Fails if the sessions
+    /// cannot be listed.
     pub async fn recover(&self) -> Result<usize, Error> {
         if let Some(cluster) = &self.shared.deps.cluster {
             return self.join(cluster).await;
@@ -98,12 +99,12 @@ impl Runtime {
         Ok(open.len())
     }
 
-    /// Wakes a session, which closes what was left open.
+    /// Loads a session, which closes what was left open.
     pub(crate) fn wake(&self, session: &SessionId) -> Result<(), Error> {
         self.shared.channel(session, StartMode::Load).map(drop)
     }
 
-    /// Done once the daemon takes nothing new.
+    /// Cancelled when no new commands are accepted.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.shared.closing
     }
@@ -116,7 +117,7 @@ impl Runtime {
         &self.shared.deps
     }
 
-    /// Begins a session with this id, unless it is there.
+    /// Creates a session with this id, unless it exists.
     pub(crate) async fn ensure(&self, id: &SessionId, origin: NewSession) -> Result<(), Error> {
         if self.shared.deps.journal.head(id).await?.is_some() {
             return Ok(());
@@ -147,7 +148,7 @@ impl Runtime {
             let channel = self.shared.awaken(session).await?;
             match send_command(&channel, command).await {
                 CommandReply::Answered(answer) => return answer,
-                // It fell asleep before it read the letter.
+                // The task ended before it took the command.
                 CommandReply::NotTaken(untaken) => command = untaken,
             }
         }
@@ -166,7 +167,8 @@ impl Runtime {
         }
     }
 
-    /// An answer goes to the session that asks: a question is put to everybody above it, too.
+    /// Answers an approval. Requests of subagents are listed in all sessions above them, so
+    /// the answer is passed to the session that asked.
     async fn approve(&self, session: &SessionId, approve: Approve) -> Result<Receipt, Error> {
         let asker = self.view(session).await?.approval_session(&approve.question).cloned();
         match asker {
@@ -178,14 +180,14 @@ impl Runtime {
         }
     }
 
-    /// How many sessions are awake.
+    /// Number of sessions in memory.
     pub fn awake(&self) -> usize {
         lock(&self.shared.live).len()
     }
 
-    /// Takes nothing new, makes everything durable, ends what runs, and waits for that, but not longer
-    /// than this. Gives the sessions that were not done by then, which are given up: what they had not
-    /// made durable is lost, and nobody was told that it is not.
+    /// Shuts down: accepts nothing new, makes everything durable and stops running work,
+    /// for at most `within`. Returns the sessions that did not finish in time; what they
+    /// had not made durable is lost and was never published as durable.
     pub async fn close(&self, within: Duration) -> Vec<SessionId> {
         let shared = &self.shared;
         shared.take_nothing_new();
@@ -193,9 +195,9 @@ impl Runtime {
         let mut unfinished = Vec::new();
         if timeout(within, shared.tasks.wait()).await.is_err() {
             unfinished.extend(lock(&shared.live).keys().cloned());
-            tracing::error!(sessions = ?unfinished, "not everything could be made durable in time");
+            tracing::error!(sessions = ?unfinished, "shutdown timed out before all sessions were durable");
             shared.aborted.cancel();
-            // A task that is stuck in a call to the system cannot notice.
+            // A task that is blocked in a system call does not notice the cancellation.
             let _ = timeout(ABORT_TIMEOUT, shared.tasks.wait()).await;
         }
         if shared.deps.cluster.is_some() {
@@ -315,7 +317,7 @@ impl SessionDeletion for Runtime {
 }
 
 impl Shared {
-    /// The mailbox of a session that exists.
+    /// The command channel of an existing session.
     async fn awaken(
         self: &Arc<Self>,
         session: &SessionId,
@@ -332,14 +334,14 @@ impl Shared {
         }
     }
 
-    /// The mailbox of a session, whose task begins here if it has none.
+    /// The command channel of a session; starts its task if it has none.
     pub(crate) fn channel(
         self: &Arc<Self>,
         session: &SessionId,
         begin: StartMode,
     ) -> Result<mpsc::Sender<SessionMessage>, Error> {
         let mut live = lock(&self.live);
-        // Asked under the lock, so that no task begins that `close` does not wait for.
+        // Checked under the lock, so that `close` waits for every task that is started.
         if self.closing.is_cancelled() {
             return Err(Error::Closing);
         }
@@ -350,7 +352,7 @@ impl Shared {
         live.insert(session.clone(), sender.clone());
         let _waited_for = self.tasks.token();
         drop(live);
-        // Where nothing can be spawned any more the task leaves at once, for which it needs the lock.
+        // If nothing can be spawned any more, the task is dropped at once and needs the lock.
         let task = SessionTask::new(Arc::clone(self), session.clone(), messages);
         let aborted = self.aborted.clone();
         self.tasks.spawn(async move { aborted.run_until_cancelled(task.run(begin)).await });
@@ -362,7 +364,7 @@ impl Shared {
         open_channel(&lock(&self.live), session).is_some()
     }
 
-    /// Wakes a session after a while, unless the daemon closes.
+    /// Loads a session after a delay, unless the daemon shuts down.
     pub(crate) fn wake_later(self: &Arc<Self>, session: &SessionId, delay: Duration) {
         let (shared, session) = (Arc::clone(self), session.clone());
         self.tasks.spawn(async move {
@@ -377,10 +379,11 @@ impl Shared {
         self.closing.cancel();
     }
 
-    /// Forgets a session's task, which has closed its mailbox; the next letter wakes a new one.
+    /// Forgets a session's task, which has closed its channel; the next message starts a
+    /// new one.
     pub(crate) fn retire(&self, session: &SessionId) {
         let mut live = lock(&self.live);
-        // There may be a new one already, which is not to be forgotten.
+        // There may be a new task already, which must stay.
         if live.get(session).is_some_and(mpsc::Sender::is_closed) {
             live.remove(session);
             shrink(&mut live);
@@ -414,7 +417,7 @@ impl Shared {
         if let Some(tail) = tails.get(session).and_then(Weak::upgrade) {
             return tail;
         }
-        // Those of sessions that sleep stay behind when their last follower leaves.
+        // Tails of sessions that are not in memory remain after their last follower is gone.
         if tails.len() == tails.capacity() {
             tails.retain(|_, tail| tail.strong_count() > 0);
         }
@@ -424,14 +427,14 @@ impl Shared {
     }
 }
 
-/// Gives memory back that a map had for many more entries than it has now.
+/// Releases memory of a map that had many more entries.
 fn shrink<V>(map: &mut HashMap<SessionId, V>) {
     if map.len() < map.capacity() / 4 {
         map.shrink_to(map.capacity() / 2);
     }
 }
 
-/// A mailbox that somebody still reads.
+/// The channel of a running task.
 fn open_channel(
     live: &HashMap<SessionId, mpsc::Sender<SessionMessage>>,
     session: &SessionId,
@@ -454,7 +457,7 @@ async fn send_command(
             }
         };
     }
-    // A task that dies with a letter in hand may or may not have kept what it says.
+    // A task that dies while it executes a command may or may not have stored its events.
     let lost = || StorageError::Unavailable("the session ended before it answered".into());
     answer.await.unwrap_or_else(|_| CommandReply::Answered(Err(lost().into())))
 }

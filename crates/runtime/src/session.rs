@@ -1,7 +1,7 @@
-//! One live session: a task that owns its state.
+//! The task that owns the state of one session.
 //!
-//! [`SessionTask`] wakes it, starts it over when storage failed under it and lets it go when it has nothing
-//! to do; [`command_loop`] is what it does in between.
+//! [`SessionTask`] loads the session, restarts it after storage failed and ends it when it has
+//! no work; [`command_loop`] is what runs in between.
 
 mod command_loop;
 mod effects;
@@ -32,20 +32,20 @@ use crate::session::recovery::load;
 
 pub(crate) use effects::summarize;
 
-/// A letter to a session.
+/// A message to a session's task.
 pub(crate) enum SessionMessage {
-    /// Carry this out. Boxed, because a channel has room for several letters from the beginning.
+    /// Execute a command. Boxed, because the channel allocates space for several messages.
     Submit(Box<Command>, oneshot::Sender<CommandReply>),
-    /// Show yourself.
+    /// Return the current state.
     View(oneshot::Sender<Result<Arc<State>, Error>>),
-    /// End what you do and be gone for good.
+    /// Cancel all work and delete the session.
     Erase(oneshot::Sender<Result<(), Error>>),
 }
 
 impl SessionMessage {
-    /// Answers that it cannot be done.
+    /// Replies with an error.
     fn fail(self, error: Error) {
-        // Whoever went away needs no answer.
+        // A client that disconnected needs no reply.
         match self {
             Self::Submit(_, reply) => drop(reply.send(CommandReply::Answered(Err(error)))),
             Self::View(reply) => drop(reply.send(Err(error))),
@@ -54,22 +54,22 @@ impl SessionMessage {
     }
 }
 
-/// What became of a letter.
+/// The reply to a submitted command.
 pub(crate) enum CommandReply {
-    /// The command was answered.
+    /// The command was executed or refused.
     Answered(Result<Receipt, Error>),
-    /// The command was not read; it must be sent again.
+    /// The task ended before it took the command, which must be sent again.
     NotTaken(Box<Command>),
 }
 
-/// How a session begins.
+/// How a session's task starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartMode {
-    /// With nothing.
+    /// With an empty state.
     New,
-    /// From its journal.
+    /// From the journal.
     Load,
-    /// From its journal, without hurry: a limited number of sessions is loaded this way at a time.
+    /// From the journal, at low priority: the number of concurrent recoveries is limited.
     Recover,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct SessionTask {
     shared: Arc<Shared>,
     id: SessionId,
     messages: mpsc::Receiver<SessionMessage>,
-    /// What came while the session could not take it.
+    /// A message that arrived while the session could not take it.
     untaken: Option<SessionMessage>,
 }
 
@@ -110,7 +110,7 @@ impl SessionTask {
                     return self.give_up(&error).await;
                 }
                 Err(error) => {
-                    tracing::error!(session = %self.id, %error, "reading the session again");
+                    tracing::error!(session = %self.id, %error, "could not load the session; retrying");
                 }
                 Ok(mut live) => {
                     live.recovery_permit = recovery_permit;
@@ -126,15 +126,15 @@ impl SessionTask {
                         LiveEnd::Fenced => {
                             tracing::warn!(session = %self.id, "the session's lease is lost");
                         }
-                        // Two owners that take a session from each other would never end.
+                        // Two owners that take a session from each other would never stop.
                         LiveEnd::Broken(error @ StorageError::Fenced) => {
                             return self.give_up(&error.into()).await;
                         }
                         LiveEnd::Broken(error) => {
-                            tracing::error!(session = %self.id, %error, "storage failed; reading the session again");
+                            tracing::error!(session = %self.id, %error, "storage failed; loading the session again");
                         }
                     }
-                    // What lasted longer than any delay got over what was wrong before.
+                    // A session that ran longer than any delay has recovered.
                     if since.elapsed() > Backoff::MAX_DELAY {
                         backoff = Backoff::new();
                     }
@@ -146,8 +146,8 @@ impl SessionTask {
         self.answer_all(|| Error::Closing).await;
     }
 
-    /// Whether a session that cannot be read has to be: somebody must look after it as long as
-    /// something is under way in it. Whoever waits for it is told what is wrong.
+    /// True if a session that could not be loaded must be retried because it has unfinished
+    /// work. Waiting clients get the error.
     async fn tries_again(&mut self, error: &Error) -> bool {
         let Error::Storage(StorageError::Unavailable(_) | StorageError::Conflict(_)) = error else {
             return false;
@@ -166,7 +166,7 @@ impl SessionTask {
         }
     }
 
-    /// Waits, unless somebody wants something of the session.
+    /// Waits for the delay or the next message.
     async fn wait(&mut self, delay: Duration) {
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
@@ -175,7 +175,7 @@ impl SessionTask {
         }
     }
 
-    /// Waits for a place among those that are loaded, unless somebody wants something of the session.
+    /// Waits for a recovery permit, unless a message arrives.
     async fn recovery_permit(&mut self) -> Option<OwnedSemaphorePermit> {
         if self.untaken.is_some() {
             return None;
@@ -209,7 +209,8 @@ impl SessionTask {
         Ok(live)
     }
 
-    /// Letters that came in while it fell asleep go back to their senders, who wake it again.
+    /// Ends the task. Commands that arrived meanwhile are returned to their senders, which
+    /// start a new task.
     async fn retire(mut self) {
         self.leave();
         while let Some(messages) = self.messages.recv().await {
@@ -219,10 +220,10 @@ impl SessionTask {
         }
     }
 
-    /// Takes the session away; whoever writes to it or follows it is told that it is not there.
+    /// Deletes the session and reports it as not found from then on.
     ///
-    /// Subagents are deleted first: if the daemon dies in between, their parent is still there and
-    /// the deletion can be repeated.
+    /// Subagents are deleted first: if the daemon dies in between, their parent still
+    /// exists and the deletion can be repeated.
     async fn erase(self, PendingDelete { lease, subagents, reply }: PendingDelete) {
         let deps = &self.shared.deps;
         let erased = async {
@@ -251,17 +252,17 @@ impl SessionTask {
     }
 
     async fn give_up(self, error: &Error) {
-        tracing::error!(session = %self.id, %error, "the session is let go");
+        tracing::error!(session = %self.id, %error, "giving up on the session");
         if let Error::Storage(damage @ StorageError::Damaged(_)) = error
             && let Err(error) = self.mark_failed(damage).await
         {
-            tracing::error!(session = %self.id, %error, "lists do not say that the session is damaged");
+            tracing::error!(session = %self.id, %error, "could not mark the damaged session as failed");
         }
         let id = self.id.clone();
         self.answer_all(|| copy_error(error, &id)).await;
     }
 
-    /// Has lists say that a session failed which cannot be read: nothing goes on in it.
+    /// Marks a session that cannot be decoded as failed in its summary.
     async fn mark_failed(&self, damage: &StorageError) -> Result<(), StorageError> {
         let deps = &self.shared.deps;
         let Some(summary) =
@@ -287,14 +288,15 @@ impl SessionTask {
         }
     }
 
-    /// From here on letters reach a new task; what was sent before must still be read to the end.
+    /// Closes the channel: later messages reach a new task, earlier ones must still be
+    /// taken.
     fn leave(&mut self) {
         self.messages.close();
         self.shared.retire(&self.id);
     }
 }
 
-/// An error once more, for the next who is to be told.
+/// The same error for another receiver.
 fn copy_error(error: &Error, id: &SessionId) -> Error {
     match error {
         Error::Storage(error) => Error::Storage(error.clone()),
@@ -306,8 +308,8 @@ fn copy_error(error: &Error, id: &SessionId) -> Error {
     }
 }
 
-/// Also a task that panics leaves, or nobody could ever wake its session again. What it was doing goes
-/// on after a while, in another task.
+/// A task that panics unregisters itself, too, or its session could never be loaded again. Its
+/// work continues after a delay in another task.
 impl Drop for SessionTask {
     fn drop(&mut self) {
         self.leave();

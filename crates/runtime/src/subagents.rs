@@ -1,7 +1,7 @@
-//! Subagents: a model has a session of its own work on a task, and reads what came of it.
+//! Subagents: a tool call starts a session of its own for a task and returns its result.
 //!
-//! The call only follows the other session, so it may be made again after a restart: it finds the
-//! session that it began before and goes on following it.
+//! The call only follows the other session, so it can be repeated after a restart: it finds the
+//! session that it started before and continues to follow it.
 
 mod run;
 mod task;
@@ -19,10 +19,10 @@ use crate::runtime::{Runtime, Shared};
 use run::SubagentRun;
 pub(crate) use run::cancel;
 
-/// The tool's name.
+/// The name of the tool.
 pub const SPAWN_TOOL_NAME: &str = SPAWN_TOOL;
 
-/// What models are told of the tool.
+/// The tool as models are offered it.
 pub fn spec() -> ToolSpec {
     ToolSpec {
         name: SPAWN_TOOL_NAME.into(),
@@ -36,7 +36,7 @@ pub fn spec() -> ToolSpec {
     }
 }
 
-/// The parts with the tool among them, if the rules offer it.
+/// Adds the tool, if the rules offer it.
 pub(crate) fn with_spawn_tool(mut deps: RuntimeDeps, shared: &Weak<Shared>) -> RuntimeDeps {
     if deps.rules.tools.iter().any(|tool| tool.name == SPAWN_TOOL_NAME) {
         let tool = SpawnTool { spec: Arc::new(spec()), shared: Weak::clone(shared) };
@@ -59,7 +59,7 @@ impl Tool for SpawnTool {
         let task = task::read(&call.input);
         let preview = task.as_ref().map(|task| task.text.clone()).unwrap_or_default();
         let assessment = Assessment {
-            // What it does is judged when it does it.
+            // The subagent's own calls are decided one by one.
             risk: Risk::Low,
             reasons: Vec::new(),
             reversible: true,

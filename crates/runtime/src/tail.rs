@@ -1,6 +1,7 @@
-//! The end of a session as its followers see it: the newest events and the text in flight.
+//! The tail of a session that its followers share: the newest events, streamed text and
+//! progress.
 //!
-//! Bounded: a follower that is further behind than this reads the journal instead.
+//! The tail is bounded: a follower that is further behind reads the journal.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -16,7 +17,7 @@ const RECENT_EVENTS_LIMIT: usize = 64;
 const PROGRESS_LIMIT: usize = 256;
 const TAIL_BYTES_LIMIT: usize = 256 * 1024;
 
-/// The end of one session.
+/// The tail of one session.
 #[derive(Debug)]
 pub(crate) struct Tail {
     inner: Mutex<Inner>,
@@ -25,9 +26,9 @@ pub(crate) struct Tail {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The last event that was published here; 0 as long as the session sleeps.
+    /// The last event that was published here; 0 while the session is not in memory.
     head: Seq,
-    /// The newest events, each with its size.
+    /// The newest events, each with its size in bytes.
     recent: VecDeque<(Arc<Record>, usize)>,
     recent_bytes: usize,
     /// Output of the open step that is not in `recent` yet.
@@ -41,7 +42,7 @@ struct Inner {
 #[derive(Debug)]
 struct ProgressEntry {
     number: u64,
-    /// The last event when it was spoken.
+    /// The last event when the progress was reported.
     after: Seq,
     turn: TurnId,
     call: CallId,
@@ -51,13 +52,13 @@ struct ProgressEntry {
 
 /// What the tail has for a follower.
 pub(crate) enum TailRead {
-    /// This.
+    /// New items.
     Items(Vec<Item>),
-    /// The position is before the window: read the journal.
+    /// The position is before the tail: read the journal.
     Behind,
     /// Nothing yet.
     Nothing,
-    /// Nothing ever: the session was taken away.
+    /// The session was deleted.
     Gone,
 }
 
@@ -66,12 +67,12 @@ impl Tail {
         Self { inner: Mutex::default(), changed: watch::Sender::new(()) }
     }
 
-    /// Wakes whenever there may be more.
+    /// Signals when there may be more.
     pub(crate) fn watch(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// The session woke up with its journal at `head`.
+    /// The session was loaded with its journal at `head`.
     pub(crate) fn begin(&self, head: Seq) {
         let mut inner = self.lock();
         *inner = Inner { head, progress_count: inner.progress_count, ..Inner::default() };
@@ -99,13 +100,13 @@ impl Tail {
         self.changed.receiver_count() > 0
     }
 
-    /// The session was taken away.
+    /// The session was deleted.
     pub(crate) fn end(&self) {
         self.lock().gone = true;
         self.changed.send_replace(());
     }
 
-    /// Durable events, in order.
+    /// Adds durable events, in order.
     pub(crate) fn publish(&self, records: &[Arc<Record>]) {
         let mut inner = self.lock();
         for record in records {
@@ -115,13 +116,13 @@ impl Tail {
         self.changed.send_replace(());
     }
 
-    /// Text in flight.
+    /// Adds streamed text.
     pub(crate) fn push(&self, delta: Delta) {
         self.lock().deltas.push_back(delta);
         self.changed.send_replace(());
     }
 
-    /// A word of a running call.
+    /// Adds output of a running call.
     pub(crate) fn push_progress(&self, of: (TurnId, CallId), text: Arc<str>, at: Time) {
         let (turn, call) = of;
         let mut inner = self.lock();
@@ -137,12 +138,12 @@ impl Tail {
         self.changed.send_replace(());
     }
 
-    /// How many words were spoken; who comes later does not hear them.
+    /// Number of progress entries so far; later followers start there.
     pub(crate) fn progress_count(&self) -> u64 {
         self.lock().progress_count
     }
 
-    /// What comes next for a follower; both of its positions move along.
+    /// The next items of a follower; advances both of its positions.
     pub(crate) fn find(&self, reader: &mut ItemReader, progress_seen: &mut u64) -> TailRead {
         let inner = self.lock();
         if inner.gone {
@@ -214,8 +215,8 @@ impl Inner {
         items.extend(self.deltas.range(first..).filter_map(|delta| reader.take_text(delta)));
     }
 
-    /// Words that were spoken between this event and the next. Who passed it does not hear them:
-    /// their call may be over by then.
+    /// Progress that was reported between this event and the next. Followers that are past
+    /// it do not receive it: the call may have ended by then.
     fn progress_at(&self, reader: &ItemReader, progress_seen: &mut u64, items: &mut Vec<Item>) {
         let (from, seq) = (*progress_seen, reader.cursor().seq);
         let unseen = self.progress.iter().filter(|entry| entry.number > from && entry.after == seq);

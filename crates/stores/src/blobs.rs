@@ -1,7 +1,7 @@
 //! Blobs as files named by their SHA-256, in `ab/cdef…`.
 //!
-//! A file appears under its name only when it is whole and on disk, so what can be found can be
-//! trusted; `tmp` holds those that are being written.
+//! A file appears under its name only when it is complete and synced; `tmp` holds files that
+//! are being written.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -19,10 +19,10 @@ use crate::Error;
 use crate::data_dir::create_private;
 
 pub(crate) const TMP_DIR: &str = "tmp";
-/// Lists the blobs that were put since the last start, a line each.
+/// Lists the blobs that were stored since the last start, one per line.
 const PUT_LIST: &str = "put";
 const HEX_DIGITS: usize = 64;
-/// How much of a file is read at once.
+/// Bytes that are read from a file at once.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Blobs in a directory.
@@ -32,13 +32,15 @@ pub struct FileBlobs {
 }
 
 impl FileBlobs {
-    /// Opens a directory of blobs; creates it if it is not there.
+    /// Opens a directory of blobs; creates it if it does not exist. Fails if it cannot be
+    /// created.
     pub fn open(root: &Path) -> Result<Self, Error> {
         create_private(&root.join(TMP_DIR))?;
         Ok(Self { root: root.into() })
     }
 
-    /// Deletes one, by its name, if it is there; only for whoever has the directory to himself.
+    /// Deletes a blob by name, if it exists. The caller must have exclusive access to the
+    /// directory.
     pub(crate) fn delete(root: &Path, name: &str) -> io::Result<()> {
         let path = BlobId::parse(name).and_then(|blob| path(root, &blob));
         match path.map(fs::remove_file) {
@@ -47,8 +49,8 @@ impl FileBlobs {
         }
     }
 
-    /// The blobs that were put since this was last forgotten; the command that brought one may have been
-    /// refused, so that nobody refers to it.
+    /// The blobs that were stored since [`Self::clear_recently_put`]. They may be
+    /// unreferenced, if the command that brought them was refused.
     pub(crate) fn recently_put(root: &Path) -> io::Result<Vec<BlobId>> {
         match fs::read_to_string(root.join(PUT_LIST)) {
             Ok(list) => Ok(list.lines().filter_map(BlobId::parse).collect()),
@@ -57,7 +59,8 @@ impl FileBlobs {
         }
     }
 
-    /// Forgets which blobs were put; only for whoever has the directory to himself.
+    /// Clears the list of recently stored blobs. The caller must have exclusive access to
+    /// the directory.
     pub(crate) fn clear_recently_put(root: &Path) -> io::Result<()> {
         match fs::remove_file(root.join(PUT_LIST)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -65,7 +68,7 @@ impl FileBlobs {
         }
     }
 
-    /// Removes what was never finished; only for whoever has the directory to himself.
+    /// Deletes incomplete files. The caller must have exclusive access to the directory.
     pub(crate) fn sweep(root: &Path) -> Result<(), Error> {
         let tmp = root.join(TMP_DIR);
         match fs::remove_dir_all(&tmp) {
@@ -99,12 +102,12 @@ impl Blobs for FileBlobs {
     }
 }
 
-/// The id of some content.
+/// The id of content.
 pub(crate) fn blob_id(content: &[u8]) -> BlobId {
     id_of_hash(Sha256::digest(content))
 }
 
-/// The id of what is in a file, however long it is.
+/// The id of a file's content, of any length.
 fn file_blob_id(file: &mut File) -> io::Result<BlobId> {
     let (mut hash, mut piece) = (Sha256::new(), vec![0; READ_BUFFER_BYTES]);
     loop {
@@ -119,7 +122,7 @@ pub(crate) fn id_of_hash(hash: impl AsRef<[u8]>) -> BlobId {
     BlobId::parse(&hex::encode(hash)).expect("hex digits make an id")
 }
 
-/// All of it, read if need be; nothing if there is nothing to be kept.
+/// The content in memory; `None` if there is nothing to store.
 pub(crate) fn read_body(content: BlobBody) -> Result<Option<Vec<u8>>, StorageError> {
     match content {
         BlobBody::Bytes(bytes) => Ok(Some(bytes)),
@@ -134,14 +137,14 @@ pub(crate) fn read_body(content: BlobBody) -> Result<Option<Vec<u8>>, StorageErr
     }
 }
 
-/// A part of a file, to be read.
+/// Opens a part of a file for reading.
 pub(crate) fn open_range(extent: &FileRange) -> io::Result<impl io::Read + use<>> {
     let mut file = File::open(&extent.file)?;
     file.seek(io::SeekFrom::Start(extent.offset))?;
     Ok(file.take(extent.length))
 }
 
-/// Writes them one by one, and makes their names durable together.
+/// Writes contents one by one and syncs their directories once.
 fn write_all(root: &Path, contents: Vec<BlobBody>) -> Result<Vec<BlobId>, StorageError> {
     let mut blobs = Vec::with_capacity(contents.len());
     let mut shards = BTreeSet::new();
@@ -155,13 +158,13 @@ fn write_all(root: &Path, contents: Vec<BlobBody>) -> Result<Vec<BlobId>, Storag
         shards.insert(path.parent().unwrap_or(root).to_owned());
         blobs.push(blob);
     }
-    // Also where a file was there already: whoever put it may not have come this far yet.
+    // Also for existing files: the writer of one may not have synced its directory yet.
     shards.iter().try_for_each(|shard| sync_dir(shard)).map_err(unavailable)?;
     sync_dir(root).map_err(unavailable)?;
     Ok(blobs)
 }
 
-/// Writes content; gives its id and where it lies.
+/// Writes content; returns its id and path.
 fn write(root: &Path, content: &[u8]) -> io::Result<(BlobId, PathBuf)> {
     let blob = blob_id(content);
     let path = path(root, &blob).expect("our own names are whole");
@@ -174,7 +177,7 @@ fn write(root: &Path, content: &[u8]) -> io::Result<(BlobId, PathBuf)> {
 }
 
 fn persist(root: &Path, file: NamedTempFile, blob: &BlobId, path: &Path) -> io::Result<()> {
-    // Not synced: if a power cut takes it, the worst is a blob too many.
+    // Not synced: at worst a power failure leaves an unreferenced blob.
     let mut list = File::options().append(true).create(true).open(root.join(PUT_LIST))?;
     list.write_all(format!("{blob}\n").as_bytes())?;
     file.as_file().sync_all()?;
@@ -204,7 +207,7 @@ fn read(root: &Path, blob: &BlobId) -> Result<Vec<u8>, StorageError> {
     Ok(content)
 }
 
-/// Reads a blob that is short; a longer one is checked and left in its file.
+/// Reads a short blob; verifies a longer one and returns its file.
 fn read_or_locate(root: &Path, blob: &BlobId, most: u64) -> Result<BlobBody, StorageError> {
     let long = path(root, blob).filter(|path| path.metadata().is_ok_and(|it| it.len() > most));
     let Some(path) = long else { return read(root, blob).map(BlobBody::Bytes) };
@@ -219,7 +222,7 @@ fn read_or_locate(root: &Path, blob: &BlobId, most: u64) -> Result<BlobBody, Sto
     }
 }
 
-/// Where a blob lies; nothing if the id cannot be that of a blob.
+/// The path of a blob; `None` if the id is not a SHA-256.
 fn path(root: &Path, blob: &BlobId) -> Option<PathBuf> {
     let hex = blob.as_str();
     let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);

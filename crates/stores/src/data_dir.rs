@@ -1,4 +1,4 @@
-//! The directory that one daemon keeps everything in.
+//! The directory that holds all data of one daemon.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -18,14 +18,14 @@ const DATABASE_FILE: &str = "quintet.db";
 const BLOBS_DIR: &str = "blobs";
 const UNDO_DIR: &str = "undo";
 const DRAFTS_DIR: &str = "drafts";
-/// Says where the drafts are, unless they are here.
+/// Holds the path of the drafts, if they are in another directory.
 const DRAFTS_LOCATION_FILE: &str = "drafts.at";
 const UPLOADS_DIR: &str = "artifacts";
 
 /// A data directory, locked against other daemons.
 ///
-/// The lock lasts as long as this value or a database opened through it. It belongs to the open
-/// file, so it ends with the process, however that dies.
+/// The lock lasts as long as this value or a database opened through it. It is bound to the
+/// open file, so it ends with the process in any case.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -33,11 +33,12 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Locks a directory; creates it, readable by its owner alone, if it is not there.
+    /// Locks a directory; creates it, accessible by its owner alone, if it does not exist.
+    /// Fails with [`Error::InUse`] if another daemon holds the lock.
     pub fn open(path: &Path) -> Result<Self, Error> {
         create_private(path)?;
         let lock = Arc::new(lock(path)?);
-        // Whatever was being written here when the last daemon died will never be finished.
+        // Incomplete files of the last daemon are never finished.
         FileBlobs::sweep(&path.join(BLOBS_DIR))?;
         FileBlobs::sweep(&path.join(UPLOADS_DIR))?;
         Ok(Self { path: path.into(), lock })
@@ -48,36 +49,39 @@ impl DataDir {
         &self.path
     }
 
-    /// Opens the database.
+    /// Opens the database. Fails if it is damaged, newer or not ours.
     pub fn sqlite(&self) -> Result<sqlite::SqliteStore, Error> {
         let blobs = self.path.join(BLOBS_DIR);
         let store = sqlite::SqliteStore::open_and_collect(&self.path.join(DATABASE_FILE), &blobs)?;
         Ok(store.holding(Arc::clone(&self.lock)))
     }
 
-    /// Opens the blobs.
+    /// Opens the blobs. Fails if their directory cannot be created.
     pub fn blobs(&self) -> Result<FileBlobs, Error> {
         FileBlobs::open(&self.path.join(BLOBS_DIR))
     }
 
-    /// Opens the files that front ends hand in.
+    /// Opens the uploads of front ends. Fails if their directory cannot be created.
     pub fn uploads(&self) -> Result<FileUploads, Error> {
         FileUploads::open(&self.path.join(UPLOADS_DIR))
     }
 
-    /// The list of installs of the daemon that keeps its data here, which may be running.
+    /// The installs table of a data directory whose daemon may be running; `None` if there
+    /// is no database.
     pub fn installs(path: &Path) -> Option<sqlite::InstallTable> {
         sqlite::InstallTable::of(&path.join(DATABASE_FILE))
     }
 
-    /// Opens what is kept of files for undo, which takes at most so many bytes.
+    /// Opens the undo store with a limit of `bytes`. Fails if its directory cannot be
+    /// created.
     pub fn undo(&self, bytes: u64) -> Result<PackBlobs, Error> {
         PackBlobs::open(&self.path.join(UNDO_DIR), bytes)
     }
 
-    /// Opens the drafts: in a directory for what lives as long as the machine runs, where there is
-    /// one that can be used, so that text in flight is never written to a disk; otherwise here. Where the
-    /// last daemon kept them is noted, because it may have had another such directory, or none.
+    /// Opens the drafts: in `runtime_dir` (a directory in memory such as `/run/user/1000`)
+    /// if it can be used, so that streamed text is never written to a disk, or else here.
+    /// The location is recorded, because the next daemon may get another `runtime_dir`, or
+    /// none. Fails if neither directory can be used.
     pub fn drafts(&self, runtime_dir: Option<&Path>) -> Result<FileDrafts, Error> {
         let (here, note) = (self.path.join(DRAFTS_DIR), self.path.join(DRAFTS_LOCATION_FILE));
         let there = runtime_dir.map(|dir| self.drafts_in(dir)).transpose()?;
@@ -90,7 +94,7 @@ impl DataDir {
             });
             opened
                 .inspect_err(
-                    |error| tracing::warn!(%error, "drafts are kept in the data directory"),
+                    |error| tracing::warn!(%error, "could not use the runtime directory; drafts are in the data directory"),
                 )
                 .ok()
         });
@@ -104,7 +108,7 @@ impl DataDir {
         }
     }
 
-    /// Where the drafts of this data directory are in one for what lives as long as the machine runs.
+    /// The drafts directory of this data directory below a runtime directory.
     fn drafts_in(&self, runtime_dir: &Path) -> Result<PathBuf, Error> {
         let path = self.path.canonicalize().map_err(Error::unusable(&self.path))?;
         let name = blobs::blob_id(path.as_os_str().as_encoded_bytes());
@@ -112,7 +116,7 @@ impl DataDir {
     }
 }
 
-/// Opens a directory of drafts and takes over those of earlier daemons from other ones.
+/// Opens a directory of drafts and moves those of earlier daemons there.
 fn open_drafts(root: &Path, earlier: &[Option<PathBuf>]) -> Result<FileDrafts, Error> {
     let drafts = FileDrafts::open(root)?;
     for other in earlier.iter().flatten().filter(|other| *other != root && other.is_dir()) {
@@ -121,8 +125,8 @@ fn open_drafts(root: &Path, earlier: &[Option<PathBuf>]) -> Result<FileDrafts, E
     Ok(drafts)
 }
 
-/// Creates a directory and those above it, unless they are there. New ones outlive a power cut: what is
-/// synced in a directory that is not would be gone with it.
+/// Creates a directory and its parents, if they do not exist, and syncs them: files in a
+/// directory that is not synced would be lost with it at a power failure.
 pub(crate) fn create_private(path: &Path) -> Result<(), Error> {
     let new: Vec<&Path> = path.ancestors().take_while(|path| !path.exists()).collect();
     let created = DirBuilder::new().recursive(true).mode(0o700).create(path);

@@ -1,7 +1,7 @@
-//! Drafts as one append-only file a session.
+//! Drafts as one append-only file per session.
 //!
-//! The promise is to survive the death of this process, not of the machine: a piece is handed to
-//! the operating system with one `write` and never synced, and nothing is buffered on this side.
+//! A draft survives the end of the process, but not of the machine: each delta is passed to the
+//! operating system with one `write`, never synced and never buffered here.
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -19,18 +19,20 @@ use crate::{Error, lock};
 
 mod record;
 
-/// Drafts in a directory, best one in memory: they need not outlive the machine.
+/// Drafts in a directory, preferably one in memory.
 #[derive(Debug)]
 pub struct FileDrafts {
     root: PathBuf,
-    /// Where drafts go if the directory is taken away: a login session that ends takes what is its.
+    /// The directory to use if the first one disappears, for example at the end of a login
+    /// session.
     fallback: Option<PathBuf>,
     // A lock of its own for each draft: what waits for a disk holds up its own session alone.
     drafts: Mutex<HashMap<SessionId, Arc<Mutex<Draft>>>>,
 }
 
 impl FileDrafts {
-    /// Opens a directory of drafts; creates it if it is not there.
+    /// Opens a directory of drafts; creates it if it does not exist. Fails if it cannot be
+    /// created.
     pub fn open(root: &Path) -> Result<Self, Error> {
         create_private(root)?;
         let drafts = Self { root: root.into(), fallback: None, drafts: Mutex::default() };
@@ -40,12 +42,12 @@ impl FileDrafts {
         Ok(drafts)
     }
 
-    /// The same, with another directory for when this one is taken away.
+    /// Sets the directory to use if this one disappears.
     pub(crate) fn with_fallback(self, fallback: &Path) -> Self {
         Self { fallback: Some(fallback.into()), ..self }
     }
 
-    /// Takes over the drafts of an earlier daemon that kept them in another directory.
+    /// Moves the drafts of an earlier daemon here from another directory.
     pub(crate) fn take_over(&self, other: &Path) -> io::Result<()> {
         for file in fs::read_dir(other)? {
             let file = file?;
@@ -55,7 +57,7 @@ impl FileDrafts {
         fs::remove_dir(other)
     }
 
-    /// Takes the empty files of an earlier life away.
+    /// Deletes empty drafts of an earlier process.
     fn tidy(&self) -> io::Result<()> {
         for file in fs::read_dir(&self.root)? {
             let file = file?;
@@ -66,7 +68,7 @@ impl FileDrafts {
         Ok(())
     }
 
-    /// A session's draft, open or not.
+    /// A session's draft, opened on demand.
     fn draft(&self, session: &SessionId) -> io::Result<Arc<Mutex<Draft>>> {
         let paths = self.paths(session)?;
         let mut drafts = lock(&self.drafts);
@@ -74,8 +76,8 @@ impl FileDrafts {
         Ok(Arc::clone(draft))
     }
 
-    /// Where a draft may be, the usual place first. Ids that were read from a file are not checked by
-    /// their type, and this one becomes a path.
+    /// The possible paths of a draft, the usual one first. The id is validated here,
+    /// because ids that were read from a file are not checked by their type.
     fn paths(&self, session: &SessionId) -> io::Result<Vec<PathBuf>> {
         let name = SessionId::parse(session.as_str()).ok_or(ErrorKind::InvalidFilename)?;
         let roots = [Some(&self.root), self.fallback.as_ref()].into_iter().flatten();
@@ -118,9 +120,9 @@ impl Drafts for FileDrafts {
 /// One session's draft.
 #[derive(Debug)]
 struct Draft {
-    /// Where it may be, the usual place first.
+    /// The possible paths, the usual one first.
     paths: Vec<PathBuf>,
-    /// Opened when something is first kept.
+    /// Opened with the first delta.
     file: Option<File>,
     whole: u64,
     /// The last record that was written here.
@@ -133,7 +135,7 @@ impl Draft {
         Mutex::new(Self { paths, file: None, whole: 0, last: None, buffer: Vec::new() })
     }
 
-    /// Opens a draft to go on with it; the torn end of an earlier life is cut off, or nothing
+    /// Opens the draft for appending; an incomplete last record is truncated, or nothing
     /// after it could be read.
     fn open(&mut self) -> io::Result<File> {
         let mut file = self.find()?;
@@ -146,8 +148,8 @@ impl Draft {
         Ok(file)
     }
 
-    /// The first place where a file can be made. The next one counts only if the directory before it
-    /// was taken away and cannot be made again.
+    /// Creates the file at the first path that works. The next path is tried only if the
+    /// directory of the one before disappeared and cannot be created again.
     fn find(&self) -> io::Result<File> {
         let mut gone = io::Error::from(ErrorKind::NotFound);
         for path in &self.paths {
@@ -166,7 +168,7 @@ impl Draft {
         Err(gone)
     }
 
-    /// Goes on in a new file, with all that was in one that was taken away.
+    /// Continues in a new file with the content of one that was deleted.
     fn move_from(&mut self, mut lost: File) -> io::Result<File> {
         let mut bytes = Vec::new();
         lost.rewind()?;
@@ -187,7 +189,7 @@ impl Draft {
         };
         let file = self.file.insert(file);
         if let Err(error) = file.write_all(&self.buffer) {
-            // A full disk may have taken half of it.
+            // A full disk may have stored a part of the record.
             file.set_len(self.whole)?;
             return Err(error);
         }
@@ -196,7 +198,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Empties a draft that is open, because its session is likely to need it again.
+    /// Empties an open draft, because its session is likely to need it again.
     fn clear(&mut self) -> io::Result<()> {
         match &self.file {
             Some(file) if self.whole > 0 => file.set_len(0)?,
@@ -225,7 +227,7 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
-/// True if a directory is not there and this daemon may not make it.
+/// True if a directory does not exist and cannot be created by this daemon.
 fn is_gone(error: &io::Error) -> bool {
     let denied = matches!(
         error.kind(),

@@ -1,30 +1,30 @@
-//! Why a store cannot be opened.
+//! Why a store could not be opened.
 
 use std::path::{Path, PathBuf};
 
-/// Why a store cannot be opened. What was there is as it was.
+/// Why a store could not be opened. Existing files were not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another daemon works there.
+    /// Another daemon uses the directory.
     #[error("{} is in use by another daemon; stop that one, or choose another data_dir", .0.display())]
     InUse(PathBuf),
-    /// The file holds something else.
+    /// The file is not a database.
     #[error("{} is not a database", .0.display())]
     NotADatabase(PathBuf),
-    /// The file is a database, but not one of ours.
+    /// The file is a database of another program.
     #[error("{} is the database of another program", .0.display())]
     Foreign(PathBuf),
-    /// A newer version wrote it.
+    /// A newer version wrote the database.
     #[error("{} has format {found}, and this version reads up to {known}: start the newer version that wrote it, or choose another data_dir", path.display())]
     Newer {
         /// The database.
         path: PathBuf,
-        /// The format that was found.
+        /// The format of the database.
         found: u32,
-        /// The newest format that is known here.
+        /// The newest format that this version reads.
         known: u32,
     },
-    /// The file is one of ours, but cannot be read.
+    /// The database cannot be read.
     #[error("{} is damaged: {reason}", path.display())]
     Damaged {
         /// The database.
@@ -40,18 +40,18 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// The system says no.
+    /// The operating system reported an error.
     #[error("{} cannot be used: {source}", path.display())]
     Unusable {
         /// The file or directory.
         path: PathBuf,
-        /// What it says.
+        /// The error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl Error {
-    /// For `map_err`: the system says no about `path`.
+    /// For `map_err`: an error of the operating system about `path`.
     pub(crate) fn unusable<E>(path: &Path) -> impl FnOnce(E) -> Self
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -1,9 +1,24 @@
-//! Where sessions are kept: journals, the list of them, drafts and blobs; and what front
-//! ends have kept besides.
+//! Storage adapters: journals, session summaries, drafts, blobs, uploads and the data of front
+//! ends.
 //!
-//! [`DataDir`] is the way in for a daemon: it locks a directory and opens what lies in it.
-//! [`memory`] keeps the same things for as long as the process lives. Nothing here decides anything
-//! about a session; an append is judged by its number and its lease alone.
+//! [`DataDir`] is the entry point of the daemon: it locks a directory and opens what is in it.
+//! Nothing here interprets a session; an append is checked by its number and its lease alone.
+//!
+//! ```text
+//!   DataDir
+//!     quintet.db   sqlite::SqliteStore   Journal, SessionIndex, Leases, RunJournal, …
+//!     blobs/       FileBlobs             Blobs, by SHA-256
+//!     undo/        PackBlobs             Blobs, a bounded cache of file versions
+//!     drafts/      FileDrafts            Drafts, text that is not in the journal yet
+//!     artifacts/   FileUploads           Uploads of front ends
+//! ```
+//!
+//! * [`sqlite::SqliteStore`]: one writer thread commits what was queued during the last commit;
+//! a few readers run next to it.
+//! * [`memory::MemoryStore`]: the same ports in memory, for tests. `tests/it/conformance.rs`
+//! runs the same cases against both.
+//! * [`Error`]: why a store could not be opened. Later failures are
+//! [`quintet_kernel::port::StorageError`]s.
 
 mod blobs;
 mod data_dir;
@@ -29,8 +44,8 @@ pub use pack_blobs::PackBlobs;
 pub use single_node::SingleNode;
 pub use uploads::FileUploads;
 
-/// Locks, whether or not another thread panicked meanwhile: every change under our locks is made
-/// in one step, so there is no half-made state to fear.
+/// Locks a mutex, even if another thread panicked while holding it: every change under our
+/// locks is made in one step, so no partial state is visible.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

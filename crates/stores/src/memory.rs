@@ -1,4 +1,4 @@
-//! Everything in memory, for as long as the process lives.
+//! A store in memory, for tests.
 
 use std::collections::{HashMap, HashSet};
 use std::future::ready;
@@ -22,7 +22,7 @@ mod journal;
 mod nodes;
 mod runs;
 
-/// A store in memory. Clones share what is in it.
+/// A store in memory. Clones share the contents.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     contents: Arc<Mutex<Contents>>,
@@ -31,7 +31,7 @@ pub struct MemoryStore {
     node: Option<Arc<str>>,
 }
 
-/// What is in it.
+/// The contents of a store.
 #[derive(Debug, Default)]
 struct Contents {
     epoch: u64,
@@ -42,24 +42,24 @@ struct Contents {
     front_ends: front_ends::FrontEnds,
     runs: runs::RunTable,
     nodes: nodes::NodeTable,
-    /// Blobs that nobody may refer to: those that were put, and those of sessions that are gone.
+    /// Blobs that may be unreferenced: recently stored ones, and those of deleted sessions.
     loose: HashSet<BlobId>,
 }
 
 /// One session.
 #[derive(Debug)]
 struct StoredSession {
-    /// How many there were before it.
+    /// Number of sessions created before it.
     rank: usize,
-    /// When something other than text was last appended.
+    /// When an event other than text was last appended.
     used: Time,
     history: Arc<History>,
     summary: SessionSummary,
 }
 
-/// A session's events: those that it shares with another one, by reference, and its own.
+/// A session's events: those shared with its parent, by reference, and its own.
 ///
-/// A fork keeps the events it shares alive, also when the other session is deleted.
+/// A fork keeps shared events alive, even when the parent is deleted.
 #[derive(Debug, Default)]
 struct History {
     shared: Option<SharedPrefix>,
@@ -67,14 +67,14 @@ struct History {
     snapshot: Mutex<Option<Snapshot>>,
 }
 
-/// The beginning of another history.
+/// The beginning of a parent's history.
 #[derive(Clone, Debug)]
 struct SharedPrefix {
     with: Arc<History>,
     upto: Seq,
 }
 
-/// An event, encoded as on disk, so that sizes are the same and it takes less room.
+/// An event, encoded as on disk, so that sizes are the same.
 #[derive(Clone, Debug)]
 struct StoredEvent {
     at: Time,
@@ -88,7 +88,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// The same contents as a restarted daemon would find them: leases given so far are void.
+    /// The same contents as a restarted daemon would find them: earlier leases are invalid.
     pub fn reopen(&self) -> Self {
         let mut contents = lock(&self.contents);
         contents.epoch += 1;

@@ -20,19 +20,19 @@ use crate::blobs::{blocking, id_of_hash, open_range, unavailable};
 use crate::data_dir::create_private;
 use crate::{Error, lock};
 
-/// A pack that is longer is closed, and the next one begun.
+/// Length in bytes after which a pack is closed and the next one created.
 const PACK_LIMIT: u64 = 128 * 1024 * 1024;
-/// The most blobs that can be found; older ones are as good as deleted.
+/// Maximum number of blobs in the index; older ones are treated as deleted.
 const ROWS_LIMIT: usize = 500_000;
 const WRITE_BUFFER_BYTES: usize = 1024 * 1024;
-/// How much content is held at once while it is hashed.
+/// Bytes of content in memory while a file is hashed.
 const HASH_BUFFER_BYTES: usize = 256 * 1024;
 
-/// A blob's hash, and where it is in its pack.
+/// Length of an index row: hash, offset and length of a blob.
 const ROW_BYTES: usize = 48;
 type Hash = [u8; 32];
 
-/// A cache of blobs in packs.
+/// A bounded cache of blobs in pack files.
 #[derive(Clone, Debug)]
 pub struct PackBlobs {
     packs: Arc<Mutex<Packs>>,
@@ -42,7 +42,7 @@ pub struct PackBlobs {
 struct Packs {
     root: PathBuf,
     limit: u64,
-    /// Where blobs are; nothing before the first use.
+    /// The position of each blob; `None` before the first use.
     known: Option<HashMap<Hash, PackPosition>>,
     /// The pack that this process appends to.
     open: Option<Pack>,
@@ -67,7 +67,8 @@ struct Pack {
 }
 
 impl PackBlobs {
-    /// Opens a directory of packs that takes at most so many bytes; creates it if it is not there.
+    /// Opens a directory of packs of at most `limit` bytes; creates it if it does not
+    /// exist.
     ///
     /// # Errors
     /// If the directory cannot be created.
@@ -110,7 +111,7 @@ impl Blobs for PackBlobs {
         Box::pin(self.with(move |packs| {
             let blobs = packs.put_all(contents);
             if blobs.is_err() {
-                // What was half written is not appended to.
+                // A partial write is not continued.
                 packs.open = None;
             }
             blobs.map_err(unavailable)
@@ -226,7 +227,7 @@ impl Packs {
         Ok(())
     }
 
-    /// Closes the open pack, if there is one, and begins the next.
+    /// Closes the open pack and creates the next one.
     fn begin(&mut self) -> io::Result<()> {
         if let Some(mut pack) = self.open.take() {
             pack.data.flush()?;
@@ -244,7 +245,8 @@ impl Packs {
         Ok(())
     }
 
-    /// Deletes the oldest packs if there is too much; those from `first` on hold what was just put.
+    /// Deletes the oldest packs while the limit is exceeded, except those from `first` on,
+    /// which hold the newest blobs.
     fn make_room(&mut self, first: u64) {
         let mut used: u64 = self.lengths.iter().map(|(_, length)| length).sum();
         while used > self.limit

@@ -1,7 +1,7 @@
-//! The journal and the list of sessions in one SQLite file.
+//! The journal, the session index and the data of front ends in one SQLite file.
 //!
-//! All writes go through one thread that commits whatever was queued while the last commit ran;
-//! reads run beside it on connections of their own and see what is committed.
+//! All writes go through one thread, which commits whatever was queued during the last commit.
+//! Reads run next to it on their own connections and see what is committed.
 
 use std::fmt;
 use std::fs::File;
@@ -40,7 +40,7 @@ mod writer;
 
 pub use installs::InstallTable;
 
-/// A store in a SQLite file. Dropping it finishes what is queued.
+/// A store in a SQLite file. Dropping it finishes queued writes.
 pub struct SqliteStore {
     readers: Arc<Readers>,
     writer: Writer,
@@ -50,20 +50,21 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a database; creates it if it is not there.
+    /// Opens a database; creates it if it does not exist. Leases of earlier stores on it
+    /// become invalid.
     ///
-    /// A file that cannot be used is left as it is. Leases of earlier stores on it are void.
+    /// Fails if the file is in use, damaged, newer or not ours; it is left unchanged then.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let (db, epoch) = open::open(path)?;
         Self::start(path, db, epoch)
     }
 
-    /// The same; deletes the blobs of a directory that nobody refers to any more, or never did.
+    /// Opens a database and deletes unreferenced blobs of a directory.
     pub(crate) fn open_and_collect(path: &Path, blobs: &Path) -> Result<Self, Error> {
         let (db, epoch) = open::open(path)?;
-        // What is left lying about does no harm; that sessions cannot be read would.
+        // Unreferenced blobs do no harm; failing to open the store would.
         if let Err(error) = references::delete_unreferenced(&db, blobs) {
-            tracing::warn!(%error, "content that nobody needs cannot be looked for");
+            tracing::warn!(%error, "could not delete unreferenced blobs");
         }
         Self::start(path, db, epoch)
     }
@@ -74,20 +75,20 @@ impl SqliteStore {
         Ok(Self { readers: Arc::new(Readers::new(path)), writer, epoch, write_health, _lock: None })
     }
 
-    /// Resolves when the store cannot write any more, ever: the thread that writes is gone. Whoever
-    /// runs the store should end then and say so.
+    /// Resolves when the writer thread has ended, so that the store can never write again.
+    /// The daemon should exit then.
     pub fn writer_ended(&self) -> impl Future<Output = ()> + Send + use<> {
         self.writer.ended()
     }
 
-    /// Keeps a lock for as long as the store writes.
+    /// Holds a lock for as long as the store exists.
     pub(crate) fn holding(mut self, lock: Arc<File>) -> Self {
         self._lock = Some(lock);
         self
     }
 }
 
-/// The writer's connection closes last of all and tidies up the log.
+/// The writer's connection is closed last and truncates the write-ahead log.
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.readers.close();
@@ -106,7 +107,7 @@ impl Leases for SqliteStore {
     }
 }
 
-/// What trouble with SQLite means for a caller.
+/// The storage error for an error of SQLite.
 fn storage_error(error: rusqlite::Error) -> StorageError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
@@ -116,12 +117,12 @@ fn storage_error(error: rusqlite::Error) -> StorageError {
     }
 }
 
-/// A number as SQLite keeps it. Nothing is ever numbered beyond what fits.
+/// A number as SQLite stores it. No number exceeds the range.
 fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A number that SQLite kept.
+/// A number that SQLite stored.
 fn from_sql(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! What a client asks of one turn.
+//! Options of a turn.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,67 +12,68 @@ use crate::model::{Account, ModelRef, Sampling};
 use crate::policy::Limits;
 use crate::toolset::Toolset;
 
-/// What a client asks of one turn.
+/// Options of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TurnOptions {
-    /// A model for this turn alone.
+    /// The model for this turn alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
-    /// How to answer.
+    /// Sampling parameters.
     #[serde(default)]
     pub sampling: Sampling,
     /// Whether the model may call tools.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tools: ToolUse,
-    /// What needs a person's word.
+    /// Which calls need approval.
     #[serde(default, skip_serializing_if = "is_default")]
     pub asking: ApprovalMode,
-    /// How long a question stands before it counts as "no", in milliseconds; policy may be stricter.
+    /// Milliseconds after which an approval request counts as denied; policy may set a
+    /// shorter time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_within_ms: Option<u64>,
-    /// Whether it begins by itself once the turns before it are over.
+    /// True if the turn starts by itself after the turns before it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub queued: bool,
-    /// The client's own name for the message; one that it sends again under the same name is
-    /// answered once.
+    /// The client's idempotency key; a message that is sent again with the same key is
+    /// added once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// How the front end words the message for models, where that is other than what the person
-    /// said.
+    /// The text that models read, if it differs from the user's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wording: Option<String>,
-    /// Whether it was said elsewhere, and nothing is to be answered.
+    /// True if the message was imported and starts no turn.
     #[serde(default, skip_serializing_if = "is_default")]
     pub recalled: bool,
-    /// How much it may take, where that is less than policy allows.
+    /// Limits below those of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<Budget>>,
-    /// What few turns have.
+    /// Options that few turns have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<Box<RareOptions>>,
 }
 
-/// What few turns have, apart so that the others are small.
+/// Options that few turns have, boxed so that the others stay small.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RareOptions {
-    /// The account that pays for model calls; the daemon's own if not given.
+    /// The account that pays for model calls; the daemon's own if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
-    /// What the front end keeps with it; models are not told.
+    /// The front end's own data; not sent to models.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub aside: Value,
-    /// The call that it is the result of, where it was said elsewhere.
+    /// For an imported tool result: the call that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_of: Option<CallId>,
-    /// What the session runs with from this turn on, where it had to wait for its turn.
+    /// For a queued turn: changes to the session's setup that apply when it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Arc<Setup>>,
 }
 
-/// What a session runs with from a turn on. What is not given stays as it is.
+/// Changes to a session's setup that apply from a turn on. Fields that are `None` stay
+/// unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
-    /// Standing instructions of the client.
+    /// The client's system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// The tools that models are offered.
@@ -84,28 +85,28 @@ pub struct Setup {
 }
 
 impl RareOptions {
-    /// Nothing if there is nothing in it.
+    /// `None` if all fields have their defaults.
     pub fn unless_empty(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))
     }
 }
 
-/// How much a turn may take at most, where that is less than policy allows.
+/// Limits of a turn below those of the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Model calls.
+    /// Maximum number of model calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
-    /// Tokens, read and written.
+    /// Maximum number of tokens, read and written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Time, not counting what it waits for people.
+    /// Maximum time in milliseconds, without the time spent waiting for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
 }
 
 impl Budget {
-    /// The smaller of two, by each measure.
+    /// The smaller of both limits, field by field.
     #[must_use]
     pub fn within(self, other: Self) -> Self {
         fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
@@ -118,7 +119,7 @@ impl Budget {
         }
     }
 
-    /// What policy allows, or less.
+    /// The policy's limits, reduced to this budget.
     pub(crate) fn limits(self, policy: &Limits) -> Limits {
         let time = self.time_ms.map_or(policy.time, Duration::from_millis);
         Limits {
@@ -137,48 +138,48 @@ pub enum ToolUse {
     /// The model may call tools.
     #[default]
     Offered,
-    /// The model answers in words alone.
+    /// The model responds with text alone.
     Withheld,
 }
 
-/// What needs a person's word, beside what policy says.
+/// Which calls need approval, in addition to the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalMode {
-    /// What policy says.
+    /// The calls that the policy names.
     #[default]
     Policy,
-    /// Everything that does more than look.
+    /// All calls that do more than read.
     Strict,
-    /// Nothing that policy asks about only for its kind or tool. What a rule asks about is asked
-    /// about all the same, and so is what should not be done at all.
+    /// No calls that the policy names only by kind or tool. Calls that a rule names, and
+    /// critical ones, still need approval.
     Waived,
-    /// What policy says, but nobody can be asked: what would need a person's word is refused.
+    /// The calls that the policy names, but no person can be asked: they are denied.
     Unattended,
 }
 
 impl TurnOptions {
-    /// The account that pays for model calls; none if the daemon's own does.
+    /// The account that pays for model calls; `None` for the daemon's own.
     pub fn account(&self) -> Option<&Account> {
         self.more.as_ref()?.account.as_ref()
     }
 
-    /// The call that it is the result of, where it was said elsewhere.
+    /// For an imported tool result: the call that it belongs to.
     pub fn result_of(&self) -> Option<&CallId> {
         self.more.as_ref()?.result_of.as_ref()
     }
 
-    /// What the front end keeps with it under a name.
+    /// The front end's own data under a name.
     pub fn aside(&self, name: &str) -> Option<&Value> {
         self.more.as_ref()?.aside.get(name)
     }
 
-    /// What the session runs with from this turn on, where it had to wait for its turn.
+    /// For a queued turn: changes to the session's setup that apply when it starts.
     pub(crate) fn setup(&self) -> Option<&Arc<Setup>> {
         self.more.as_ref()?.setup.as_ref()
     }
 
-    /// The same options with another setup, or with none.
+    /// The same options with this setup.
     #[must_use]
     pub(crate) fn with_setup(mut self, setup: Option<Arc<Setup>>) -> Self {
         let more = self.more.take().map(|more| *more).unwrap_or_default();
@@ -190,7 +191,7 @@ impl TurnOptions {
         is_default(self)
     }
 
-    /// How long a question stands, given how long policy lets it.
+    /// How long an approval request stays open, given the policy's limit.
     pub(crate) fn approval_timeout(&self, policy: Option<Duration>) -> Option<Duration> {
         let own = self.answer_within_ms.map(Duration::from_millis);
         [own, policy].into_iter().flatten().min()

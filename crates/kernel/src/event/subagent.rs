@@ -1,4 +1,4 @@
-//! Sessions that a call begins for a task of its own.
+//! Reports of subagents: sessions that a tool call starts for a task.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,65 +11,66 @@ use crate::time::Time;
 use crate::tool::Assessment;
 use crate::toolset::Toolset;
 
-/// What a session hears of one that works for it.
+/// What a subagent reports to the session whose call started it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubagentUpdate {
-    /// A subagent began.
+    /// The subagent started.
     Spawned {
-        /// What it is to do.
+        /// The task.
         task: String,
-        /// The model, where one was chosen for it.
+        /// The model, if one was chosen.
         model: Option<ModelRef>,
-        /// What it was given to work with.
+        /// The tools and limits it was given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delegation: Option<Box<Delegation>>,
     },
-    /// A subagent works: its model calls so far, and what it does now.
+    /// The subagent works: number of model calls so far and its status.
     Progressed {
         /// Model calls.
         steps: u64,
         /// What it does.
         status: String,
     },
-    /// A subagent, or one below it, waits for a person's answer, which may be given here as well.
+    /// The subagent, or one of its own subagents, waits for an approval, which can be
+    /// answered here, too.
     Asked {
-        /// What it asks.
+        /// The approval request.
         call: ApprovalId,
         /// The tool.
         tool: String,
         /// The arguments.
         input: Value,
-        /// What a person is shown.
+        /// The assessment that a person is shown.
         assessment: Box<Assessment>,
-        /// When it counts as "no".
+        /// When the request counts as denied.
         expires: Option<Time>,
     },
-    /// A question of the subagent is not open any more.
+    /// An approval request of the subagent is closed.
     Settled {
-        /// What was asked.
+        /// The approval request.
         call: ApprovalId,
-        /// The word, if one was given.
+        /// The decision, if there was one.
         answer: Option<ApprovalDecision>,
     },
-    /// A subagent completed, with this result.
+    /// The subagent ended.
     Completed {
-        /// What it says, or why it says nothing.
+        /// The final answer, or why there is none.
         result: String,
-        /// Whether it did what it should.
+        /// True if the task succeeded.
         ok: bool,
-        /// What it cost.
+        /// Tokens of the subagent.
         usage: Usage,
     },
 }
 
-/// What a session was given when it was begun for a call.
+/// The tools and limits of a subagent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delegation {
-    /// How many sessions are above it.
+    /// Number of sessions above it.
     pub depth: u32,
-    /// The tools that it may use.
+    /// The tools it may use.
     pub toolset: Toolset,
-    /// How it works on its task.
+    /// The options of its turn.
     pub options: TurnOptions,
 }

@@ -1,21 +1,21 @@
-//! Which turn an event belongs to, and what is over with it.
+//! The turn that an event belongs to, and what ends with an event.
 
 use super::Event;
 use crate::id::TurnId;
 
-/// What is over with an event.
+/// What ends with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended<'a> {
-    /// A model call, well or badly.
+    /// A model call, successful or not.
     Step,
-    /// A turn, well or badly.
+    /// A turn, successful or not.
     Turn(&'a TurnId),
-    /// An attempt to undo what this turn did to files.
+    /// An attempt to revert or reapply the file changes of this turn.
     Revert(&'a TurnId),
 }
 
 impl Event {
-    /// What is over with it, if anything is.
+    /// What ends with this event, if anything.
     pub fn ended(&self) -> Option<Ended<'_>> {
         match self {
             Event::ModelCompleted { .. } | Event::StepInterrupted { .. } => Some(Ended::Step),
@@ -66,7 +66,7 @@ impl Event {
         }
     }
 
-    /// The turn that it belongs to; nothing if it is the session's own.
+    /// The turn of this event; `None` for events of the whole session.
     pub fn turn(&self) -> Option<&TurnId> {
         match self {
             Event::MessageAdded { turn, .. }

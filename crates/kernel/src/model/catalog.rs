@@ -1,37 +1,37 @@
-//! What is known of a model: enough to choose one, and to keep within what it can do.
+//! The catalog of models: capabilities and descriptions.
 
 use super::{Effort, ModelRef};
 use crate::message::MediaKind;
 
-/// What a model can do, as far as is known.
+/// The known capabilities of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// Media it takes besides text.
+    /// Supported media besides text.
     pub inputs: Vec<MediaKind>,
-    /// Whether it can call tools.
+    /// True if the model can call tools.
     pub tools: bool,
-    /// Tokens it can read at once, where known.
+    /// Context window in tokens, if known.
     pub context_window: Option<u64>,
-    /// Whether its provider searches the web for it.
+    /// Whether the provider searches the web for the model.
     pub search: SearchSupport,
 }
 
 /// Whether a model's provider searches the web for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchSupport {
-    /// The model cannot search, as far as is known.
+    /// Not supported, as far as known.
     #[default]
     Never,
-    /// The model could search, but searches are paid for and not switched on.
+    /// Supported, but not enabled in the configuration.
     Off,
-    /// Only where the model is offered no tools.
+    /// Only in requests without tools.
     WithoutTools,
-    /// Also beside tools.
+    /// In requests with and without tools.
     WithTools,
 }
 
 impl SearchSupport {
-    /// Whether it does for a model that is offered this many tools.
+    /// True if the provider searches in a request with this many tools.
     pub fn available_with(self, tools: usize) -> bool {
         match self {
             Self::Never | Self::Off => false,
@@ -46,49 +46,49 @@ impl SearchSupport {
 pub struct ModelInfo {
     /// The model.
     pub model: ModelRef,
-    /// What it can do.
+    /// Its capabilities.
     pub profile: Profile,
-    /// What people are told of it.
+    /// Its description.
     pub about: ModelDetails,
-    /// Whether it can be asked now: there is a key for its provider, or it runs here.
+    /// True if it can be called now: its provider has an API key, or it runs locally.
     pub usable: bool,
 }
 
-/// What people are told of a model. Everything but its name may be unknown.
+/// The description of a model. Everything except its name may be unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelDetails {
-    /// The name for people.
+    /// The display name.
     pub label: String,
-    /// What it is a version of, for programs: `openai::gpt-5`.
+    /// The model family, for programs: `openai::gpt-5`.
     pub family: Option<String>,
-    /// The same for people.
+    /// The display name of the family.
     pub family_label: Option<String>,
-    /// Where it runs.
+    /// Where the model runs.
     pub side: ModelLocation,
-    /// How much it can be told to think; nothing if it cannot be told, or does not think.
+    /// Supported reasoning efforts; empty if there is no choice.
     pub efforts: Vec<Effort>,
-    /// How much it thinks by itself.
+    /// The default reasoning effort.
     pub default_effort: Option<Effort>,
-    /// Whether it thinks before it answers.
+    /// True if the model reasons before it responds.
     pub thinking: bool,
-    /// Whether its provider can search the web for it.
+    /// True if its provider can search the web for it.
     pub web_search: bool,
-    /// The most tokens it writes at once.
+    /// Maximum number of output tokens.
     pub max_output: Option<u64>,
-    /// A sentence on it.
+    /// A one-sentence description.
     pub description: Option<String>,
-    /// What it is good at, in words.
+    /// What the model is good at.
     pub strengths: Vec<String>,
-    /// What it costs.
+    /// The price.
     pub price: Option<Price>,
-    /// How soon it answers.
+    /// The typical latency.
     pub latency: Option<Latency>,
 }
 
 /// Where a model runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ModelLocation {
-    /// At somebody else's, for a key.
+    /// At a provider that needs an API key.
     #[default]
     Online,
     /// On this machine or in its network.
@@ -98,27 +98,27 @@ pub enum ModelLocation {
 /// Prices for a million tokens, in millionths of a US dollar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price {
-    /// Tokens read.
+    /// Input tokens.
     pub input: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: u64,
-    /// Tokens read from the cache.
+    /// Cached input tokens.
     pub cached: Option<u64>,
 }
 
-/// How soon a model answers.
+/// The time to the first output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latency {
     /// Well under a second.
     Fast,
     /// A second or two.
     Medium,
-    /// The model thinks before it answers.
+    /// The model reasons before it responds.
     Slow,
 }
 
 impl Latency {
-    /// The word for it.
+    /// The name used in protocols.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fast => "fast",

@@ -1,46 +1,46 @@
-//! Why a model call came to nothing.
+//! Failures of model calls.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a model call came to nothing.
+/// Why a model call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind of trouble, for programs.
+    /// The kind of failure, for programs.
     pub kind: FailureKind,
     /// What happened, for people.
     pub message: String,
 }
 
-/// Kinds of trouble, by what can be done about them.
+/// Kinds of failures, by what can be done about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The provider asks for patience (429), and the tries are used up.
+    /// The provider's rate limit (429) was exceeded, and all retries failed.
     RateLimited,
-    /// The provider is down or cannot be reached, and the tries are used up.
+    /// The provider is down or cannot be reached, and all retries failed.
     Unavailable,
-    /// The key is wrong or may not do this.
+    /// The API key is wrong or lacks permission.
     Unauthorized,
-    /// No such model.
+    /// The provider does not have the model.
     UnknownModel,
-    /// The prompt is longer than the model can read.
+    /// The prompt exceeds the context window.
     ContextOverflow,
-    /// The provider does not take the request.
+    /// The provider rejected the request.
     Rejected,
-    /// The stream broke off in the middle.
+    /// The stream broke off.
     Cut,
-    /// The stream fell silent.
+    /// The stream stopped without an end.
     Stalled,
-    /// What came back makes no sense.
+    /// The response cannot be parsed.
     Malformed,
-    /// The prompt has media that the model does not take.
+    /// The prompt has media that the model does not support.
     UnsupportedInput,
-    /// The provider will not answer this, and said nothing else.
+    /// The provider refused to respond.
     Refused,
 }
 
 impl FailureKind {
-    /// The word for it.
+    /// The name used in protocols.
     pub fn name(self) -> &'static str {
         match self {
             Self::RateLimited => "rate_limited",

@@ -1,4 +1,4 @@
-//! What the core says to a model.
+//! Requests to models.
 
 use std::sync::Arc;
 
@@ -13,64 +13,64 @@ use crate::tool;
 /// Everything a model call needs.
 #[derive(Clone, Debug)]
 pub struct Prompt {
-    /// Which model.
+    /// The model.
     pub model: ModelRef,
-    /// Standing instructions.
+    /// The system prompt.
     pub system: String,
-    /// The conversation, oldest first. The prompts of a session share what they have in common.
+    /// The conversation, oldest first. Prompts of a session share unchanged messages.
     pub messages: Vec<Arc<PromptMessage>>,
-    /// The tools there are.
+    /// The offered tools.
     pub tools: Vec<Arc<tool::ToolSpec>>,
-    /// Whether it may call them now. It is told of them even if not: there may be calls of them in the
-    /// conversation, and a provider's cache of a prompt begins with its tools.
+    /// Whether the model may call tools now. Tools are listed even if not: the conversation
+    /// may contain calls of them, and providers cache a prompt from its tools on.
     pub may_call: bool,
-    /// Whether its provider may search the web for it.
+    /// Whether the provider may search the web.
     pub search: WebSearch,
-    /// How to answer.
+    /// Sampling parameters.
     pub sampling: Sampling,
-    /// The account that pays; the daemon's own if not given.
+    /// The account that pays; the daemon's own if `None`.
     pub account: Option<Account>,
 }
 
-/// A user who pays for model calls with keys of their own. Only a name: the keys are looked up when
-/// a model is called and are stored nowhere else.
+/// A user who pays for model calls with their own API keys. Only a name: the keys are looked up
+/// for each call and are stored nowhere else.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Account {
-    /// The front end whose names these are.
+    /// The front end that the name belongs to.
     pub space: String,
     /// The name there.
     pub name: String,
 }
 
-/// Whether the web is searched on the way to an answer.
+/// Whether the provider searches the web during a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WebSearch {
-    /// No, or by a tool like any other.
+    /// No search by the provider; a tool may exist.
     #[default]
     Off,
-    /// By the model's provider, where it can.
+    /// Search by the provider, if it supports it.
     Native,
 }
 
-/// How to answer.
+/// Sampling parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
-    /// At most this many tokens.
+    /// Maximum number of output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// How freely.
+    /// The sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How much to think first.
+    /// The reasoning effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// What few answers are held to.
+    /// Parameters that few requests have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constraints: Option<Box<Constraints>>,
 }
 
 impl Sampling {
-    /// The share of the likeliest tokens that is chosen from.
+    /// Nucleus sampling: the probability mass to choose from.
     pub fn top_p(&self) -> Option<f64> {
         self.constraints.as_ref()?.top_p
     }
@@ -91,19 +91,19 @@ impl Sampling {
     }
 }
 
-/// What few answers are held to, apart so that the settings of the others are small.
+/// Parameters that few requests have, boxed so that the others stay small.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Constraints {
     /// The share of the likeliest tokens that is chosen from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// Texts at which the answer ends.
+    /// Texts at which the output ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Which of the tools the model must call, where it may call any.
+    /// The tools that the model must call, if it may call any.
     #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
     pub tool_choice: ToolChoice,
-    /// The form of the answer; free text if not given.
+    /// The output format; free text if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<OutputFormat>,
 }
@@ -151,11 +151,11 @@ pub enum OutputFormat {
     },
 }
 
-/// How much to think before answering. Each API has its own words, or numbers, for it.
+/// The reasoning effort. Each API has its own names or numbers for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
-    /// Not at all, where that can be had.
+    /// No reasoning, if the model supports that.
     None,
     /// As little as there is.
     Minimal,
@@ -174,12 +174,12 @@ impl Effort {
     pub const ALL: [Self; 6] =
         [Self::None, Self::Minimal, Self::Low, Self::Medium, Self::High, Self::XHigh];
 
-    /// Reads the word for it.
+    /// The effort of that name.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|effort| effort.name() == word)
     }
 
-    /// The word for it.
+    /// The name used in configuration and protocols.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -197,44 +197,44 @@ impl Effort {
 pub enum PromptMessage {
     /// Instructions in the middle of the conversation.
     System(String),
-    /// From the person.
+    /// A user message.
     User(Vec<PromptPart>),
-    /// From a model, earlier.
+    /// An earlier model message.
     Assistant {
-        /// Which one, where known. Its thoughts are for itself alone.
+        /// The model, if known. Reasoning is sent back only to its author.
         by: Option<ModelRef>,
-        /// What it said and asked for, in order.
+        /// Text, reasoning and calls, in order.
         parts: Vec<AssistantPart>,
     },
-    /// What came of a call of the assistant message before.
+    /// The result of a call in the model message before.
     Result {
         /// Which call.
         call: CallId,
         /// The tool's name.
         tool: String,
-        /// What the model is told.
+        /// The text that the model reads.
         text: String,
-        /// What it is shown.
+        /// Media that the model reads.
         media: Vec<PromptPart>,
-        /// Whether it worked.
+        /// True if the call succeeded.
         ok: bool,
     },
 }
 
-/// A piece of a model's message.
+/// A part of a model message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssistantPart {
-    /// The answer.
+    /// Text of the response.
     Text(String),
-    /// What it thought aloud.
+    /// Reasoning.
     Thought(String),
-    /// What only its author can read; see [`Sealed`](super::Sealed).
+    /// Provider data that only its author can read; see [`Sealed`](super::Sealed).
     Sealed(Value),
-    /// A call. What is sealed with it stands right before it.
+    /// A tool call, right after its sealed data.
     Call(PromptCall),
 }
 
-/// The text in what a model said, without its thoughts.
+/// The text of a model message, without reasoning.
 pub fn assistant_text(parts: &[AssistantPart]) -> String {
     let text = parts.iter().filter_map(|part| match part {
         AssistantPart::Text(text) => Some(text.as_str()),
@@ -243,7 +243,7 @@ pub fn assistant_text(parts: &[AssistantPart]) -> String {
     text.collect()
 }
 
-/// The calls in what a model said.
+/// The calls of a model message.
 pub fn assistant_calls(parts: &[AssistantPart]) -> impl Iterator<Item = &PromptCall> {
     parts.iter().filter_map(|part| match part {
         AssistantPart::Call(call) => Some(call),
@@ -251,27 +251,27 @@ pub fn assistant_calls(parts: &[AssistantPart]) -> impl Iterator<Item = &PromptC
     })
 }
 
-/// A piece of a message that is not the model's.
+/// A part of a message that is not the model's.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PromptPart {
     /// Text.
     Text(String),
-    /// A file; its content is filled in by whoever can read blobs.
+    /// A file; its content is loaded before the call.
     Media {
-        /// What it is to a model.
+        /// The kind of media.
         kind: MediaKind,
         /// The file name.
         name: String,
         /// The MIME type.
         mime: String,
-        /// Where the content is kept.
+        /// The stored content.
         blob: BlobId,
-        /// The content, once read.
+        /// The content, once loaded.
         content: Arc<[u8]>,
     },
 }
 
-/// A tool call of an earlier answer.
+/// A tool call of an earlier model message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptCall {
     /// Which call.
@@ -280,7 +280,7 @@ pub struct PromptCall {
     pub tool: String,
     /// The arguments.
     pub input: Value,
-    /// The arguments as they were written, where that is to be kept to the byte.
+    /// The arguments as the model wrote them, if they must be kept byte for byte.
     pub written: Option<String>,
 }
 

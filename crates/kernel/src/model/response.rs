@@ -1,4 +1,4 @@
-//! What the core hears from a model.
+//! Responses of models.
 
 use std::time::Duration;
 
@@ -7,88 +7,88 @@ use serde_json::Value;
 
 use super::ModelRef;
 
-/// What a model stream brings.
+/// A part of a streamed response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chunk {
-    /// A piece of output.
+    /// Output text.
     Output(Channel, String),
-    /// The provider said "not now"; another try follows by itself.
+    /// The provider is not available; the call is retried by itself.
     Retrying {
-        /// Which try comes next, counted from 1.
+        /// The number of the next attempt, from 1 on.
         attempt: u32,
-        /// How long until then.
+        /// The delay before it.
         wait: Duration,
         /// What went wrong.
         reason: String,
     },
-    /// The answer is whole.
+    /// The response is complete.
     Finished(ModelResponse),
 }
 
-/// Which kind of output.
+/// The kind of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
-    /// The answer.
+    /// Text of the response.
     Text,
-    /// Thinking aloud.
+    /// Reasoning.
     Thought,
 }
 
-/// The end of a whole answer.
+/// The end of a complete response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelResponse {
-    /// Why it ended.
+    /// Why the response ended.
     pub finish: FinishReason,
-    /// The calls it asks for, in order.
+    /// The requested calls, in order.
     pub calls: Vec<RawToolCall>,
-    /// What it cost.
+    /// Tokens of the call.
     pub usage: Usage,
-    /// What its author wants to have back with it.
+    /// Provider data to send back with the message.
     pub sealed: Vec<Sealed>,
-    /// The model that answered, where another one was called.
+    /// The model that responded, if it differs from the one called.
     pub by: Option<ModelRef>,
 }
 
 impl ModelResponse {
-    /// An answer of the model that was asked, with nothing sealed.
+    /// A response of the called model without sealed data.
     pub fn new(finish: FinishReason, calls: Vec<RawToolCall>, usage: Usage) -> Self {
         Self { finish, calls, usage, sealed: Vec::new(), by: None }
     }
 }
 
-/// A piece of an answer that only its author can read: a signature, or a thought in cipher. Some
-/// models go on only if they are shown it again, exactly as it came; nobody else ever is.
+/// Provider data that only its author can read: a signature or encrypted reasoning. Some models
+/// continue only if it is sent back unchanged; it is never sent to other models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sealed {
-    /// Where it stands.
+    /// The position in the response.
     pub place: SealPosition,
-    /// What its author's API made of it.
+    /// The data as the provider's API represents it.
     pub content: Value,
 }
 
-/// A place in an answer.
+/// A position in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SealPosition {
-    /// Right after so many bytes of output, both channels counted together.
+    /// After this many bytes of output, both channels counted together.
     Output(u64),
-    /// With the call of this number, counted from 0.
+    /// With the call of this number, from 0 on.
     Call(u64),
 }
 
-/// A call as the model wrote it.
+/// A tool call as the model wrote it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RawToolCall {
-    /// The model's own id for it; may be empty or repeat.
+    /// The model's id for the call; may be empty or repeated.
     pub id: String,
     /// The tool's name.
     pub tool: String,
-    /// The arguments as written, which may not even be JSON.
+    /// The arguments as written, which may be invalid JSON.
     pub arguments: String,
 }
 
-/// Why an answer ended.
+/// Why a response ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
@@ -98,14 +98,14 @@ pub enum FinishReason {
     ToolCalls,
     /// The answer reached the token limit.
     Length,
-    /// The provider withheld it.
+    /// The provider withheld the response.
     Refused,
-    /// Some other word of the provider's.
+    /// A provider's own reason.
     Other(String),
 }
 
 impl FinishReason {
-    /// The word for it.
+    /// The name used in protocols.
     pub fn name(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -117,23 +117,23 @@ impl FinishReason {
     }
 }
 
-/// Tokens.
+/// Token counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens read.
+    /// Input tokens.
     pub input: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: u64,
-    /// Of those read, how many came from the provider's cache.
+    /// Input tokens that came from the provider's cache.
     #[serde(default)]
     pub cached: u64,
-    /// Of those written, how many were thought.
+    /// Output tokens that were reasoning.
     #[serde(default)]
     pub reasoning: u64,
-    /// Of those read, how many the provider put into its cache.
+    /// Input tokens that the provider added to its cache.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_written: u64,
-    /// Whether the provider counted nothing and this is a guess.
+    /// True if the provider reported nothing and the numbers are estimates.
     #[serde(default, skip_serializing_if = "is_false")]
     pub estimated: bool,
 }
@@ -149,12 +149,12 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Usage {
-    /// Read and written.
+    /// Input and output tokens.
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

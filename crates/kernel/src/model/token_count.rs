@@ -1,4 +1,4 @@
-//! How many tokens a text is.
+//! Numbers of tokens, exact or estimated.
 
 use std::iter::Sum;
 use std::ops::Add;
@@ -6,20 +6,20 @@ use std::ops::Add;
 /// A number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenCount {
-    /// How many.
+    /// The number.
     pub tokens: u64,
-    /// Whether the model's own tokenizer counted them, and nobody guessed.
+    /// True if the model's own tokenizer counted; false for an estimate.
     pub exact: bool,
 }
 
 impl TokenCount {
-    /// Bytes of text in a token, roughly, in most languages and tokenizers.
+    /// Average bytes per token, for estimates.
     pub(crate) const BYTES: u64 = 4;
 
-    /// Nothing, which is certain.
+    /// Zero tokens, exactly.
     pub const NONE: Self = Self { tokens: 0, exact: true };
 
-    /// A guess at a text.
+    /// An estimate for a text.
     pub fn guess(text: &str) -> Self {
         match text.len() as u64 {
             0 => Self::NONE,

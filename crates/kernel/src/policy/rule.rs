@@ -1,23 +1,23 @@
-//! Rules by what a call is: its kind, its tool, the paths it names, the commands it runs.
+//! Rules that match calls by kind, tool, path or command.
 
 use crate::policy::Verdict;
 use crate::policy::pattern::Pattern;
 use crate::tool::{CallSubject, ToolKind, ToolSpec};
 
-/// What to do with some calls. What is not given fits every call.
+/// What to do with matching calls. Fields that are `None` match every call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Of tools of this kind.
+    /// Matches tools of this kind.
     pub kind: Option<ToolKind>,
-    /// Of this tool.
+    /// Matches this tool.
     pub tool: Option<String>,
-    /// Calls that name such paths.
+    /// Matches calls that access such paths.
     pub path: Option<Pattern>,
-    /// Calls that run such commands.
+    /// Matches calls that run such commands.
     pub command: Option<Pattern>,
     /// What to do.
     pub action: Action,
-    /// Why, for the model and for people.
+    /// The reason, for the model and for people.
     pub reason: Option<String>,
 }
 
@@ -26,13 +26,13 @@ pub struct Rule {
 pub enum Action {
     /// The call may run.
     Allow,
-    /// A person is asked.
+    /// The call needs approval.
     Ask,
-    /// The call does not run.
+    /// The call is refused.
     Refuse,
 }
 
-/// Whether a rule is about a call.
+/// Whether a rule matches a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RuleMatch {
     Yes,
@@ -53,7 +53,7 @@ impl Rule {
         }
     }
 
-    /// Whether it is about this call.
+    /// Whether the rule matches this call.
     pub(super) fn fits(&self, tool: &ToolSpec, subject: Option<&CallSubject>) -> RuleMatch {
         let named = self.kind.is_none_or(|kind| kind == tool.kind)
             && self.tool.as_ref().is_none_or(|name| *name == tool.name);
@@ -76,7 +76,8 @@ impl Rule {
         certain && covers(&self.path, &subject.paths) && covers(&self.command, &subject.commands)
     }
 
-    /// What may run must be allowed in all its parts; one bad part is enough to be stopped.
+    /// A call is allowed only if all its parts match; one matching part is enough to ask or
+    /// refuse.
     fn covers(&self, pattern: &Pattern, texts: &[String]) -> bool {
         let matches = |text: &String| pattern.matches(text);
         match self.action {

@@ -1,9 +1,9 @@
-//! A model's message in the order in which it was written, with what was sealed in its place.
+//! A model message in the order in which it was written, with sealed data at its positions.
 
 use crate::message::{Message, Part};
 use crate::model::{AssistantPart, PromptCall, SealPosition, Sealed};
 
-/// What a model said, as it said it.
+/// The parts of a model message, in order.
 pub fn assistant_parts(message: &Message) -> Vec<AssistantPart> {
     let mut writer = PartWriter { sealed: &message.sealed, written: 0, calls: 0, said: Vec::new() };
     writer.seal_output(0);
@@ -37,7 +37,7 @@ impl PartWriter<'_> {
     fn write(&mut self, mut text: &str, kind: fn(String) -> AssistantPart) {
         while !text.is_empty() {
             let left = self.next_seal().map_or(text.len(), |bytes| bytes.min(text.len()));
-            // A place inside a character would be nobody's doing; it is as good as the end.
+            // A position inside a character is not valid and is treated as the end.
             let (head, rest) = text.split_at_checked(left).unwrap_or((text, ""));
             self.said.push(kind(head.into()));
             self.seal_output(head.len() as u64);

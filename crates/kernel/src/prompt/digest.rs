@@ -1,17 +1,17 @@
-//! What stands for old history where no model could write a summary of it.
+//! A replacement for a summary that no model could write.
 
 use crate::message::{Message, Part, Role};
 
 use super::shorten::shortened;
 use super::{History, HistoryEntry};
 
-/// The most lines, the newest, and the most bytes of one.
+/// Maximum number of lines, of which each has at most `DIGEST_LINE_BYTES` bytes.
 const DIGEST_LINES: usize = 60;
 const DIGEST_LINE_BYTES: usize = 200;
-/// The most bytes of the summary before this one.
+/// Maximum length of the summary before, in bytes.
 const EARLIER_SUMMARY_BYTES: usize = 4_000;
 
-/// A list of what was said and called, in short, up to a message of a history.
+/// A short list of messages and calls, up to a message of a history.
 pub(crate) fn digest(history: &History<'_>, upto: usize) -> String {
     let earlier =
         history.summary.map(|summary| shortened(summary.text.clone(), EARLIER_SUMMARY_BYTES));

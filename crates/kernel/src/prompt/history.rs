@@ -83,7 +83,7 @@ pub(crate) fn history(state: &State) -> History<'_> {
 pub(crate) fn history_since(state: &State, place: usize) -> impl Iterator<Item = HistoryEntry<'_>> {
     let open = state.open.as_ref().and_then(|open| state.turns.position(&open.id));
     let turns = open.map_or(state.turns.len(), |open| open + 1);
-    // A turn that waited was asked for before what came of the turns ahead of it.
+    // The message of a queued turn is older than the results of the turns before it.
     let has_new = move |n: &usize| {
         *n + 1 == turns || state.turns[*n].read.last().is_some_and(|at| *at >= place)
     };

@@ -1,6 +1,6 @@
-//! What a summary names as worth keeping beyond the conversation.
+//! Facts that a summary names as worth storing in memory.
 
-/// Added to the question for a summary where memory may be written.
+/// Added to the request for a summary if memory may be written.
 pub(super) const ASK_FOR_FACTS: &str = "After the summary, and only if this conversation holds \
 something that should still be known in other conversations, such as lasting preferences, decisions \
 or facts about people and the project, add a line that says REMEMBER: and below it one line for each, \
@@ -8,11 +8,11 @@ beginning with a dash. Leave out secrets and what only matters for the task at h
 
 const FACTS_MARK: &str = "REMEMBER:";
 
-/// The most facts that are kept of one summary, and the most characters of each.
+/// Maximum number of facts of one summary; each has at most `FACT_CHARS_LIMIT` characters.
 const FACTS_LIMIT: usize = 20;
 const FACT_CHARS_LIMIT: usize = 1000;
 
-/// The summary in a model's words and the facts that it names behind it.
+/// Splits a model's text into the summary and the facts after it.
 pub(crate) fn parse_summary(words: &str) -> (String, Vec<String>) {
     let bare = |line: &str| line.trim().trim_matches(['*', '#', '_', ' ']).to_owned();
     let (mut marked, mut at) = (None, 0);

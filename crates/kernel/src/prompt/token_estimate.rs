@@ -1,4 +1,4 @@
-//! How many tokens a session's next prompt is, by its parts.
+//! Token counts of a session's next prompt.
 
 use serde_json::Value;
 
@@ -9,39 +9,39 @@ use crate::model::{AssistantPart, Prompt, PromptMessage, PromptPart, TokenCount}
 use crate::port::ModelProfiles;
 use crate::session::State;
 
-/// Tokens that a picture or another file takes, roughly.
+/// Estimated tokens of a picture or another file.
 const FILE_TOKENS: TokenCount = TokenCount { tokens: 1_000, exact: false };
 
-/// The tokens of a prompt. How an API writes the parts down adds a few to each.
+/// Token counts of a prompt. Each API adds a few tokens of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptTokens {
-    /// Standing instructions and what is told of the workspace with them.
+    /// The system prompt with the workspace description.
     pub system: TokenCount,
-    /// The tools on offer.
+    /// The offered tools.
     pub tools: TokenCount,
     /// The conversation.
     pub messages: TokenCount,
 }
 
 impl PromptTokens {
-    /// All of it.
+    /// The sum.
     pub fn total(self) -> TokenCount {
         self.system + self.tools + self.messages
     }
 }
 
-/// Weighs what a model would be sent now, as whoever knows its tokenizer counts.
+/// Counts the prompt that would be sent now, with the model's tokenizer if it is known.
 pub fn count_prompt_tokens(state: &State, models: &dyn ModelProfiles) -> PromptTokens {
     let prompt = assemble(state);
     prompt_tokens(&prompt, &|text| models.count(&prompt.model, text))
 }
 
-/// A guess at the tokens of a prompt.
+/// An estimate for a prompt.
 pub(crate) fn estimate_tokens(prompt: &Prompt) -> u64 {
     prompt_tokens(prompt, &TokenCount::guess).total().tokens
 }
 
-/// A guess at the tokens of one message of a prompt.
+/// An estimate for one message of a prompt.
 pub(super) fn estimate_message_tokens(message: &PromptMessage) -> u64 {
     TokenCounter { count: &TokenCount::guess }.message(message).tokens
 }
@@ -58,8 +58,8 @@ fn prompt_tokens(prompt: &Prompt, count: &dyn Fn(&str) -> TokenCount) -> PromptT
     }
 }
 
-/// Guesses at the tokens of messages, each shortened as a prompt has it. Results that follow each
-/// other belong to one answer.
+/// Estimates for messages, each shortened as in a prompt. Consecutive results belong to one
+/// response.
 pub(crate) fn estimate_entry_tokens(entries: &[HistoryEntry<'_>], shorten: Shorten) -> Vec<u64> {
     let is_result = |entry: &HistoryEntry<'_>| entry.message.role == Role::Tool;
     let steps = entries.chunk_by(|one, next| is_result(one) && is_result(next));
@@ -70,7 +70,7 @@ pub(crate) fn estimate_entry_tokens(entries: &[HistoryEntry<'_>], shorten: Short
     steps.flat_map(guess).collect()
 }
 
-/// A guess at the tokens of a message; a result is one of `together`.
+/// An estimate for a message; a result is one of `together`.
 fn estimate_one_entry(
     HistoryEntry { at, message, .. }: &HistoryEntry<'_>,
     together: usize,
@@ -131,7 +131,7 @@ impl TokenCounter<'_> {
     fn said(&self, said: &AssistantPart) -> TokenCount {
         match said {
             AssistantPart::Text(text) | AssistantPart::Thought(text) => self.text(text),
-            // Only its author can read it, so nobody else can count it.
+            // Only its author can read it, so its tokens cannot be counted.
             AssistantPart::Sealed(value) => TokenCount { exact: false, ..self.json(value) },
             AssistantPart::Call(call) => self.text(&call.tool) + self.json(&call.input),
         }

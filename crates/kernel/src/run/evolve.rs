@@ -61,7 +61,7 @@ pub fn evolve(state: &mut RunState, record: &RunRecord) {
             run.assignments = *assignment;
             run.heartbeat = Some(record.at);
             run.controls = effective(take(&mut run.controls));
-            // What the new worker reports begins anew.
+            // The reports of the new worker start over.
             run.last_report = None;
             set_status(run, RunStatus::Queued);
         }

@@ -1,5 +1,5 @@
-//! Takes messages: a message, its files and what the session runs with are decided together, and a
-//! message that has to wait keeps all of it until its turn begins.
+//! Adds messages: a message, its files and its setup are decided together, and a message that
+//! has to wait keeps all of it until its turn starts.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub(super) fn on_add_message(
         .collect())
 }
 
-/// A message with what the session runs with: put in force at once, or kept until its turn begins.
+/// The events of a message. Its setup applies at once, or is stored until its turn starts.
 fn message_events(state: &State, say: NewMessage, at_once: bool, stamp: &Stamp) -> Vec<Event> {
     let NewMessage { role, parts, run, mut options, setup, .. } = say;
     options.queued = run == TurnStart::Queued;
@@ -75,7 +75,7 @@ fn message_events(state: &State, say: NewMessage, at_once: bool, stamp: &Stamp) 
     events
 }
 
-/// Begins a turn that waited, or begins it again, with what came with its message.
+/// Starts or restarts a turn, with the setup of its message.
 pub(super) fn start_turn(state: &State, turn: &Turn) -> Vec<Event> {
     let mut events =
         turn.options.setup().map(|setup| setup_events(state, setup)).unwrap_or_default();
@@ -85,7 +85,7 @@ pub(super) fn start_turn(state: &State, turn: &Turn) -> Vec<Event> {
     events
 }
 
-/// The events that change what a session runs with; none for what is so already.
+/// The events that change the session's setup; none for what is unchanged.
 fn setup_events(state: &State, setup: &Setup) -> Vec<Event> {
     let Setup { system_prompt, toolset, workspace } = setup;
     let prompt = system_prompt.clone().filter(|_| state.system_prompt != *system_prompt);
@@ -96,8 +96,8 @@ fn setup_events(state: &State, setup: &Setup) -> Vec<Event> {
     prompt.into_iter().chain(tools.map(Event::ToolsChosen)).chain(folder).collect()
 }
 
-/// A message that is there already changes nothing. The files that came with it went by names of
-/// their own.
+/// A message that was added before changes nothing. Its attachments got other names, so they
+/// are not compared.
 fn repeated_message(state: &State, sent: &Turn, say: &NewMessage) -> Result<Vec<Event>, Refusal> {
     let said = |part: &&Part| say.files.is_empty() || !matches!(part, Part::Media { .. });
     if state.messages[sent.message_at].parts.iter().filter(said).eq(&say.parts) {

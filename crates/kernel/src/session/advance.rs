@@ -1,6 +1,6 @@
-//! The steps a session takes by itself: what follows from where it stands, without a command.
+//! The steps that a session takes by itself, without a command.
 //!
-//! Called until nothing follows any more, so each function does one thing and leaves the rest to the
+//! Called until nothing follows, so each function does one thing and leaves the rest to the
 //! next round. Starting from any prefix of a journal this leads to the same end.
 
 use serde_json::json;
@@ -16,13 +16,13 @@ use crate::session::{add_message, call_decision, claims, client_tools};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement, ToolKind};
 
-/// Why a call is denied whose question expired.
+/// Why a call is denied whose approval request expired.
 pub const APPROVAL_TIMED_OUT: &str = "nobody answered in time";
 
-/// How many calls of one answer are run.
+/// Maximum number of calls of one response that are run.
 const STEP_CALLS_LIMIT: usize = 128;
 
-/// What follows by itself.
+/// The events that follow by themselves.
 pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
     let Some(open) = &state.open else {
         return start_queued_turn(state);
@@ -46,7 +46,7 @@ pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
     }
 }
 
-/// The next turn in the queue begins.
+/// Starts the next queued turn.
 fn start_queued_turn(state: &State) -> Vec<Event> {
     let Some(turn) = state.turns.next_queued().filter(|_| !state.busy()) else {
         return Vec::new();
@@ -116,7 +116,7 @@ fn next_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     if open.usage.total() >= limits.tokens {
         return fail_turn(open, FailureCode::TokenLimit, "max turn tokens reached");
     }
-    // First, because a compaction takes what is told of the workspace to the beginning.
+    // First, because a compaction moves the workspace description to the beginning.
     if needs_context(state, open) {
         return Vec::new();
     }
@@ -135,7 +135,7 @@ fn next_step(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     vec![Event::StepStarted { turn, step, model, context_window, shortened }]
 }
 
-/// Whether the workspace has to be looked at before the model is asked.
+/// True if the workspace must be described before the model call.
 pub(super) fn needs_context(state: &State, open: &OpenTurn) -> bool {
     state.rules.context_tokens > 0 && !open.surveyed
 }

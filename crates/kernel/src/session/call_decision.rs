@@ -1,5 +1,4 @@
-//! Judges calls: what policy, the tool's own look, the model's review and remembered answers make of
-//! one before it may run.
+//! Decides whether a call runs: by policy, assessment, review and remembered decisions.
 
 use crate::event::{
     ApprovalDecision, ApprovalMode, DecidedBy, Event, RememberScope, RequestedCall, ToolUse,
@@ -13,7 +12,7 @@ use crate::tool::{
     Assessment, Ending, Outcome, PERMISSIONS_ARGUMENT, Placement, Risk, ToolKind, ToolSpec,
 };
 
-/// What becomes of a call that nobody has looked at; nothing while that has to come first.
+/// Decides a call that was not assessed; `None` if it must be assessed first.
 pub(super) fn requested(
     state: &State,
     open: &OpenTurn,
@@ -42,8 +41,8 @@ pub(super) fn requested(
     }
 }
 
-/// What policy and the turn's own options say of a call, of which an assessment is there once it was
-/// looked at.
+/// The decision of the policy and the turn's options on a call; the assessment is given once
+/// there is one.
 pub(super) fn verdict(
     state: &State,
     (open, call): (&OpenTurn, &Call),
@@ -82,7 +81,7 @@ fn asks_for_permissions(tool: &ToolSpec, request: &RequestedCall) -> bool {
     tool.placement == Placement::Daemon && asks
 }
 
-/// What becomes of a call that was looked at.
+/// Decides an assessed call.
 pub(super) fn assessed(
     state: &State,
     open: &OpenTurn,
@@ -112,7 +111,7 @@ pub(super) fn assessed(
     }]
 }
 
-/// What becomes of a call whose change the model has read again.
+/// Decides a call whose change was reviewed.
 pub(super) fn reviewed(
     state: &State,
     open: &OpenTurn,
@@ -133,7 +132,7 @@ pub(super) fn reviewed(
         (Some(ApprovalDecision::Allow), Verdict::Allow) => {
             call_started(state, (open, call), tool, stamp)
         }
-        // With nobody to review it, a person is asked.
+        // Without a review, a person decides.
         (Some(ApprovalDecision::Allow), Verdict::Ask | Verdict::Assess)
         | (None, Verdict::Allow | Verdict::Ask | Verdict::Assess) => {
             let mut assessment = assessment.clone();
@@ -143,7 +142,7 @@ pub(super) fn reviewed(
     }
 }
 
-/// Begins a call that may run.
+/// Starts an approved call.
 pub(super) fn start_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> Event {
     match state.tool(&call.request.tool) {
         Some(tool) => call_started(state, (open, call), tool, stamp),
@@ -151,10 +150,10 @@ pub(super) fn start_call(state: &State, open: &OpenTurn, call: &Call, stamp: &St
     }
 }
 
-/// Why a call is denied that needs approval in a turn in which nobody can be asked.
+/// Why a call that needs approval is denied in an unattended turn.
 const UNATTENDED_REASON: &str = "this call needs approval, and nobody can be asked for it here";
 
-/// Asks a person, unless one has answered for calls like this or nobody can be asked.
+/// Requests an approval, unless there is a remembered decision or the turn is unattended.
 fn request_approval(
     state: &State,
     open: &OpenTurn,

@@ -88,7 +88,7 @@ fn call_awaiting_client<'a>(
     };
     match (&call.phase, &call.claim) {
         (CallPhase::Done(_), _) => Err(Refusal::CallOver(id.clone())),
-        // Too late is too late, also if nobody has looked at the clock yet.
+        // The timeout applies even before the timer fires.
         (CallPhase::Started(_, Placement::Client), _) if call.overdue(at) => {
             Err(Refusal::CallOver(id.clone()))
         }

@@ -1,4 +1,4 @@
-//! Tools that clients run: which ones there are, what a client is told and what it answers.
+//! Tools that clients run: validation, call details and timeouts.
 
 use crate::event::{ClientCallInfo, Event};
 use crate::message::Part;
@@ -9,17 +9,17 @@ use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement, Risk, ToolSpec};
 use crate::toolset::Toolset;
 
-/// How much of what the model said goes with a call.
+/// Maximum length of the model's text that is sent with a call, in bytes.
 const CALL_REASON_BYTES: usize = 500;
 
-/// Chooses the tools of a session.
+/// Sets the tools of a session.
 pub(super) fn set_tools(state: &State, toolset: Toolset) -> Result<Vec<Event>, Refusal> {
     check_tools(state, &toolset)?;
     let same = toolset == state.toolset;
     Ok(if same { Vec::new() } else { vec![Event::ToolsChosen(toolset)] })
 }
 
-/// Refuses tools that cannot be offered.
+/// Refuses tools that are not valid.
 pub(super) fn check_tools(state: &State, toolset: &Toolset) -> Result<(), Refusal> {
     let taken = |name: &str| state.rules.tool(name).is_some() && toolset.includes(name);
     let clash = toolset.client.iter().find(|tool| taken(&tool.name));
@@ -27,7 +27,7 @@ pub(super) fn check_tools(state: &State, toolset: &Toolset) -> Result<(), Refusa
     toolset.validation_error().or(clash).map_or(Ok(()), |fault| Err(Refusal::BadTools(fault)))
 }
 
-/// What a client is told of a call; nothing if the daemon runs it.
+/// What a client is told about a call; `None` if the daemon runs it.
 pub(super) fn client_call_info(
     state: &State,
     (open, call): (&OpenTurn, &Call),
@@ -46,12 +46,12 @@ pub(super) fn client_call_info(
     Some(ClientCallInfo { risk, reason: model_text_for_call(state, call), expires, front_end })
 }
 
-/// A call that no client answered in time.
+/// The outcome of a call that no client finished in time.
 pub(super) fn timed_out() -> Outcome {
     Outcome::ended(Ending::TimedOut, "Tool execution timed out.")
 }
 
-/// What the model said when it asked for a call.
+/// The model's text before a call.
 fn model_text_for_call(state: &State, call: &Call) -> Option<String> {
     let asks = |part: &Part| matches!(part, Part::Call { call: id, .. } if id == call.id());
     let message = state.messages.iter().rev().find(|message| message.parts.iter().any(asks))?;

@@ -184,7 +184,7 @@ pub(super) fn compacted_event(
     let (gone, kept) = history.recent.split_at(history.upto(&upto).unwrap_or(0));
     let turns = TurnCounts { before: History::turns(&history.recent), after: History::turns(kept) };
     let messages = state.position(&upto).map_or(0, |n| n + 1) as u64;
-    // Where no provider counted, what was guessed when the summary was asked for.
+    // If no provider counted, the estimate at the time of the request.
     let tokens_before = match state.compaction.tokens {
         0 => state.compaction.floor,
         counted => counted,

@@ -1,4 +1,4 @@
-//! Decides what a command leads to. News that comes too late leads to nothing.
+//! Decides which events a command leads to. Reports that come too late lead to none.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -26,10 +26,11 @@ use crate::session::{Refusal, add_message, advance, call_decision, claims, compa
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
 
-/// How much of the last answer says how a session ended, in characters.
+/// Length of the closing summary, in characters.
 const CLOSING_SUMMARY_CHARS: usize = 500;
 
-/// Decides what a command leads to.
+/// Decides which events a command leads to. Fails with a [`Refusal`] if the command is not
+/// acceptable in this state.
 pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
     if let Command::Create(origin) = command {
         return on_create(state, origin);
@@ -201,7 +202,7 @@ fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Even
     };
     let waiting = state.open.as_ref().filter(|open| open.waits_for_approval());
     let Some(open) = waiting else { return Err(Refusal::NothingPending(state.id.clone())) };
-    // From `expires` on the answer is "no", also if nobody has looked at the clock yet.
+    // From `expires` on the request counts as denied, even before the timer fires.
     let asked = |call: &&Call| match call.phase {
         CallPhase::Asked { expires, .. } => expires.is_none_or(|expires| stamp.at < expires),
         CallPhase::Requested
@@ -224,7 +225,7 @@ fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Even
     }
 }
 
-/// Cancelling twice, or nothing, is no mistake: the client could not have known.
+/// Cancelling twice, or nothing, is not an error: the client could not have known.
 fn on_cancel(state: &State, reason: Option<String>) -> Vec<Event> {
     match &state.open {
         Some(OpenTurn { id, stopping: None, .. }) => {
@@ -238,7 +239,7 @@ fn on_cancel(state: &State, reason: Option<String>) -> Vec<Event> {
     }
 }
 
-/// Calling off what is over is no mistake either.
+/// Cancelling a turn that has ended is not an error either.
 fn on_cancel_turn(
     state: &State,
     id: TurnId,
@@ -261,7 +262,7 @@ fn on_compact(state: &State) -> Result<Vec<Event>, Refusal> {
     Ok(vec![Event::CompactionRequested { upto, tokens, overflow }])
 }
 
-/// A person's words stand for the history as they are: nothing in them is looked for and kept.
+/// Uses a person's summary as it is, without extracting facts.
 fn on_compact_with(state: &State, summary: String) -> Result<Vec<Event>, Refusal> {
     if summary.trim().is_empty() {
         return Err(Refusal::EmptyMessage);
@@ -281,7 +282,7 @@ fn on_close(state: &State, reason: Option<String>) -> Result<Vec<Event>, Refusal
     Ok(vec![Event::SessionClosed { reason, summary: closing_summary(state) }])
 }
 
-/// The beginning of the last thing that the model said.
+/// The beginning of the last model message.
 fn closing_summary(state: &State) -> Option<String> {
     let spoken = |message: &&Arc<Message>| message.role == Role::Assistant && !message.interrupted;
     let last = state.messages.iter().rev().find(spoken)?.text();
@@ -321,8 +322,9 @@ fn on_model_completed(
     vec![Event::ModelCompleted { turn, step, message, finish, calls: named, usage, sealed, by }]
 }
 
-/// Keeps the model's own id for a call where it can serve as one. What a subagent asks is asked of
-/// sessions above it, too, where the ids of several models would meet: its calls get fresh ones.
+/// Keeps the model's id for a call if it is usable. Approval requests of subagents are listed
+/// in the sessions above them, where ids of several models would collide: their calls get fresh
+/// ids.
 fn name_call(
     state: &State,
     asked: RawToolCall,
@@ -503,7 +505,7 @@ pub(super) fn require_supported_part(
     }
 }
 
-/// The model call of that id, if it is still waited for, and its turn.
+/// The open model call of that id, and its turn.
 fn open_step<'a>(state: &'a State, id: &StepId) -> Option<(&'a OpenTurn, &'a OpenStep)> {
     let open = state.open.as_ref()?;
     Some((open, open.step().filter(|step| step.id == *id)?))

@@ -1,4 +1,4 @@
-//! Remembers what happened. Never fails: an event is a fact, also one that makes no sense here.
+//! Applies events to a state. Never fails: an event is a fact, even if it makes no sense here.
 
 mod calls;
 mod compaction;
@@ -21,7 +21,7 @@ use crate::toolset::{ClientTool, Toolset};
 
 use calls::{call_part, new_call};
 
-/// Takes one event into the state. The rules have no say in what happened.
+/// Applies one event to the state. The rules are not consulted.
 pub fn evolve(state: &mut State, record: &Record) {
     apply(&mut state.data, record);
 }
@@ -212,7 +212,7 @@ fn message_added(state: &mut SessionData, said: AddedMessage<'_>, at: Time) {
         turn: said.turn.clone(),
         attempt: 0,
         call: said.options.result_of().cloned(),
-        // What became of it elsewhere is not known; whoever took it over says nothing of a failure.
+        // The original ending is not known; an import does not report failures.
         ending: said.options.result_of().map(|_| Ending::Succeeded),
         interrupted: false,
         by: None,

@@ -1,4 +1,4 @@
-//! What was said elsewhere and is taken over.
+//! Imports messages of another conversation.
 
 use crate::command::ImportedMessage;
 use crate::event::{Event, RareOptions, TurnOptions};
@@ -7,7 +7,7 @@ use crate::session::decide::{require_idle, require_supported_part};
 use crate::session::state::State;
 use crate::stamp::Stamp;
 
-/// Takes messages over, after those that are there or instead of them.
+/// Adds messages after the existing ones or instead of them.
 pub(super) fn import_messages(
     state: &State,
     messages: Vec<ImportedMessage>,

@@ -1,7 +1,7 @@
-//! What is known of the models that a session may ask.
+//! Profiles of the models that a session may call.
 //!
-//! Data that is handed to a session before each decision: whoever knows models may learn more at any
-//! time, and the same decision must come to the same end.
+//! They are passed to a session before each decision: profiles may change at any time, and a
+//! decision must depend on its inputs alone.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use crate::command::Command;
 use crate::model::{ModelRef, Profile};
 use crate::session::state::State;
 
-/// What is told of the workspace takes at most this part of the context window.
+/// The workspace description takes at most 1/8 of the context window.
 const CONTEXT_WINDOW_SHARE: u64 = 8;
 
 impl State {
-    /// The models that a decision on this command may have to know.
+    /// The models that a decision on this command may need.
     pub fn models_for(&self, command: &Command) -> Vec<ModelRef> {
         let named = match command {
             Command::Create(origin) => origin.model.as_ref(),
@@ -67,19 +67,18 @@ impl State {
         models
     }
 
-    /// Takes what is known of the models that the next decision may have to know, in place of what was
-    /// known before. A model that is not among them cannot be asked.
+    /// Replaces the profiles. A model without a profile cannot be called.
     pub fn set_profiles(&mut self, profiles: HashMap<ModelRef, Profile>) {
         self.profiles = profiles;
     }
 
-    /// What a model can do; nothing if there is no such provider.
+    /// The profile of a model; `None` if its provider is not configured.
     pub fn profile(&self, model: &ModelRef) -> Option<&Profile> {
         self.profiles.get(model)
     }
 
-    /// Tokens that the model reads at once: as it was when the open step began, else as it is known to
-    /// be, else a guess; less where that turned out to be too much.
+    /// The context window in tokens: as recorded when the open step started, or as in the
+    /// profile, or a default; less if that turned out to be too much.
     pub fn window(&self) -> u64 {
         let step = self.open.as_ref().and_then(|open| open.step());
         let known = || self.profile(self.current_model())?.context_window;
@@ -88,8 +87,7 @@ impl State {
         self.compaction.window.map_or(window, |most| window.min(most))
     }
 
-    /// How many tokens the model is told of the workspace. One with a short memory is told less: it
-    /// needs the room for the conversation.
+    /// Tokens of the workspace description. Less for models with a small context window.
     pub fn context_budget(&self) -> u64 {
         self.rules.context_tokens.min(self.window() / CONTEXT_WINDOW_SHARE)
     }

@@ -1,9 +1,9 @@
-//! What the world should do now.
+//! The work that must be in progress for a state.
 //!
-//! The answer is complete: whoever carries effects out starts those that are new and ends those that
-//! are no longer named. After a crash the same question gives the same answer. While a turn is being
-//! stopped, every call of it that is started here must still be reported as finished, also one that
-//! was never begun because the turn was stopped first.
+//! The list is complete: the runtime starts effects that are new and stops those that are no
+//! longer listed. After a crash the same state gives the same list. While a turn is being
+//! stopped, every call that was started must still be reported as finished, even if it never
+//! began because the turn was stopped first.
 
 use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
 use crate::policy::Verdict;
@@ -14,34 +14,34 @@ use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::time::Time;
 use crate::tool::Placement;
 
-/// Something the world should do now.
+/// Work that the runtime must have in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Ask the model.
+    /// Call the model.
     CallModel(StepId),
-    /// Look at the workspace, so that the turn's model can be told.
+    /// Describe the workspace for the turn's model.
     GatherContext(TurnId),
-    /// Look at a call, so that it can be judged.
+    /// Assess a call, so that it can be decided.
     AssessCall(CallId),
-    /// Have the model read a change again.
+    /// Let a model review a change.
     ReviewCall(CallId),
     /// Run a call.
     RunCall(CallId),
-    /// Undo what a turn did to files.
+    /// Revert or reapply the file changes of a turn.
     RevertTurn(TurnId),
-    /// Have history summarized.
+    /// Summarize the history up to a message.
     Summarize(MessageId),
     /// Write the facts of a summary to memory.
     SaveMemory(MessageId),
-    /// Stop a session that worked for a call that is over.
+    /// Stop the subagent of a call that has ended.
     CancelSubagent(SessionId),
-    /// Come back at that time with [`crate::Command::Wake`].
+    /// Send [`crate::Command::Wake`] at this time.
     WakeAt(Time),
 }
 
 impl Effect {
-    /// Whether it may begin before the events that led to it are durable, because doing it twice is
-    /// the same as doing it once.
+    /// True if the effect may start before the events that led to it are durable, because
+    /// repeating it is harmless.
     pub fn repeatable(&self) -> bool {
         match self {
             Self::CallModel(_)
@@ -58,7 +58,7 @@ impl Effect {
     }
 }
 
-/// What the world should do now.
+/// The work that must be in progress for a state.
 pub fn next(state: &State) -> Vec<Effect> {
     let mut effects = Vec::new();
     let held = state.open.as_ref().is_some_and(|open| open.held);
@@ -108,7 +108,7 @@ fn call_effects<'a>(state: &'a State, open: &'a OpenTurn) -> impl Iterator<Item 
     })
 }
 
-/// The first moment at which time alone changes something.
+/// The next time at which something changes without an event.
 fn next_deadline(state: &State, open: &OpenTurn) -> Option<Time> {
     let expiry = |call: &Call| match call.phase {
         CallPhase::Asked { expires, .. } => expires,

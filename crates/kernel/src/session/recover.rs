@@ -1,4 +1,4 @@
-//! After a crash: what becomes of a turn whose world is gone.
+//! Recovers a turn after a restart.
 
 use crate::change::{UnrecordedChange, changed_paths};
 use crate::command::InterruptedCall;
@@ -11,7 +11,8 @@ use crate::session::turn::{Call, CallPhase, Phase};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement};
 
-/// Whatever ran is gone. What cannot be repeated safely is not repeated: the model is told.
+/// Ends calls that cannot be repeated safely and reports them to the model as interrupted;
+/// everything else continues.
 pub(super) fn recover(
     state: &State,
     interrupted: Vec<InterruptedCall>,
@@ -77,7 +78,7 @@ fn turn_resumed(state: &State, turn: TurnId, stamp: &Stamp) -> Event {
     Event::TurnResumed { turn, after_ms: u64::try_from(after).unwrap_or(u64::MAX) }
 }
 
-/// What came of a call that was cut off, and of files by it, where that is known.
+/// The outcome of an interrupted call, with its file changes if they are known.
 fn interrupted_outcome(call: &Call, found: Option<InterruptedCall>) -> Outcome {
     let mut why =
         "the daemon stopped while this call was running; how far it got is not known".to_owned();

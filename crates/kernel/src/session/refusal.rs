@@ -1,4 +1,4 @@
-//! A session's "no", with its reason.
+//! Reasons for which a session refuses a command.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,61 +6,61 @@ use crate::id::{CallId, SessionId, TurnId};
 use crate::message::MediaKind;
 use crate::model::ModelRef;
 
-/// Why a command was not carried out. Nothing was changed.
+/// Why a command was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     /// A turn is open.
     #[error("session already running: {0}")]
     Busy(SessionId),
-    /// The session has begun already.
+    /// The session exists already.
     #[error("session already exists: {0}")]
     Exists(SessionId),
-    /// The session has not begun.
+    /// The session does not exist.
     #[error("session not found: {0}")]
     NotBegun(SessionId),
-    /// Nothing waits for a word.
+    /// No approval request is open.
     #[error("no approvals pending for session {0}")]
     NothingPending(SessionId),
-    /// Something does, but not this.
+    /// No approval request for this call is open.
     #[error("no approval pending for tool call {0}")]
     NotPending(CallId),
     /// The call belongs to another turn.
     #[error("tool call {call} does not belong to turn {turn}")]
     WrongTurn { call: CallId, turn: TurnId },
-    /// No such call.
+    /// The call does not exist.
     #[error("tool call not found: {0}")]
     UnknownCall(CallId),
-    /// The call has a result already, or its turn is over.
+    /// The call has ended, or its turn has.
     #[error("tool call {0} is over")]
     CallOver(CallId),
-    /// The call is not a client's to run, or not yet.
+    /// The call does not wait for a client.
     #[error("tool call {0} is not waiting for a client")]
     NotDelegated(CallId),
-    /// Another client has the call.
+    /// Another client claimed the call.
     #[error("tool call {0} is run by another client")]
     Claimed(CallId),
-    /// A tool cannot be offered like this.
+    /// The tools are not valid.
     #[error("bad tools: {0}")]
     BadTools(String),
-    /// Another message has that name.
+    /// Another message was sent with this key.
     #[error("another message was sent under the name of turn {0}")]
     KeyReused(TurnId),
-    /// No such turn.
+    /// The turn does not exist.
     #[error("turn not found: {0}")]
     UnknownTurn(TurnId),
-    /// The turn ended well; there is nothing to try again.
+    /// The turn succeeded and cannot be retried.
     #[error("turn {0} has succeeded and cannot be retried")]
     Succeeded(TurnId),
-    /// A message needs something to say.
+    /// The message has no parts.
     #[error("message has no parts")]
     EmptyMessage,
-    /// The message names a file that is not there.
+    /// The message names an attachment that does not exist.
     #[error("attachment not found: {0}")]
     UnknownAttachment(String),
-    /// The name cannot be a file's.
+    /// The attachment's name is not valid.
     #[error("invalid attachment name")]
     BadName,
-    /// The model does not take such parts.
+    /// The model does not support this kind of media.
     #[error("model {model} does not take {} parts", kind.name())]
     UnsupportedInput { model: ModelRef, kind: MediaKind },
     /// The model's provider is not configured.
@@ -69,10 +69,10 @@ pub enum Refusal {
     /// The turn changed no file.
     #[error("turn {0} changed no files")]
     NothingToRevert(TurnId),
-    /// The turn's changes were undone before.
+    /// The turn's changes are already reverted.
     #[error("the changes of turn {0} are undone already")]
     AlreadyReverted(TurnId),
-    /// The turn's changes were not undone, so there is nothing to make again.
+    /// The turn's changes are not reverted.
     #[error("the changes of turn {0} are not undone")]
     NotReverted(TurnId),
     /// There is no history to summarize.

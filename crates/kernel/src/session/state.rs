@@ -1,4 +1,4 @@
-//! What a session is: the fold of its journal, and the rules it lives under.
+//! The state of a session: computed from its journal, plus the rules for new decisions.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Deref;
@@ -26,193 +26,194 @@ use crate::time::Time;
 use crate::tool::{Assessment, CallSubject, Risk, ToolSpec};
 use crate::toolset::{ClientTool, Toolset};
 
-/// How many characters a title has at most.
+/// Maximum length of a title, in characters.
 const TITLE_CHARS: usize = 50;
 
-/// A session: everything its journal says, and the rules that new decisions follow.
+/// A session: the data from its journal, and the rules that new decisions follow.
 ///
-/// Two are equal if their journals say the same.
+/// Two states are equal if their journal data are equal.
 #[derive(Clone, Debug)]
 pub struct State {
     pub(crate) data: SessionData,
     pub(crate) rules: Arc<Rules>,
-    /// What the models can do that the next decision may have to know.
+    /// Profiles of the models that the next decision may need.
     pub(super) profiles: HashMap<ModelRef, Profile>,
-    /// Tools that come and go, as they are now.
+    /// Tools that come and go, as of now.
     dynamic: Arc<DynamicTools>,
 }
 
-/// Everything that a session's journal says.
+/// Everything that follows from a session's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionData {
     /// The session.
     pub id: SessionId,
-    /// The last event in it.
+    /// The number of the last event.
     pub head: Seq,
-    /// When it began; nothing if it has not.
+    /// When the session was created; `None` before that.
     pub created: Option<Time>,
-    /// Where it branched off, if it did.
+    /// The point at which the session was forked, if it is a fork.
     pub forked: Option<Fork>,
-    /// When something last happened.
+    /// When the last event happened.
     pub updated: Time,
-    /// Where it stands.
+    /// The current status.
     pub status: Status,
-    /// Where its tools work.
+    /// The folder in which tools work.
     pub workspace: PathBuf,
-    /// Standing instructions of the client.
+    /// The client's system prompt.
     pub system_prompt: Option<String>,
-    /// Front ends' own notes.
+    /// Labels set by front ends.
     pub labels: BTreeMap<String, String>,
-    /// The model, where a client chose one.
+    /// The model, if a client chose one.
     pub model: Option<ModelRef>,
-    /// Which tools models are offered.
+    /// The tools that models are offered.
     pub toolset: Toolset,
-    /// Files that were handed over.
+    /// Files that were added.
     pub attachments: Vec<Attachment>,
-    /// What was said, in order.
+    /// The messages, oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// How many of these, from the first on, models do not read any more.
+    /// Number of messages, from the first on, that models no longer read.
     pub forgotten: usize,
     /// The turns, oldest first.
     pub turns: TurnList,
-    /// The turn under way.
+    /// The open turn.
     pub open: Option<OpenTurn>,
     /// Tokens of all turns.
     pub usage: Usage,
-    /// What models read instead of old history.
+    /// The summary that models read instead of old history.
     pub compaction: Compaction,
-    /// What summaries named as worth keeping and is not in memory yet.
+    /// Facts of summaries that are not in memory yet.
     pub saving: Vec<PendingMemory>,
-    /// Sessions that work, or worked, for calls of this one.
+    /// Subagents of this session's calls.
     pub subagents: SubagentList,
-    /// Questions of those sessions, and of theirs, that wait for a person's word.
+    /// Open approval requests of subagents, at any depth.
     pub asked: Vec<SubagentApproval>,
-    /// What models are told of the workspace.
+    /// The workspace description that models read.
     pub context: Context,
-    /// The turn whose changes are being undone.
+    /// The turn whose changes are being reverted or reapplied.
     pub reverting: Option<TurnId>,
-    /// Answers that count for more than one call.
+    /// Approval decisions that apply to more than one call.
     pub remembered: Vec<RememberedDecision>,
     /// Why the last turn failed.
     pub error: Option<String>,
-    /// How many of the messages are of people and models.
+    /// Number of user and model messages.
     pub(super) spoken: u64,
     pub(super) calls: HashSet<CallId>,
-    /// The tools that clients run, as models are offered them.
+    /// The client tools, as models are offered them.
     pub(super) delegated: Vec<Arc<ToolSpec>>,
-    /// The beginning of the first line that a person said, once one said something.
+    /// The beginning of the first user message.
     pub(super) title: Option<String>,
-    /// Where standing instructions are among the messages.
+    /// Positions of system messages.
     pub(crate) instructions: Vec<usize>,
     /// The first turn of which models may read something.
     pub(crate) first_read: usize,
-    /// How many sessions are above it, each of which works for the next.
+    /// Number of sessions above this one, if it is a subagent.
     pub(super) depth: u32,
-    /// Where attachments are, by name.
+    /// Positions of attachments, by name.
     attachment_at: HashMap<String, usize>,
 }
 
-/// How much history there is and what stands for the old part of it.
+/// The size of the history, and the summary of its old part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Compaction {
     /// Tokens that the last model call read.
     pub tokens: u64,
-    /// A summary is being written for everything up to this message.
+    /// The last message of a summary that is being written.
     pub pending: Option<MessageId>,
     /// The newest summary.
     pub summary: Option<HistorySummary>,
-    /// The newest one that ends in a turn before that: what is read if that turn is tried again.
+    /// The newest summary that ends in an earlier turn; used if the turn of `summary` is
+    /// retried.
     pub(super) earlier: Option<HistorySummary>,
-    /// How many messages there were when `tokens` were counted; unknown once the prompt is another.
+    /// Number of messages when `tokens` was counted; `None` once the prompt has changed
+    /// otherwise.
     pub(super) counted: Option<usize>,
-    /// Results of messages before this one are shortened in prompts.
+    /// Results before this message are shortened in prompts.
     pub(crate) shortened: usize,
-    /// Tokens there were, or were left, at the last summary: another is made only when there are
-    /// clearly more.
+    /// Tokens at the last summary: the next one is made only when there are clearly more.
     pub(super) floor: u64,
-    /// Whether the last summary could not be written.
+    /// True if the last summary could not be written.
     pub(super) failed: bool,
-    /// Whether the provider said that the last prompt was too long.
+    /// True if the provider rejected the last prompt as too long.
     pub(super) overflow: bool,
-    /// The most tokens that the model is taken to read at once, where it turned out to read less than
-    /// it was said to.
+    /// The context window in tokens, if the model turned out to read less than its profile
+    /// states.
     pub(super) window: Option<u64>,
 }
 
 impl Compaction {
-    /// The summaries that may stand for old history, the best first.
+    /// The summaries that may replace old history, best first.
     pub(crate) fn summaries(&self) -> impl Iterator<Item = &HistorySummary> {
         self.summary.iter().chain(&self.earlier)
     }
 }
 
-/// What a summary named as worth keeping.
+/// Facts of a summary that are to be stored in memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PendingMemory {
     /// The last message of the summary.
     pub upto: MessageId,
-    /// When it was written.
+    /// When the summary was written.
     pub at: Time,
-    /// What it named.
+    /// The facts.
     pub facts: Vec<String>,
 }
 
 impl PendingMemory {
-    /// As it is written to memory, to the notes of the day on which it was said. A crash may have it
-    /// asked for again.
+    /// The memory entry, for the notes of the day of the summary. Safe to repeat after a
+    /// crash.
     pub fn entry(&self) -> MemoryEntry {
         let lines: Vec<_> = self.facts.iter().map(|fact| format!("- {fact}")).collect();
         MemoryEntry { once: Some(self.at), ..MemoryEntry::new(MemoryFile::Daily, lines.join("\n")) }
     }
 }
 
-/// An answer that counts for more than one call.
+/// An approval decision that applies to more than one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RememberedDecision {
     /// The tool.
     pub tool: String,
-    /// Which of its calls.
+    /// The calls of the tool.
     pub calls: CallMatcher,
     /// The answer.
     pub answer: ApprovalDecision,
 }
 
-/// Which calls of a tool.
+/// Calls of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum CallMatcher {
     /// Calls with these arguments.
     Same(Value),
-    /// Calls that have this in common.
+    /// Calls with this in common.
     Similar(String),
 }
 
-/// A question of another session that waits for a person's word.
+/// An open approval request of a subagent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubagentApproval {
-    /// The call of this session for which the other one works, perhaps at several removes.
+    /// The call of this session that the subagent works for, directly or indirectly.
     pub via: CallId,
-    /// The session that asks.
+    /// The session that requested the approval.
     pub session: SessionId,
-    /// What it asks.
+    /// The request.
     pub question: ApprovalId,
     /// The tool.
     pub tool: String,
     /// The arguments.
     pub input: Value,
-    /// What a person is shown.
+    /// The assessment that a person is shown.
     pub assessment: Box<Assessment>,
-    /// When it counts as "no".
+    /// When the request counts as denied.
     pub expires: Option<Time>,
 }
 
-/// What stands for old history.
+/// The summary of old history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HistorySummary {
-    /// The last message it stands for.
+    /// The last message that it covers.
     pub upto: MessageId,
     /// The text.
     pub text: String,
-    /// Where that message is among all of the session.
+    /// The position of that message.
     pub(crate) at: usize,
 }
 
@@ -260,7 +261,7 @@ impl SessionData {
         self.turns.find(id)
     }
 
-    /// The turn whose message has that name.
+    /// The turn of the message with this key.
     pub fn turn_by_key(&self, key: &str) -> Option<&Turn> {
         self.turns.turn_by_key(key)
     }
@@ -270,7 +271,8 @@ impl SessionData {
         self.attachment_at.get(name).map(|n| &self.attachments[*n])
     }
 
-    /// Where a message is; looked for from the end, because what is asked for is mostly recent.
+    /// The position of a message; searched from the end, because recent messages are needed
+    /// most.
     pub(crate) fn position(&self, id: &MessageId) -> Option<usize> {
         self.messages.iter().rposition(|message| {
             #[cfg(test)]
@@ -279,17 +281,17 @@ impl SessionData {
         })
     }
 
-    /// Whether something is under way.
+    /// True while a turn, a compaction or a revert is in progress.
     pub fn busy(&self) -> bool {
         self.open.is_some() || self.compaction.pending.is_some() || self.reverting.is_some()
     }
 
-    /// Whether there is something to do for it, now or after a crash.
+    /// True if there is work to do, now or after a crash.
     fn has_work(&self) -> bool {
         self.busy() || !self.saving.is_empty() || self.subagents.orphans().next().is_some()
     }
 
-    /// The session that asks a question, if it is not this one but one that works for it.
+    /// The subagent session that requested an approval, if it was not this session.
     pub fn approval_session(&self, question: &ApprovalId) -> Option<&SessionId> {
         let own = self.open.as_ref().is_some_and(|open| open.asks(question));
         let asked = self.asked.iter().find(|asked| asked.question == *question && !own);
@@ -301,7 +303,7 @@ impl SessionData {
         self.attachments.push(file);
     }
 
-    /// Takes a message of a turn; the first of a person gives the session its title.
+    /// Adds a message of a turn; the first user message gives the session its title.
     pub(super) fn add_message(&mut self, message: Message) {
         let at = self.messages.len();
         self.spoken += u64::from(message.role.is_conversation());
@@ -322,7 +324,7 @@ impl SessionData {
         self.messages.push(Arc::new(message));
     }
 
-    /// The beginning of the newest message of a speaker that has text.
+    /// The beginning of the newest message of a role that has text.
     fn newest(&self, role: Role) -> String {
         let of_role = self.current_messages().rev().filter(|message| message.role == role);
         of_role.map(|message| first_line(message)).find(|line| !line.is_empty()).unwrap_or_default()
@@ -334,7 +336,7 @@ impl SessionData {
         self.messages.iter().filter(move |message| !replaced(&message.turn))
     }
 
-    /// The session at a glance.
+    /// The summary for lists.
     pub fn summary(&self) -> SessionSummary {
         SessionSummary {
             id: self.id.clone(),
@@ -371,30 +373,30 @@ impl State {
         }
     }
 
-    /// A session as a snapshot has it.
+    /// The state in a snapshot.
     pub(crate) fn restored(data: SessionData, id: SessionId, rules: Arc<Rules>) -> Self {
         let data = SessionData { id, ..data };
         Self { data, rules, profiles: HashMap::new(), dynamic: Arc::default() }
     }
 
-    /// Everything that its journal says.
+    /// The data from the journal.
     pub(crate) fn data(&self) -> &SessionData {
         &self.data
     }
 
-    /// Takes the events of a journal, in order.
+    /// Applies events of a journal, in order.
     pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) {
         for record in records {
             evolve(self, record);
         }
     }
 
-    /// The rules it lives under.
+    /// The rules of the session.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// The model that the open turn, or the next one, asks.
+    /// The model of the open turn, or of the next one.
     pub fn current_model(&self) -> &ModelRef {
         let of_turn = self.open.as_ref().and_then(|turn| turn.options.model.as_ref());
         of_turn.or(self.model.as_ref()).unwrap_or(&self.rules.default_model)
@@ -408,7 +410,7 @@ impl State {
         delegated.or_else(daemons)
     }
 
-    /// Takes the tools that come and go, as they are now.
+    /// Sets the tools that come and go.
     pub fn set_dynamic_tools(&mut self, tools: Arc<DynamicTools>) {
         self.dynamic = tools;
     }
@@ -424,7 +426,7 @@ impl State {
         tools.map(|tool| tool.name.as_str()).filter(|name| self.toolset.includes(name))
     }
 
-    /// All tools that models are offered. A client's goes before one of the daemon with its name.
+    /// All offered tools. A client tool replaces a daemon tool of the same name.
     pub fn tools(&self) -> Vec<Arc<ToolSpec>> {
         let shadowed = |name: &str| self.delegated.iter().any(|tool| tool.name == name);
         let offered =
@@ -433,7 +435,7 @@ impl State {
         daemons.chain(&self.delegated).cloned().collect()
     }
 
-    /// What policy says of a call, of which `subject` is known once it was looked at.
+    /// The policy's decision on a call; `subject` is known once the call was assessed.
     pub(crate) fn verdict(&self, tool: &ToolSpec, subject: Option<&CallSubject>) -> Verdict {
         match self.toolset.client_tool(&tool.name) {
             Some(ClientTool { name, risk: Risk::Critical, .. }) => {

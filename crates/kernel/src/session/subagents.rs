@@ -1,4 +1,4 @@
-//! Sessions that work for calls of this one: which may begin, and what is heard of them.
+//! Subagents of a session: which may start, and what they report.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::subagent::{SPAWN_TOOL, Task};
 use crate::tool::Outcome;
 use crate::toolset::Toolset;
 
-/// A session that works, or worked, for a call.
+/// A subagent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subagent {
     /// The call.
@@ -22,15 +22,15 @@ pub struct Subagent {
     pub turn: TurnId,
     /// The session.
     pub session: SessionId,
-    /// What it is to do.
+    /// The task.
     pub task: String,
     /// The model, where one was chosen for it.
     pub model: Option<ModelRef>,
-    /// What it was given to work with, where that was written down.
+    /// Its tools and limits, if they were recorded.
     pub delegation: Option<Box<Delegation>>,
-    /// Whether the call is over, so that another may begin in its place.
+    /// True if the call has ended, so that another subagent may start in its place.
     pub over: bool,
-    /// Whether it is known what came of it, and so that nothing runs for it any more.
+    /// True if the result is known, so that nothing runs for it any more.
     pub completed: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Subagent {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubagentList {
     all: Vec<Subagent>,
-    /// The subagents that are not over or not completed.
+    /// Subagents that are not `over` or not `completed`.
     unfinished: Vec<usize>,
 }
 
@@ -53,12 +53,12 @@ impl SubagentList {
         self.all.len()
     }
 
-    /// Whether there never was one.
+    /// True if there never was one.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The one that works, or did last, for a call of the turn that had a subagent last.
+    /// The latest subagent of a call of the last turn with subagents.
     pub fn of(&self, call: &CallId) -> Option<&Subagent> {
         let turn = &self.all.last()?.turn;
         let mut of_turn = self.all.iter().rev().take_while(|known| known.turn == *turn);
@@ -69,7 +69,7 @@ impl SubagentList {
         })
     }
 
-    /// The subagents whose call is over and that may still be running: they are to be stopped.
+    /// Subagents whose call has ended and that may still run: they must be stopped.
     pub fn orphans(&self) -> impl Iterator<Item = &Subagent> {
         self.unfinished().filter(|known| known.over)
     }
@@ -103,8 +103,8 @@ impl SubagentList {
     }
 }
 
-/// Has a session work for a call. Where none may, the call is over, and the model is told why; nothing
-/// happens if one works for it already.
+/// Starts a subagent for a call. If policy refuses, the call ends and the model reads why;
+/// nothing happens if the call has a subagent already.
 pub(super) fn spawn_subagent(
     state: &State,
     call: &CallId,
@@ -130,7 +130,7 @@ pub(super) fn spawn_subagent(
     }
 }
 
-/// What a subagent is given: no more than this session has, and what it has left of its turn.
+/// The tools and limits of a subagent: at most those of this session and the rest of its turn.
 fn delegate(state: &State, open: &OpenTurn, task: &Task) -> Result<Delegation, String> {
     let limits = state.rules.subagents;
     let depth = state.depth + 1;
@@ -162,8 +162,8 @@ fn delegate(state: &State, open: &OpenTurn, task: &Task) -> Result<Delegation, S
     Ok(Delegation { depth, toolset, options })
 }
 
-/// What another subagent may take of the tokens that are left of a turn: what those at work were given
-/// is theirs, and the rest is shared with the calls of this step that have none yet.
+/// Tokens for another subagent: the turn's remaining tokens, without those given to running
+/// subagents, shared with the calls of this step that have none yet.
 fn token_share(state: &State, open: &OpenTurn) -> u64 {
     let at_work = |known: &&Subagent| !known.completed && known.turn == open.id;
     let given = |known: &Subagent| known.delegation.as_ref()?.options.budget.as_ref()?.tokens;
@@ -177,8 +177,8 @@ fn token_share(state: &State, open: &OpenTurn) -> u64 {
     left / (open.calls().iter().filter(waits).count() as u64).max(1)
 }
 
-/// Takes news of a session, if its call still runs and it is news. What came of it is news once, also
-/// if the call is over: it may have been stopped.
+/// Records an update, if its call still runs and it is new. A result is recorded once, even
+/// after the call has ended.
 pub(super) fn on_subagent_update(
     state: &State,
     call: CallId,
@@ -209,7 +209,7 @@ fn running_call<'a>(state: &'a State, call: &CallId) -> Option<(&'a OpenTurn, &'
     Some((open, call))
 }
 
-/// Remembers news; gives what the session cost, which is its parent's to pay, once.
+/// Applies an update; returns the subagent's cost, once, which its parent pays.
 pub(super) fn apply_subagent_update(
     state: &mut SessionData,
     (turn, via, session): (&TurnId, &CallId, &SessionId),
@@ -259,7 +259,7 @@ pub(super) fn apply_subagent_update(
     None
 }
 
-/// Remembers that a call is over: whoever worked for it gives its place to another.
+/// Applies the end of a call: its subagent no longer counts as running.
 pub(super) fn call_ended(state: &mut SessionData, call: &CallId) {
     state.asked.retain(|asked| asked.via != *call);
     state.subagents.change(call, |known| known.over = true);

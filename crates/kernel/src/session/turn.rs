@@ -1,4 +1,4 @@
-//! A turn: what is remembered of it when it is over, and everything while it is open.
+//! Turns: the record of each, and the full state of the open one.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,52 +19,53 @@ use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Ending, Outcome, Placement, ToolKind};
 
-/// A turn at a glance.
+/// The record of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// The turn.
     pub id: TurnId,
-    /// The message it answers.
+    /// The message that it answers.
     pub message: MessageId,
-    /// The event that brought it.
+    /// The event that added the message.
     pub begins: Seq,
-    /// How it stands.
+    /// The current status.
     pub status: TurnStatus,
-    /// Where its tools work.
+    /// The folder in which its tools work.
     pub workspace: PathBuf,
-    /// What the client asked of it.
+    /// Its options.
     #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
     pub options: TurnOptions,
-    /// How often it was begun.
+    /// Number of attempts.
     pub attempts: u32,
-    /// When it was last begun.
+    /// When the last attempt started.
     pub started: Option<Time>,
-    /// When it was last over.
+    /// When the last attempt ended.
     pub completed: Option<Time>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Whether its changes passed verification, where there were any.
+    /// The result of the verification, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
-    /// What it made of files, in the order it happened.
+    /// Its file changes, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
-    /// Changes that are not listed in `changes`, each with how many of those come before them.
+    /// Unlisted changes, each with the number of `changes` before them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_changes: Vec<(usize, UnlistedChanges)>,
-    /// What it may have made of files that is not recorded.
+    /// Changes that may have happened and were not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrecorded: Vec<UnrecordedChange>,
-    /// Whether that was undone.
+    /// True if the changes are reverted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reverted: bool,
     /// True if what was said later replaced it: it is neither read by models nor shown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub superseded: bool,
-    /// Where `message` is among the session's messages.
+    /// The position of `message`.
     pub(crate) message_at: usize,
-    /// Where the messages are that models read: the client's and those of the latest attempt.
+    /// Positions of the messages that models read: the client's and those of the last
+    /// attempt.
     pub(crate) read: Vec<usize>,
 }
 
@@ -75,14 +76,14 @@ impl Turn {
     }
 }
 
-/// How a turn stands.
+/// The status of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TurnStatus {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// Under way.
+    /// In progress.
     Running,
-    /// A person's word is needed.
+    /// A call waits for approval.
     WaitingApproval,
     /// Over, and well.
     Succeeded,
@@ -92,66 +93,66 @@ pub enum TurnStatus {
     Cancelled,
 }
 
-/// The turn that is under way.
+/// The open turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenTurn {
     /// The turn.
     pub id: TurnId,
-    /// Which attempt this is.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// What the client asked of it.
+    /// Its options.
     pub options: TurnOptions,
-    /// Whether the workspace was looked at.
+    /// True if the workspace was described.
     pub surveyed: bool,
     /// Model calls so far.
     pub steps: u32,
     /// Tokens so far.
     pub usage: Usage,
-    /// What it is doing.
+    /// The current phase.
     pub phase: Phase,
-    /// Why it must end, once it must.
+    /// Why it must end, if it must.
     pub stopping: Option<StopCause>,
-    /// Whether it waits for a client's word after a crash.
+    /// True if it waits for a client's decision after a restart.
     pub held: bool,
-    /// Whether the workspace may have changed since it was last verified.
+    /// True if the workspace may have changed since the last verification.
     pub dirty: bool,
-    /// How often verification failed.
+    /// Number of failed verifications.
     pub failed_checks: u32,
-    /// What verification last said.
+    /// The result of the last verification.
     pub verified: Option<bool>,
-    /// Calls skipped because they repeat, since a call last brought anything new.
+    /// Repeated calls that were skipped since a call last returned something new.
     pub repeats: u32,
     pub(super) clock: TurnTimer,
     pub(super) ran: CallHistory,
 }
 
-/// What an open turn is doing.
+/// What the open turn is doing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Phase {
-    /// The model is being asked.
+    /// A model call is in progress.
     Thinking(OpenStep),
-    /// Calls are to be judged and run; none at all before the first step.
+    /// Calls are decided and run; empty before the first step.
     Acting(Vec<Call>),
-    /// The model gave an answer without calls.
+    /// The model responded without calls.
     Answered,
 }
 
-/// A model call under way.
+/// A model call in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenStep {
     /// The step.
     pub id: StepId,
     /// The model that was asked.
     pub model: ModelRef,
-    /// Tokens that it was taken to read at once, where that was written down.
+    /// The assumed context window in tokens, if it was recorded.
     pub context_window: Option<u64>,
-    /// What it wrote so far, in the order it came.
+    /// The output so far, in order.
     pub output: Vec<Segment>,
-    /// How many bytes that is.
+    /// Length of the output in bytes.
     pub written: u64,
 }
 
-/// A run of output of one kind.
+/// Consecutive output of one channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
     /// Which kind.
@@ -173,41 +174,41 @@ impl OpenStep {
 /// A call of the current step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// What was asked for.
+    /// The requested call.
     pub request: RequestedCall,
-    /// How far it is.
+    /// The current phase.
     pub phase: CallPhase,
-    /// Whether policy asked for it, not the model.
+    /// True if policy requested the call, not the model.
     pub verifies: bool,
-    /// When a client that runs it is no longer waited for.
+    /// When a call that a client runs times out.
     pub expires: Option<Time>,
-    /// The front end whose clients run it; any client may if not given.
+    /// The front end whose clients run it; any client may if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front_end: Option<String>,
-    /// The client that runs it, once one has claimed it.
+    /// The client that claimed it.
     pub claim: Option<Claim>,
 }
 
-/// How far a call is.
+/// The phase of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum CallPhase {
-    /// Asked for.
+    /// Requested by the model.
     Requested,
-    /// The model reads it again.
+    /// A model reviews it.
     InReview {
         /// What it is shown.
         assessment: Assessment,
     },
-    /// The model has read it again.
+    /// A model reviewed it.
     Reviewed {
         /// What it was shown.
         assessment: Assessment,
-        /// What it said; nothing if it could not be asked.
+        /// The result; `None` if the review failed.
         answer: Option<ApprovalDecision>,
         /// And why.
         comment: String,
     },
-    /// A person is asked.
+    /// It waits for approval.
     Asked {
         /// What they are shown.
         assessment: Assessment,
@@ -223,7 +224,7 @@ pub enum CallPhase {
     },
     /// The call runs.
     Started(ToolKind, Placement),
-    /// The call is over.
+    /// The call has ended.
     Done(Ending),
 }
 
@@ -233,7 +234,7 @@ impl Call {
         &self.request.id
     }
 
-    /// Whether a client should run it, and nobody knows yet what came of it.
+    /// True while a client should run it.
     pub fn with_client(&self) -> bool {
         matches!(self.phase, CallPhase::Started(_, Placement::Client))
     }
@@ -242,14 +243,14 @@ impl Call {
         self.with_client() && self.expires.is_some_and(|expires| at >= expires)
     }
 
-    /// Whether it is over.
+    /// True if the call has ended.
     pub fn done(&self) -> bool {
         matches!(self.phase, CallPhase::Done(_))
     }
 }
 
 impl OpenTurn {
-    /// How much it may take.
+    /// The limits of the turn.
     pub fn limits(&self, rules: &Rules) -> Limits {
         let budget = self.options.budget.as_deref().copied().unwrap_or_default();
         budget.limits(&rules.limits)
@@ -327,22 +328,22 @@ impl OpenTurn {
         Event::StepInterrupted { turn, step, message, reason, context_window }
     }
 
-    /// Whether a client runs something for it.
+    /// True while a client should run a call.
     pub fn waits_for_client(&self) -> bool {
         self.calls().iter().any(Call::with_client)
     }
 
-    /// True if a client has claimed something that is not over.
+    /// True if a client claimed a call that has not ended.
     pub fn has_claims(&self) -> bool {
         self.calls().iter().any(|call| call.claim.is_some())
     }
 
-    /// A turn that is held is a question, too: whether to go on.
+    /// The approval request of a held turn.
     pub fn question(&self) -> Option<ApprovalId> {
         self.held.then(|| ApprovalId::Turn(self.id.clone()))
     }
 
-    /// Whether this is a question of the turn itself.
+    /// True if this is an open approval request of the turn itself.
     pub(super) fn asks(&self, question: &ApprovalId) -> bool {
         let is_asked = |call: &Call| matches!(call.phase, CallPhase::Asked { .. });
         match question {
@@ -351,13 +352,13 @@ impl OpenTurn {
         }
     }
 
-    /// Whether a person's word is needed.
+    /// True if a call waits for approval.
     pub fn waits_for_approval(&self) -> bool {
         self.calls().iter().any(|call| matches!(call.phase, CallPhase::Asked { .. }))
     }
 }
 
-/// How long a turn has worked. Waiting for people does not count.
+/// The working time of a turn, without the time spent waiting for people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct TurnTimer {
     started: Time,
@@ -376,14 +377,14 @@ impl TurnTimer {
         }
     }
 
-    /// Time that does not count, unless the clock stands still anyway.
+    /// Excludes time, unless the timer is paused anyway.
     pub(super) fn skip(&mut self, span: Duration) {
         if self.waiting_since.is_none() {
             self.waited = self.waited.saturating_add(span);
         }
     }
 
-    /// When the time is up; nothing while it stands still.
+    /// When the time is up; `None` while paused.
     pub(super) fn deadline(&self, allowed: Duration) -> Option<Time> {
         match self.waiting_since {
             Some(_) => None,
@@ -392,33 +393,33 @@ impl TurnTimer {
     }
 }
 
-/// How often the same daemon call runs while nothing changes, its result included. Polling a log is
-/// fine; the next one is taken for a loop.
+/// How often an identical call may run while nothing changes, its result included. Polling a
+/// log is fine; further calls count as a loop.
 const IDENTICAL_CALLS_LIMIT: u32 = 4;
 
-/// Which calls ran in this turn, to notice a model that goes in circles.
+/// The calls of a turn, to detect loops.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct CallHistory {
-    /// How often the workspace, memory or a client's world may have changed.
+    /// How often the workspace, memory or a client's state may have changed.
     changes: u32,
-    /// The calls of the daemon, by their fingerprints.
+    /// The daemon's calls, by fingerprint.
     seen: HashMap<u64, CallRepeats>,
 }
 
-/// How often one call ran.
+/// How often a call ran.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct CallRepeats {
-    /// How often in a row, while nothing changed.
+    /// Consecutive runs without a change.
     times: u32,
-    /// The number of changes when it was last over.
+    /// The number of changes when it last ended.
     changes: u32,
-    /// The fingerprint of what it last returned.
+    /// The fingerprint of its last result.
     result: u64,
 }
 
 impl CallHistory {
-    /// Notes that a call is over; says whether it brought anything new. What a client runs changes a
-    /// world that is not seen from here.
+    /// Records the end of a call; true if it returned something new. A client's calls
+    /// change state that is not visible here.
     pub(super) fn note(
         &mut self,
         (kind, placement): (ToolKind, Placement),

@@ -1,4 +1,5 @@
-//! What a live session does: takes commands and news, keeps what they lead to, tells, and works.
+//! The main loop of a session: takes commands and results, commits their events and starts what
+//! follows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,41 +29,41 @@ use crate::session::text_buffer::TextBuffer;
 use crate::session::{CommandReply, SessionMessage};
 use crate::tail::Tail;
 
-/// Appends that may be under way before nothing new is taken: a disk that stands still must not fill
-/// memory.
+/// Appends that may be in progress before the session takes no more input, so that a stalled
+/// disk does not fill memory.
 const PENDING_APPENDS_LIMIT: usize = 64;
 
-/// How long a recovered session keeps others waiting for its model to begin to answer: a provider that
-/// hangs holds up nobody else for good.
+/// The longest time for which a recovered session holds its permit while its model is silent, so
+/// that a provider that hangs does not hold up other sessions.
 const FIRST_ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
-/// Why a session's task ends.
+/// Why the loop ended.
 pub(super) enum LiveEnd {
-    /// The session has nothing to do.
+    /// The session has no work.
     Idle,
     /// The daemon shuts down.
     Closing,
-    /// The session is to be deleted and does nothing any more.
+    /// The session is to be deleted and has stopped all work.
     Deleted(Box<PendingDelete>),
-    /// What was decided could not be kept; the state in memory is worthless.
+    /// Events could not be stored; the state in memory is invalid.
     Broken(StorageError),
     /// The lease is lost; another node may own the session.
     Fenced,
 }
 
-/// A session that is to be taken away.
+/// A session that is to be deleted.
 pub(super) struct PendingDelete {
     pub(super) lease: Lease,
-    /// Sessions that worked for it, and go with it.
+    /// The subagents to delete with it.
     pub(super) subagents: Vec<SessionId>,
-    /// Told when the session is deleted.
+    /// Receives the result of the deletion.
     pub(super) reply: DeleteReply,
 }
 
 /// The reply to a deletion.
 pub(super) type DeleteReply = oneshot::Sender<Result<(), Error>>;
 
-/// A client that is answered when a turn is over or undone, not when that is decided.
+/// A client that gets its reply when a turn has ended or is reverted, not when that is decided.
 pub(super) struct TurnWaiter {
     pub(super) turn: TurnId,
     pub(super) receipt: Receipt,
@@ -72,13 +73,13 @@ pub(super) struct TurnWaiter {
 /// A session in memory.
 pub(super) struct LiveSession {
     pub(super) shared: Arc<Shared>,
-    /// Shared with whoever looks at it, so that a look costs nothing; copied if it changes meanwhile.
+    /// Shared with readers, so that viewing is free; copied if it changes while shared.
     pub(super) state: Arc<State>,
     pub(super) lease: Lease,
     pub(super) tail: Arc<Tail>,
     /// The last event that was published.
     pub(super) published: Seq,
-    /// The last event in the newest snapshot; 0 if there is none.
+    /// The last event in the newest snapshot; 0 without a snapshot.
     pub(super) snapshot: Seq,
     pub(super) pending: VecDeque<PendingAppend>,
     pub(super) model_call: Option<ModelCall>,
@@ -86,15 +87,15 @@ pub(super) struct LiveSession {
     pub(super) prompts: PromptCache,
     pub(super) buffer: Option<TextBuffer>,
     pub(super) effects: EffectTasks,
-    /// Clients that cancelled a turn, or had it undone, and wait until that is done.
+    /// Clients that wait until a cancelled turn has ended or a revert is done.
     pub(super) waiting: Vec<TurnWaiter>,
-    /// The client that had the session deleted, which is done as soon as it is idle.
+    /// The client that requested the deletion, which happens once the session is idle.
     pub(super) pending_delete: Option<DeleteReply>,
-    /// Files of turns that are over are taken away, on threads that may wait for a disk.
+    /// Deletes recovery files of ended turns, on threads that may block.
     pub(super) cleanup: JoinSet<()>,
     pub(super) idle_memory: IdleMemory,
-    /// The session's place among those that are recovered at a time, until its model has begun to answer
-    /// or it waits for something else, and not for longer than [`FIRST_ANSWER_LIMIT`].
+    /// The permit of a session in recovery, held until its model responds or it waits for
+    /// something else, but not longer than [`FIRST_ANSWER_LIMIT`].
     pub(super) recovery_permit: Option<OwnedSemaphorePermit>,
     /// Cancelled once the lease is void.
     void: CancellationToken,
@@ -130,18 +131,19 @@ impl LiveSession {
         }
     }
 
-    /// Goes on from a journal that ended at `head` and what recovery has to add to it.
+    /// Continues from a journal that ended at `head`, and appends what recovery adds.
     pub(super) fn resume(&mut self, head: Seq, recovered: Recovered) {
         self.published = head;
         self.tail.begin(head);
         recovered.into_iter().for_each(|batch| self.commit(batch, None));
-        // Storage may be what failed before: nothing is begun until it has taken this.
+        // Storage may have failed before: nothing is started until this append is durable.
         if self.pending.is_empty() {
             self.reconcile();
         }
     }
 
-    /// Takes what was sent before, then what comes, until there is a reason to end.
+    /// Takes the message that was sent before, then further ones, until there is a reason
+    /// to end.
     pub(super) async fn run(
         mut self,
         messages: &mut mpsc::Receiver<SessionMessage>,
@@ -200,7 +202,7 @@ impl LiveSession {
                     last_use = Instant::now();
                     self.recovery_permit = None;
                     self.on_model_chunks(&step, chunks);
-                    // A model that is always ready must not keep the thread from everybody else.
+                    // A model that is always ready must not starve other tasks of the thread.
                     consume_budget().await;
                 }
                 () = sleep_until(place_until), if self.recovery_permit.is_some() => self.recovery_permit = None,
@@ -214,7 +216,7 @@ impl LiveSession {
     pub(super) fn idle(&self) -> bool {
         let working =
             self.model_call.is_some() || !self.effects.is_empty() || !self.cleanup.is_empty();
-        // A session that is read anew takes the clients that run something for lost.
+        // Loading a session starts the grace time of all clients that claimed calls.
         let claimed = self.state.open.as_ref().is_some_and(|open| open.has_claims());
         !working && !claimed && self.pending.is_empty()
     }
@@ -237,7 +239,7 @@ impl LiveSession {
         }
     }
 
-    /// Calls everything off: what waits first, so that it does not begin when what runs has ended.
+    /// Cancels all turns: pending ones first, so that none starts when the open one ends.
     pub(super) fn cancel_all(&mut self) {
         let waits = |turn: &&Turn| turn.status == TurnStatus::Pending;
         let waiting: Vec<_> =
@@ -280,13 +282,13 @@ impl LiveSession {
         open || self.state.reverting.as_ref() == Some(turn)
     }
 
-    /// Something that was under way is over.
+    /// Handles a result of the session's own work.
     pub(super) fn handle_internal(&mut self, command: Command) {
         self.apply_internal(command);
         self.reconcile();
     }
 
-    /// Has news decided upon; says whether it was taken.
+    /// Applies a result without starting what follows; false if the kernel refused it.
     pub(super) fn apply_internal(&mut self, command: Command) -> bool {
         match self.execute(command) {
             Ok(records) => {
@@ -294,13 +296,14 @@ impl LiveSession {
                 true
             }
             Err(refusal) => {
-                tracing::warn!(session = %self.state.id, %refusal, "news was refused");
+                tracing::warn!(session = %self.state.id, %refusal, "the session refused a result of its own work");
                 false
             }
         }
     }
 
-    /// Has the kernel decide. Text on its way comes first: it was there before.
+    /// Lets the kernel decide a command. Buffered text is applied first, because it came
+    /// first.
     pub(super) fn execute(&mut self, command: Command) -> Result<Vec<Arc<Record>>, Refusal> {
         let stamp = self.shared.deps.clock.stamp();
         let mut records = Vec::new();
@@ -322,7 +325,7 @@ impl LiveSession {
         }
     }
 
-    /// Has records kept; whoever waits for them is answered then.
+    /// Appends records; the reply is sent once they are durable.
     pub(super) fn commit(&mut self, records: Vec<Arc<Record>>, answer: Option<PendingReply>) {
         if records.is_empty() {
             match (self.pending.back_mut(), answer) {
@@ -337,8 +340,7 @@ impl LiveSession {
         self.pending.push_back(PendingAppend::begin(journal, lease, records, summary, answer));
     }
 
-    /// Begins what the session wants and ends what it does not want any more, until nothing is left
-    /// that needs no waiting.
+    /// Starts the wanted effects and stops the others, until nothing completes at once.
     pub(super) fn reconcile(&mut self) {
         loop {
             while let Some(command) = self.begin() {
@@ -353,7 +355,8 @@ impl LiveSession {
         }
     }
 
-    /// One round of that. Gives what was over as soon as it began.
+    /// One round of [`Self::reconcile`]; returns the result of an effect that completed at
+    /// once.
     pub(super) fn begin(&mut self) -> Option<Command> {
         let wanted = next(&self.state);
         self.effects.retain(|effect| wanted.contains(effect));
@@ -377,15 +380,15 @@ impl LiveSession {
         None
     }
 
-    /// What cannot be undone waits until the decision to do it is durable; a call also until nothing is
-    /// taken away any more that an earlier attempt at its turn left.
+    /// Effects that cannot be repeated wait until the decision is durable; a call also
+    /// waits until the recovery files of an earlier attempt at its turn are deleted.
     pub(super) fn may_begin(&self, effect: &Effect) -> bool {
         let tidy = !matches!(effect, Effect::RunCall(_)) || self.cleanup.is_empty();
         effect.repeatable() || (self.pending.is_empty() && tidy)
     }
 
-    /// The end of a call that was to begin once that is durable, in a turn that must end by now: it
-    /// never will, and the turn waits for its end all the same.
+    /// The end of a call that never started because its turn was stopped first; the turn
+    /// waits for it.
     pub(super) fn unstarted_call(&self) -> Option<Command> {
         let open = self.state.open.as_ref().filter(|open| open.stopping.is_some())?;
         let never_began = |call: &&Call| {

@@ -1,7 +1,7 @@
-//! Everything else that runs for a session: looking at its workspace and its calls, running them,
-//! undoing them, summaries, reviews, alarms.
+//! The effects that run for a session: gathering context, assessing and running calls, reverts,
+//! summaries, reviews and timers.
 //!
-//! Each piece of work ends with one command for the session.
+//! Each effect ends with one command for the session.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::session::store_output::store_output;
 use crate::subagents;
 use crate::tail::Tail;
 
-/// What runs for a session.
+/// The running effects of a session.
 #[derive(Debug, Default)]
 pub(super) struct EffectTasks {
     set: JoinSet<Command>,
@@ -51,7 +51,8 @@ impl EffectTasks {
         self.running.contains_key(effect)
     }
 
-    /// Ends what is not wanted any more. A running call is asked to stop and reports when it has.
+    /// Stops effects that are no longer wanted. A running call is cancelled and reports its
+    /// end.
     pub(super) fn retain(&mut self, wanted: impl Fn(&Effect) -> bool) {
         let unwanted: Vec<Effect> =
             self.running.keys().filter(|effect| !wanted(effect)).cloned().collect();
@@ -75,7 +76,8 @@ impl EffectTasks {
         }
     }
 
-    /// Begins a piece of work. What needs no waiting is over at once, and gives its command.
+    /// Starts an effect. One that needs no waiting completes at once and returns its
+    /// command.
     pub(super) fn begin(
         &mut self,
         effect: Effect,
@@ -112,7 +114,7 @@ impl EffectTasks {
         None
     }
 
-    /// The next piece of work that is over; nothing if none runs.
+    /// The result of the next effect that ends; `None` if none runs.
     pub(super) async fn done(&mut self) -> Option<Command> {
         loop {
             let (id, command) = match self.set.join_next_with_id().await? {
@@ -134,16 +136,16 @@ impl EffectTasks {
     }
 }
 
-/// What work gives that has nothing to wait for; a task of its own would only take time.
+/// Polls an effect once; a task of its own would cost more than one that completes at once.
 fn poll_once(work: &mut BoxFuture<'static, Command>) -> Option<Command> {
-    // Whoever waits is woken through the task that goes on with it.
+    // If it is pending, the task that continues it registers its own waker.
     match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(command) => Some(command),
         Poll::Pending => None,
     }
 }
 
-/// Work that panicked is a failed call, not a dead session.
+/// The result of an effect that panicked: a failed call, not a dead session.
 fn panic_outcome(effect: Effect) -> Option<Command> {
     let why = "internal error";
     match effect {

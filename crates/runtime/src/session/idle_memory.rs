@@ -1,4 +1,4 @@
-//! How long a live session stays in memory with nothing to do.
+//! The memory use of a session without work.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use tokio::sync::Notify;
 
 use crate::runtime::Shared;
 
-/// Bytes that any session takes: its task, its state and its tail.
+/// Bytes of a session's task, state and tail.
 const SESSION_BASE_BYTES: usize = 16 * 1024;
 
-/// Bytes that any message takes beside its text.
+/// Bytes of a message besides its text.
 const MESSAGE_BASE_BYTES: usize = 512;
 
-/// Whether a session has nothing to do, and how much memory it takes.
+/// Registers the session as idle, with its memory use.
 pub(super) struct IdleMemory {
     shared: Arc<Shared>,
-    /// Notified when there is no more room for the session.
+    /// Notified when the session should leave memory.
     pub(super) leave: Arc<Notify>,
     ticket: Option<u64>,
     bytes: usize,
-    /// Messages that are counted in `bytes`.
+    /// Number of messages that are counted in `bytes`.
     messages: usize,
 }
 
@@ -31,7 +31,7 @@ impl IdleMemory {
         Self { shared, leave, ticket: None, bytes: SESSION_BASE_BYTES, messages: 0 }
     }
 
-    /// The session has nothing to do.
+    /// The session has no work.
     pub(super) fn begin(&mut self, state: &State) {
         if self.ticket.is_none() {
             let new = state.messages.iter().skip(self.messages);
@@ -41,7 +41,7 @@ impl IdleMemory {
         }
     }
 
-    /// The session is used.
+    /// The session is in use.
     pub(super) fn end(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             self.shared.idle.remove(ticket);
@@ -55,7 +55,7 @@ impl Drop for IdleMemory {
     }
 }
 
-/// About how many bytes a message takes.
+/// An estimate of a message's memory use, in bytes.
 fn message_bytes(message: &Message) -> usize {
     let part = |part: &Part| match part {
         // Once in the state and once in the last prompt.

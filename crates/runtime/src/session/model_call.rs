@@ -1,4 +1,4 @@
-//! A model call under way. It is polled by the session's own task: text takes no detour.
+//! A model call in progress. The session's own task polls it, so that text takes no detour.
 
 use std::future;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use quintet_kernel::{BlobId, StepId};
 
 use crate::backoff::Backoff;
 
-/// Bytes that a model may write in one answer; what writes more has gone astray.
+/// Maximum length of a model response, in bytes.
 pub(super) const OUTPUT_LIMIT: u64 = 16 * 1024 * 1024;
 
 type Read = (Box<dyn ModelStream>, Result<Vec<Chunk>, Failure>);
 
-/// A model call under way. Dropping it ends the call.
+/// A model call in progress. Dropping it cancels the call.
 pub(super) struct ModelCall {
     pub(super) step: StepId,
     read: BoxFuture<'static, Result<Read, Failure>>,
@@ -42,7 +42,7 @@ impl ModelCall {
     }
 }
 
-/// Waits for more of the answer; for ever if nobody was asked. Safe to drop and call again.
+/// Waits for the next chunks; forever without a call. Cancel safe.
 pub(super) async fn next_chunks(
     asking: &mut Option<ModelCall>,
 ) -> (StepId, Result<Vec<Chunk>, Failure>) {
@@ -87,8 +87,8 @@ fn names_media(message: &PromptMessage) -> bool {
     }
 }
 
-/// Reads the files that a prompt mentions. Storage that does not answer is asked again for as long as
-/// the model is to be asked.
+/// Loads the files that a prompt names. Retries while storage is unavailable, for as long as
+/// the call is wanted.
 pub(super) async fn load_media(
     mut prompt: Prompt,
     blobs: &dyn Blobs,
@@ -113,7 +113,7 @@ async fn read(blob: &BlobId, blobs: &dyn Blobs) -> Result<Vec<u8>, StorageError>
     loop {
         match blobs.get(blob).await {
             Err(error @ StorageError::Unavailable(_)) => {
-                tracing::warn!(%blob, %error, "a model call waits for storage");
+                tracing::warn!(%blob, %error, "storage is unavailable; a model call waits for an attachment");
                 backoff.wait().await;
             }
             read => return read,

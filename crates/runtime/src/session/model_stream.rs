@@ -1,4 +1,4 @@
-//! What a live session does with its model's words: asks for them, shows them, has them kept.
+//! Starts model calls and handles their streamed output.
 
 use std::sync::Arc;
 
@@ -53,8 +53,8 @@ impl LiveSession {
         }
     }
 
-    /// Shows a piece of output and has it kept. This is where text is cut: followers get it in the
-    /// pieces in which it arrives here, now and whenever they read it later.
+    /// Shows output to followers and buffers it for the journal. Followers receive text in
+    /// the pieces in which it arrives here, now and on every later read.
     fn output(&mut self, step: &StepId, output: (Channel, String)) {
         let deps = &self.shared.deps;
         let all_published = self.all_published();
@@ -82,7 +82,8 @@ impl LiveSession {
         }
     }
 
-    /// Whether followers know of every event, so that text may be shown: it never overtakes one.
+    /// True if followers know every event, so that text may be shown: text never overtakes
+    /// an event.
     pub(super) fn all_published(&self) -> bool {
         self.pending.iter().all(PendingAppend::only_text)
     }

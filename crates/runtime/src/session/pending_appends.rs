@@ -1,4 +1,4 @@
-//! Appends under way, oldest first. Nobody is told of an event before its append is through.
+//! Appends in progress, oldest first. Events are published only after their append is durable.
 
 use std::collections::VecDeque;
 use std::future;
@@ -11,16 +11,16 @@ use tokio::sync::oneshot;
 
 use crate::session::CommandReply;
 
-/// The reply that waits for an append.
+/// A reply that waits for an append.
 pub(super) enum PendingReply {
-    /// The sender of a command.
+    /// The reply to a command.
     Receipt(oneshot::Sender<CommandReply>, Receipt),
-    /// A request to see the session.
+    /// The reply to a view request.
     View(oneshot::Sender<Result<Arc<State>, Error>>, Arc<State>),
 }
 
 impl PendingReply {
-    /// The records behind a command are durable.
+    /// The reply to a command with these records.
     pub(super) fn receipt(
         reply: oneshot::Sender<CommandReply>,
         session: &SessionId,
@@ -29,7 +29,7 @@ impl PendingReply {
         Self::Receipt(reply, Receipt { session: session.clone(), records })
     }
 
-    /// A client that went away needs no answer.
+    /// Sends the reply. A client that disconnected needs none.
     pub(super) fn give(self) {
         match self {
             Self::Receipt(reply, receipt) => {
@@ -53,7 +53,7 @@ impl PendingReply {
     }
 }
 
-/// One append under way.
+/// An append in progress.
 pub(super) struct PendingAppend {
     append: BoxFuture<'static, Result<Seq, StorageError>>,
     pub(super) records: Vec<Arc<Record>>,
@@ -61,8 +61,8 @@ pub(super) struct PendingAppend {
 }
 
 impl PendingAppend {
-    /// Hands records to the journal at once: what follows from them, such as the assembly of a
-    /// prompt, is done while they are synced.
+    /// Starts an append at once: what follows from the events, such as assembling a prompt,
+    /// happens while they are synced.
     pub(super) fn begin(
         journal: &dyn Journal,
         lease: &Lease,
@@ -76,7 +76,7 @@ impl PendingAppend {
         Self { append, records, answers: answer.into_iter().collect() }
     }
 
-    /// Whether followers learn of nothing but text from it.
+    /// True if the append holds only text.
     pub(super) fn only_text(&self) -> bool {
         self.records.iter().all(is_text)
     }
@@ -90,7 +90,7 @@ fn is_text(record: &Arc<Record>) -> bool {
     matches!(record.event, Event::TextAppended { .. })
 }
 
-/// Waits for the oldest append; for ever if there is none. Safe to drop and call again.
+/// Waits for the oldest append; forever without one. Cancel safe.
 pub(super) async fn oldest_append(
     queue: &mut VecDeque<PendingAppend>,
 ) -> Result<Seq, StorageError> {

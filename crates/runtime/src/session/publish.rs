@@ -1,4 +1,4 @@
-//! What a live session tells once it is durable, and to whom.
+//! Publishes durable events to followers, waiting clients and observers.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::command_loop::{LiveSession, TurnWaiter};
 use crate::session::pending_appends::{PendingAppend, PendingReply};
 
 impl LiveSession {
-    /// The oldest append is through.
+    /// The oldest append is durable.
     pub(super) fn on_append_done(&mut self) {
         self.publish();
         self.reconcile();
     }
 
-    /// Tells everybody what is durable now.
+    /// Publishes the events of the oldest append.
     pub(super) fn publish(&mut self) {
         let Some(PendingAppend { records, answers, .. }) = self.pending.pop_front() else {
             return;
@@ -59,8 +59,7 @@ impl LiveSession {
         }
     }
 
-    /// Empties the draft, unless it has text that is not durable yet: of a step that follows, or that is
-    /// on its way to the journal.
+    /// Empties the draft, unless it holds text that is not durable yet.
     fn clear_draft(&self) {
         let writing = self.buffer.as_ref().is_some_and(|buffer| buffer.end() > 0);
         if !writing && !self.pending.iter().any(PendingAppend::has_text) {
@@ -68,7 +67,7 @@ impl LiveSession {
         }
     }
 
-    /// Answers whoever waited for this.
+    /// Replies to the clients that waited for this turn.
     fn answer_waiters(&mut self, turn: &TurnId, record: &Arc<Record>) {
         let (over, waiting) = std::mem::take(&mut self.waiting)
             .into_iter()

@@ -1,4 +1,4 @@
-//! Brings a session back from its journal.
+//! Loads a session from its journal and recovers work that a crash interrupted.
 
 use std::sync::Arc;
 
@@ -19,19 +19,20 @@ use crate::session::text_buffer::output_commands;
 
 const READ_PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
 
-/// A session, the right to write to it, and what must be written before it goes on.
+/// A loaded session, its lease, and the events to append before it continues.
 pub(crate) struct LoadedSession {
     pub(crate) state: State,
-    /// The last event in the snapshot that reading began with; 0 if there was none.
+    /// The last event in the snapshot that loading started from; 0 without a snapshot.
     pub(crate) snapshot: Seq,
     pub(crate) lease: Lease,
     pub(crate) recovered: Recovered,
 }
 
-/// What recovery adds to a journal, each batch with its own time.
+/// The events that recovery appends, in batches with their own times.
 pub(crate) type Recovered = Vec<Vec<Arc<Record>>>;
 
-/// Reads a session and closes what the last owner left open.
+/// Loads a session and closes what its last owner left open. Fails if the session does not
+/// exist or storage fails.
 pub(crate) async fn load(deps: &RuntimeDeps, id: &SessionId) -> Result<LoadedSession, Error> {
     let lease = deps.leases.acquire(id).await?;
     let loaded = load_owned(deps, id, lease.clone()).await;
@@ -68,8 +69,8 @@ async fn load_owned(
     Ok(LoadedSession { state, snapshot, lease, recovered })
 }
 
-/// Reads a session as its journal has it: from its last snapshot on, or from its beginning. Gives the
-/// last event in the snapshot, too; 0 if there was none.
+/// Reads a session from its last snapshot or its first event. Also returns the last event in
+/// the snapshot; 0 without one.
 pub(crate) async fn read(
     journal: &dyn Journal,
     rules: &Arc<Rules>,
@@ -93,18 +94,18 @@ pub(crate) async fn read_on(journal: &dyn Journal, state: &mut State) -> Result<
     }
 }
 
-/// The session as its last snapshot has it. One that cannot be read costs time and nothing else.
+/// The state in the last snapshot. An unreadable snapshot only costs time.
 async fn restored(journal: &dyn Journal, rules: &Arc<Rules>, id: &SessionId) -> Option<State> {
     let found = journal.snapshot(id).await;
-    let found = found.inspect_err(|error| tracing::warn!(session = %id, %error, "no snapshot"));
+    let found = found.inspect_err(|error| tracing::warn!(session = %id, %error, "could not read the snapshot; reading the whole journal"));
     let (found, session, rules) = (found.ok()??, id.clone(), Arc::clone(rules));
     // A long session takes a while, and others run on this thread.
     let restore = move || snapshot::restore(&found, &session, &rules);
     spawn_blocking(restore).await.ok()?
 }
 
-/// Writes the session's summary anew where it says something else: a session that branched off in the
-/// middle of another one's history has that one's until it is read for the first time.
+/// Updates the session's summary if it is outdated: the fork of a partial history has its
+/// parent's summary until it is loaded for the first time.
 async fn refresh_summary(
     deps: &RuntimeDeps,
     state: &State,
@@ -119,8 +120,9 @@ async fn refresh_summary(
     }
 }
 
-/// Text that followers saw but the journal did not is in the draft: it becomes durable first, with
-/// the time at which it was shown, so that the time since then counts as nobody's work.
+/// Recovers an open turn. Text that followers saw and the journal lacks is in the draft: it is
+/// appended first, with the time at which it was shown, so that the time since then is not
+/// charged to the turn.
 async fn recover(deps: &RuntimeDeps, state: &mut State) -> Result<Recovered, Error> {
     let stamp = deps.clock.stamp();
     let deltas = read_draft(deps, &state.id).await?;
@@ -135,14 +137,14 @@ async fn recover(deps: &RuntimeDeps, state: &mut State) -> Result<Recovered, Err
     Ok(vec![written, closed])
 }
 
-/// What is in the session's draft, which may have to be read from a disk.
+/// The deltas in the session's draft.
 async fn read_draft(deps: &RuntimeDeps, id: &SessionId) -> Result<Vec<Delta>, StorageError> {
     let (drafts, id) = (Arc::clone(&deps.drafts), id.clone());
     let read = spawn_blocking(move || drafts.load(&id)).await;
     read.unwrap_or_else(|error| Err(StorageError::Unavailable(error.to_string())))
 }
 
-/// What became of files by the calls that were running.
+/// The file changes of the calls that were running.
 async fn interrupted_calls(deps: &RuntimeDeps, state: &State) -> Vec<InterruptedCall> {
     let Some(open) = &state.open else { return Vec::new() };
     let may_change = |call: &&Call| matches!(call.phase, CallPhase::Started(kind, Placement::Daemon) if kind.changes_workspace());
@@ -164,8 +166,8 @@ async fn interrupted_calls(deps: &RuntimeDeps, state: &State) -> Vec<Interrupted
     known
 }
 
-/// Takes output into a session, which draws no conclusions yet: the step must not end, say for lack of
-/// time, before it has all the output that followers saw.
+/// Applies model output without advancing the session: the step must not end, for example by
+/// its time limit, before it has all the output that followers saw.
 pub(crate) fn write_output(state: &mut State, output: Command, stamp: &Stamp) -> Vec<Arc<Record>> {
     let events = decide(state, output, stamp).unwrap_or_default();
     let remember = |event| {
@@ -176,7 +178,7 @@ pub(crate) fn write_output(state: &mut State, output: Command, stamp: &Stamp) ->
     events.into_iter().map(remember).collect()
 }
 
-/// The pieces of the open step that are not in the journal. Pieces are never kept in part.
+/// The deltas of the open step that are not in the journal. A delta is never stored in part.
 fn unwritten_deltas(state: &State, mut deltas: Vec<Delta>) -> Vec<Delta> {
     let step = state.open.as_ref().and_then(|open| open.step());
     deltas.retain(|delta| {

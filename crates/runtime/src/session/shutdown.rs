@@ -1,4 +1,4 @@
-//! How a live session ends before it is idle: storage failed, or the daemon shuts down.
+//! How a session ends with work in progress: storage failed, or the daemon shuts down.
 
 use std::sync::Arc;
 
@@ -48,7 +48,8 @@ impl LiveSession {
         LiveEnd::Fenced
     }
 
-    /// Parks the session: what runs is ended, what was written is kept, the turn stays open.
+    /// Ends the session for a shutdown: running work is stopped, results are stored, the
+    /// turn stays open.
     pub(super) async fn close(mut self) -> LiveEnd {
         self.model_call = None;
         self.record_only(Command::Wake);
@@ -78,15 +79,16 @@ impl LiveSession {
         LiveEnd::Closing
     }
 
-    /// Has a command's records kept, and begins nothing that follows from them.
+    /// Stores a command's records without starting what follows from them.
     fn record_only(&mut self, command: Command) {
         if let Ok(records) = self.execute(command) {
             self.commit(records, None);
         }
     }
 
-    /// A call that ended by itself at the last moment is over, and so is one of a turn that must end.
-    /// One that we stopped is left open, and the next start tells the model that it was interrupted.
+    /// True for results that count at shutdown: a call that ended by itself, or any call of
+    /// a turn that must end. A call that the shutdown stopped stays open, and the next
+    /// start reports it as interrupted.
     fn is_final(&self, command: &Command) -> bool {
         let stopping = self.state.open.as_ref().is_some_and(|open| open.stopping.is_some());
         match command {
@@ -98,8 +100,8 @@ impl LiveSession {
     }
 }
 
-/// An undo that has begun is finished: it works on a thread that cannot be stopped, and nobody may
-/// begin another one beside it.
+/// A revert that has started is completed: it runs on a thread that cannot be stopped, and must
+/// not run twice at once.
 fn is_revert(effect: &Effect) -> bool {
     matches!(effect, Effect::RevertTurn(_))
 }

@@ -1,4 +1,4 @@
-//! Keeps what a tool gives back beside its words: its files, and what it made of the workspace's.
+//! Stores what a tool returns besides its text: files and file changes.
 
 use quintet_kernel::change::{FileChange, FileVersion};
 use quintet_kernel::message::{CallArtifact, Part};
@@ -8,7 +8,7 @@ use quintet_kernel::tool::Outcome;
 use crate::changes::split_changes;
 use crate::deps::RuntimeDeps;
 
-/// Keeps it; what cannot be kept is said in the outcome.
+/// Stores the files and changes of a call; failures are noted in the outcome.
 pub(super) async fn store_output(deps: &RuntimeDeps, output: ToolOutput) -> Outcome {
     let ToolOutput { mut outcome, files, changes } = output;
     for OutputFile { name, mime, content } in files {
@@ -23,8 +23,8 @@ pub(super) async fn store_output(deps: &RuntimeDeps, output: ToolOutput) -> Outc
     outcome
 }
 
-/// Keeps what became of files, all of it at once: one command may touch thousands. A change that
-/// cannot be kept is known all the same; it just cannot be undone.
+/// Stores the contents of changed files in one operation: one command may change thousands. A
+/// change whose content cannot be stored is still recorded, but cannot be reverted.
 pub(crate) async fn store_changes(
     blobs: &dyn Blobs,
     mut changes: Vec<ChangedFile>,
@@ -37,7 +37,7 @@ pub(crate) async fn store_changes(
     let known: Vec<_> = contents.iter().map(Option::is_some).collect();
     let kept = blobs.put_all(contents.into_iter().flatten().collect()).await;
     let kept = kept.unwrap_or_else(|error| {
-        tracing::warn!(%error, "changes of files cannot be undone");
+        tracing::warn!(%error, "could not store file contents; the changes cannot be reverted");
         Vec::new()
     });
     let mut kept = kept.into_iter();

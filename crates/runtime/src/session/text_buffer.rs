@@ -1,4 +1,5 @@
-//! Output of the open step on its way: shown at once, durable in a moment.
+//! Streamed output of the open step: shown to followers at once, appended to the journal in
+//! batches.
 
 use std::time::Duration;
 
@@ -12,21 +13,21 @@ use tokio::time::Instant;
 
 use crate::tail::Tail;
 
-/// Output of the open step on its way.
+/// Streamed output of the open step.
 #[derive(Debug)]
 pub(super) struct TextBuffer {
     turn: TurnId,
     step: StepId,
-    /// Bytes of the step's output so far.
+    /// Length of the step's output so far, in bytes.
     end: u64,
-    /// What the journal does not have yet.
+    /// Deltas that are not in the journal yet.
     unflushed: Vec<Delta>,
     bytes: usize,
-    /// What followers may not see yet, because something that comes before it is not durable.
+    /// Deltas that followers may not see yet, because an earlier event is not durable.
     held: Vec<Delta>,
     /// Text is shown when the journal has it: a draft could not be written, or would die with this node.
     draft_failed: bool,
-    /// When what is unkept must be kept.
+    /// When the unflushed text must be appended.
     flush_at: Option<Instant>,
 }
 
@@ -42,22 +43,22 @@ impl TextBuffer {
         &self.step
     }
 
-    /// When what is unkept must be kept.
+    /// When the unflushed text must be appended.
     pub(super) fn flush_at(&self) -> Option<Instant> {
         self.flush_at
     }
 
-    /// Bytes of the step's output so far.
+    /// Length of the step's output so far, in bytes.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// How many bytes are unkept.
+    /// Length of the unflushed text, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes output that just arrived.
+    /// Adds output that just arrived.
     pub(super) fn push(&mut self, output: (Channel, String), at: Time) -> Delta {
         let (channel, text) = output;
         let delta = Delta {
@@ -74,8 +75,9 @@ impl TextBuffer {
         delta
     }
 
-    /// Writes a piece's draft, so that it outlives this process; whether it may be shown. Once one
-    /// cannot be written nothing is: what follows a hole is not shown either.
+    /// Writes a delta to the draft, so that it survives the process; true if followers may
+    /// see it. After one failure nothing is drafted, so that followers never see text after
+    /// a gap.
     pub(super) fn draft(
         &mut self,
         delta: &Delta,
@@ -85,37 +87,39 @@ impl TextBuffer {
         if !self.draft_failed
             && let Err(error) = drafts.push(session, delta)
         {
-            tracing::warn!(%session, %error, "text in flight is shown late");
+            tracing::warn!(%session, %error, "could not write the draft; text is shown once it is durable");
             self.draft_failed = true;
         }
         !self.draft_failed
     }
 
-    /// Keeps a piece from followers until [`Self::reveal`], or until the journal has it.
+    /// Hides a delta from followers until [`Self::release_held`] or until the journal has
+    /// it.
     pub(super) fn hold(&mut self, delta: Delta) {
         self.held.push(delta);
     }
 
-    /// From now on there is something to keep.
+    /// Sets the time of the next flush, unless one is scheduled.
     pub(super) fn schedule_flush(&mut self, after: Duration) {
         self.flush_at.get_or_insert_with(|| Instant::now() + after);
     }
 
-    /// Followers were given the step's output up to here as an event; held back or not, it is theirs.
+    /// Followers received the step's output up to `end` as an event, so held deltas before
+    /// it are dropped.
     pub(super) fn on_published(&mut self, step: &StepId, end: u64) {
         if self.step == *step {
             self.held.retain(|delta| delta.offset + delta.text.len() as u64 > end);
         }
     }
 
-    /// Followers know of everything that comes before.
+    /// Shows the held deltas: all earlier events are published.
     pub(super) fn release_held(&mut self, tail: &Tail) {
         for delta in self.held.drain(..) {
             tail.push(delta);
         }
     }
 
-    /// What must be kept, in as few commands as possible.
+    /// The commands that store the unflushed text, as few as possible.
     pub(super) fn drain(&mut self) -> Vec<Command> {
         self.flush_at = None;
         self.bytes = 0;
@@ -123,8 +127,7 @@ impl TextBuffer {
     }
 }
 
-/// The commands that have pieces kept: one for each run of them in one channel, which keeps their
-/// lengths.
+/// The commands that store deltas: one per run of deltas of one channel, with their lengths.
 pub(crate) fn output_commands(deltas: impl IntoIterator<Item = Delta>) -> Vec<Command> {
     let mut runs: Vec<Vec<Delta>> = Vec::new();
     for delta in deltas {

@@ -1,4 +1,4 @@
-//! One call and the session that works for it: begun, followed, stopped.
+//! One subagent: started, followed and stopped on behalf of a call.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::stopped;
 use crate::backoff::Backoff;
 use crate::runtime::Runtime;
 
-/// A call and where it came from.
+/// A call that runs a subagent.
 pub(super) struct SubagentRun {
     pub(super) runtime: Runtime,
     pub(super) parent: SessionId,
@@ -21,7 +21,7 @@ pub(super) struct SubagentRun {
 }
 
 impl SubagentRun {
-    /// Has the task worked on, and waits until it is.
+    /// Starts or finds the subagent and waits for its result.
     pub(super) async fn run_to_end(&self, task: Task) -> Outcome {
         match self.work(task).await {
             Ok(outcome) => outcome,
@@ -32,7 +32,7 @@ impl SubagentRun {
         }
     }
 
-    /// Ends the session that works for the call, if one does.
+    /// Cancels the subagent, if there is one.
     pub(super) async fn stop(&self) -> Outcome {
         // Refused if the daemon shuts down: then the work goes on after the restart.
         if let Ok(parent) = self.runtime.view(&self.parent).await
@@ -44,14 +44,14 @@ impl SubagentRun {
         stopped()
     }
 
-    /// The parent knows of a session before it is there, so that a crash in between leaves none that
-    /// nobody knows of. One that began before is taken up again.
+    /// Starts the subagent. The parent records its id first, so that a crash in between
+    /// leaves no unknown session. An existing subagent is continued.
     async fn work(&self, task: Task) -> Result<Outcome, Error> {
         let session = self.runtime.deps().clock.stamp().id();
         let spawn = Command::SpawnSubagent { call: self.call.clone(), session, task };
         self.runtime.submit(&self.parent, spawn).await?;
         let parent = self.runtime.view(&self.parent).await?;
-        // Where there may be none, the kernel has said so to the model.
+        // If policy refused the subagent, the kernel ended the call.
         let Some(known) = parent.subagents.of(&self.call) else { return Ok(stopped()) };
         let start = subagent::subagent_start(&parent, known);
         if let Some(start) = &start {
@@ -103,8 +103,8 @@ impl SubagentRun {
         Ok(outcome)
     }
 
-    /// A session whose turn is over, once nothing works for it any more: what its own subagents cost is
-    /// part of what it cost.
+    /// A session whose turn has ended, once its own subagents have ended: their cost is
+    /// part of its cost.
     async fn at_rest(&self, child: &SessionId) -> Result<Arc<State>, Error> {
         let mut state = self.runtime.view(child).await?;
         let mut follow = self.runtime.follow(child, Cursor::after(state.head)).await?;
@@ -124,7 +124,7 @@ impl SubagentRun {
         self.runtime.submit(&self.parent, news).await.map(drop)
     }
 
-    /// Calls off what a session does, waits until it rests, and gives what came of it.
+    /// Cancels a session's work, waits until it ends, and returns its result.
     async fn cancel(&self, child: &SessionId) -> Result<SubagentUpdate, Error> {
         let cancel = Command::Cancel { reason: Some("the parent was cancelled".into()) };
         let rests = async {
@@ -147,7 +147,7 @@ impl SubagentRun {
     }
 }
 
-/// Stops a session that works for a call that is over; safe to do twice.
+/// Stops the subagent of a call that has ended; safe to repeat.
 pub(crate) fn cancel(
     runtime: Runtime,
     parent: &State,
@@ -164,7 +164,7 @@ pub(crate) fn cancel(
             match run.cancel(&session).await {
                 Ok(news) => return Command::Subagent { call, session, news },
                 Err(error) => {
-                    tracing::warn!(%session, %error, "a subagent could not be stopped yet");
+                    tracing::warn!(%session, %error, "could not stop a subagent; retrying");
                     backoff.wait().await;
                 }
             }

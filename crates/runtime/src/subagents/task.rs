@@ -1,11 +1,11 @@
-//! What a model asks for when it has a subagent work.
+//! The arguments of a call that starts a subagent.
 
 use quintet_kernel::event::Budget;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::subagent::Task;
 use serde_json::{Value, json};
 
-/// JSON Schema of the arguments.
+/// The JSON Schema of the arguments.
 pub(super) fn schema() -> Value {
     let whole = |about: &str| json!({ "type": "integer", "minimum": 1, "description": about });
     json!({
@@ -26,7 +26,7 @@ pub(super) fn schema() -> Value {
     })
 }
 
-/// Reads the arguments of a call.
+/// Parses the arguments. Fails with a message for the model.
 pub(super) fn read(input: &Value) -> Result<Task, String> {
     let text = input["task"].as_str().filter(|task| !task.trim().is_empty());
     let text = text.ok_or("task must say what to do")?.to_owned();

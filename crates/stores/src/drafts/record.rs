@@ -110,7 +110,7 @@ fn write_id(buffer: &mut Vec<u8>, id: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The pieces of a draft, and how many bytes of it are whole.
+/// The deltas of a draft, and the length of its complete records in bytes.
 pub(super) fn deltas(bytes: &[u8]) -> (Vec<Delta>, usize) {
     let mut deltas: Vec<Delta> = Vec::new();
     let mut rest = bytes;
@@ -200,7 +200,7 @@ fn short_checksum(bytes: &[u8]) -> u16 {
     SHORT | (sum ^ sum >> 16) as u16
 }
 
-/// FNV-1a: finds a torn write, which is all it has to.
+/// FNV-1a: detects incomplete writes.
 fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |sum, &byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

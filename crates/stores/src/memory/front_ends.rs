@@ -1,4 +1,4 @@
-//! What is kept for front ends besides sessions.
+//! Data of front ends besides sessions, in memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::ready;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::MemoryStore;
 use crate::lock;
 
-/// What is in it.
+/// Installs, preferences and artifacts.
 #[derive(Debug, Default)]
 pub(super) struct FrontEnds {
     installs: Vec<Install>,
@@ -23,7 +23,7 @@ pub(super) struct FrontEnds {
 }
 
 impl FrontEnds {
-    /// A fork shows what its parent refers to, also when the parent is gone.
+    /// A fork inherits the artifact claims of its parent.
     pub(super) fn inherit(&mut self, parent: &SessionId, fork: &SessionId) {
         let claims = self.claims.iter().filter(|(_, session)| session == parent);
         let inherited: Vec<_> =
@@ -31,12 +31,12 @@ impl FrontEnds {
         self.claims.extend(inherited);
     }
 
-    /// A session is gone.
+    /// Removes the claims of a deleted session.
     pub(super) fn forget(&mut self, session: &SessionId) {
         self.claims.retain(|(_, claimed)| claimed != session);
     }
 
-    /// Notes that a session was erased, for those who keep copies.
+    /// Records that a session was deleted, for components that keep copies.
     pub(super) fn note_erased(&mut self, session: &SessionId) {
         self.preferences.insert((ERASED_SPACE.into(), session.to_string()), true.into());
     }

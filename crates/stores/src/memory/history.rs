@@ -1,4 +1,4 @@
-//! A session's events, some of them shared with others.
+//! A session's events in memory, some of them shared with a parent.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use super::{History, SharedPrefix, StoredEvent};
 use crate::lock;
 
 impl History {
-    /// The beginning of a history, up to and including an event; nothing if it has no such event.
+    /// The history up to and including an event; `None` if there is no such event.
     pub(super) fn fork(parent: &Arc<Self>, at: Seq) -> Option<Self> {
         if at == 0 || at > parent.head() {
             return None;
         }
-        // Straight to whoever has the event: a fork of a fork is read no slower.
+        // Directly to the owner of the event: a fork of a fork is read as fast.
         let mut with = Arc::clone(parent);
         while let Some(shared) = with.shared.clone().filter(|shared| at <= shared.upto) {
             with = shared.with;
@@ -25,12 +25,12 @@ impl History {
         Some(Self { shared: Some(SharedPrefix { with, upto: at }), ..Self::default() })
     }
 
-    /// The number of its last event.
+    /// The number of the last event.
     pub(super) fn head(&self) -> Seq {
         self.base() + lock(&self.own).len() as Seq
     }
 
-    /// Adds to it.
+    /// Appends events.
     pub(super) fn append(&self, batch: &Batch) {
         let kept = |record: &Arc<Record>| StoredEvent {
             at: batch.at,
@@ -40,7 +40,7 @@ impl History {
         lock(&self.own).extend(batch.records.iter().map(kept));
     }
 
-    /// What comes after a number.
+    /// The events after a number.
     pub(super) fn read(&self, after: Seq, page: Page) -> Result<Vec<Record>, StorageError> {
         let mut records = Vec::new();
         let mut bytes = 0;
@@ -55,7 +55,7 @@ impl History {
         Ok(records)
     }
 
-    /// All blobs that it refers to, also in what it shares.
+    /// All referenced blobs, including those of shared events.
     pub(super) fn blobs(&self) -> HashSet<BlobId> {
         self.blobs_upto(Seq::MAX)
     }
@@ -68,14 +68,14 @@ impl History {
         shared.chain(kept.iter().take(own).flat_map(|kept| kept.blobs.iter().cloned())).collect()
     }
 
-    /// Keeps a state, unless it is of more than there is.
+    /// Stores a snapshot, unless it includes more events than the history has.
     pub(super) fn keep_snapshot(&self, snapshot: Snapshot) {
         if snapshot.seq <= self.head() {
             *lock(&self.snapshot) = Some(snapshot);
         }
     }
 
-    /// The latest state up to a number: its own or that of an ancestor.
+    /// The latest snapshot up to a number, of this session or an ancestor.
     pub(super) fn snapshot(&self, upto: Seq) -> Option<Snapshot> {
         let own = lock(&self.snapshot).clone().filter(|found| found.seq <= upto);
         let shared = || {
@@ -85,7 +85,7 @@ impl History {
         own.or_else(shared)
     }
 
-    /// Forgets the state; the events stay for whoever shares them.
+    /// Deletes the snapshot; the events stay for forks.
     pub(super) fn drop_snapshot(&self) {
         *lock(&self.snapshot) = None;
     }

@@ -1,4 +1,4 @@
-//! The list of sessions.
+//! The session index in memory.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -105,7 +105,7 @@ impl Contents {
         }
     }
 
-    /// Keeps a blob, which is loose until somebody refers to it.
+    /// Stores a blob, which is loose until an event references it.
     pub(super) fn put(&mut self, content: Vec<u8>) -> BlobId {
         let blob = blobs::blob_id(&content);
         self.blobs.insert(blob.clone(), content);
@@ -113,7 +113,7 @@ impl Contents {
         blob
     }
 
-    /// Deletes the blobs that nobody refers to any more. Nobody may be about to.
+    /// Deletes unreferenced blobs. No command may be about to reference one.
     pub(super) fn delete_unreferenced(&mut self) {
         let needed: HashSet<BlobId> =
             self.sessions.values().flat_map(|session| session.history.blobs()).collect();

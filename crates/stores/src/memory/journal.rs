@@ -1,4 +1,4 @@
-//! The journal.
+//! The journal in memory.
 
 use std::future::ready;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Runs and their journals, kept in memory.
+//! Runs and their journals in memory.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -27,7 +27,7 @@ pub(super) struct RunTable {
 #[derive(Debug)]
 struct RunRow {
     entry: RunEntry,
-    /// Events as on disk, so that sizes are the same.
+    /// Events encoded as on disk, so that sizes are the same.
     events: Vec<(Time, Vec<u8>)>,
 }
 
@@ -206,7 +206,7 @@ impl RunJournal for MemoryStore {
 }
 
 impl MemoryStore {
-    /// Changes runs, if this store is still the one that may write.
+    /// Changes runs, if this store may still write.
     fn own_runs<T>(
         &self,
         change: impl FnOnce(&mut RunTable) -> Result<T, StorageError>,

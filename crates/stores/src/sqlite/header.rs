@@ -46,7 +46,7 @@ fn check_header(path: &Path, header: &[u8]) -> Result<FileState, Error> {
     if number(header, APPLICATION) != APPLICATION_ID.cast_unsigned() {
         return Err(Error::Foreign(path.into()));
     }
-    // It may be newer still by what the log holds; SQLite is asked again once it has read that.
+    // The log may hold a newer version; SQLite reads that when it opens the file.
     migrate::check(path, number(header, USER_VERSION))?;
     Ok(FileState::OurDatabase)
 }

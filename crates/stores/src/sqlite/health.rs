@@ -1,8 +1,9 @@
-//! Whether the database can be written to: known from what was written last, or tried.
+//! Whether the database accepts writes.
 //!
-//! Every commit of the journal counts. Where none is recent, a little is written on purpose: a file
-//! of its own beside the database, because a full disk may still have room in the database's files,
-//! and then through the writer, because only it knows what the database says.
+//! Every commit of the journal counts as a check. If none is recent, a check writes a probe
+//! file next to the database, because a full disk may still have room in the database's own
+//! files, and then writes through the writer thread, because only that shows errors of the
+//! database.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -16,20 +17,20 @@ use tokio::time::{Instant, timeout};
 
 use super::SqliteStore;
 
-/// For how long good news is good, and bad news bad.
+/// How long a successful check is valid; a failed one is valid for `UNHEALTHY_TTL`.
 const HEALTHY_TTL: Duration = Duration::from_secs(3);
 const UNHEALTHY_TTL: Duration = Duration::from_secs(1);
-/// How long the disk may take.
+/// How long a probe may take.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much room there must be.
+/// Bytes that a probe writes.
 const PROBE_BYTES: usize = 64 * 1024;
 
 type Health = Result<(), StorageError>;
 
-/// What became of the last try to write.
+/// The result of the last write.
 #[derive(Debug)]
 pub(super) struct WriteHealth {
-    /// The file that is written on purpose.
+    /// The probe file.
     file: PathBuf,
     last: Mutex<LastCheck>,
 }
@@ -37,11 +38,11 @@ pub(super) struct WriteHealth {
 #[derive(Debug, Default)]
 struct LastCheck {
     health: Option<(Instant, Health)>,
-    /// Whether somebody is finding out. One is enough: a disk that hangs holds a thread for each.
+    /// True while a check runs. One at a time: a hanging disk blocks a thread per check.
     trying: bool,
 }
 
-/// A write attempt under way, until this is dropped.
+/// A running check, until dropped.
 struct CheckGuard(Arc<WriteHealth>);
 
 impl Drop for CheckGuard {
@@ -51,12 +52,12 @@ impl Drop for CheckGuard {
 }
 
 impl WriteHealth {
-    /// Of the database at a path.
+    /// The health of the database at a path.
     pub(super) fn of(database: &Path) -> Self {
         Self { file: database.with_extension("pulse"), last: Mutex::default() }
     }
 
-    /// Something was written, or could not be.
+    /// Records the result of a write.
     pub(super) fn note(&self, health: Health) {
         self.note_at(Instant::now(), health);
     }
@@ -65,8 +66,8 @@ impl WriteHealth {
         self.last().health = Some((now, health));
     }
 
-    /// What is known, unless that is long ago. Then whoever asks is to find out, and others that ask
-    /// meanwhile are told what was known before.
+    /// The last result, unless it is too old. Then the caller must check, and other callers
+    /// meanwhile get the last result.
     fn known(self: &Arc<Self>, now: Instant) -> Result<Health, CheckGuard> {
         let mut last = self.last();
         match &last.health {
@@ -106,7 +107,8 @@ impl port::StorageHealth for SqliteStore {
 }
 
 impl SqliteStore {
-    /// The try is over only when the disk has answered, whether or not anybody still waits.
+    /// Writes the probes. The check counts as running until the disk has responded, even if
+    /// the caller gave up.
     async fn try_writing(&self, trying: CheckGuard) -> Health {
         let file = self.write_health.file.clone();
         let written = tokio::task::spawn_blocking(move || (write_probe(&file), trying)).await;
@@ -118,7 +120,7 @@ impl SqliteStore {
     }
 }
 
-/// Writes as much as an ordinary turn might, and takes it back.
+/// Writes and deletes a file as large as the data of a typical turn.
 fn write_probe(file: &Path) -> io::Result<()> {
     let mut opened = File::create(file)?;
     let written = opened.write_all(&[0; PROBE_BYTES]).and_then(|()| opened.sync_data());
@@ -127,8 +129,8 @@ fn write_probe(file: &Path) -> io::Result<()> {
     written
 }
 
-/// A long row that nobody keeps shows whether there may be more pages; the row that is written anew
-/// shows whether any can be written.
+/// Writes a long row that is rolled back, which shows whether the file can grow, and a row that
+/// is kept, which shows whether it can be written at all.
 fn probe_database(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch("SAVEPOINT pulse")?;
     let row = "INSERT OR REPLACE INTO preferences (space, name, value)

@@ -170,5 +170,5 @@ fn summaries(
 }
 
 fn readable<T>(found: Result<T, StorageError>, row: &Row) -> Option<T> {
-    found.inspect_err(|error| tracing::error!(session = %row.id, %error, "left out")).ok()
+    found.inspect_err(|error| tracing::error!(session = %row.id, %error, "skipped an unreadable session summary")).ok()
 }

@@ -213,13 +213,13 @@ pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
 pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
     let version = version(db)?;
     if (1..NEWEST).contains(&version) {
-        tracing::info!(from = version, to = NEWEST, "bringing the database up to date");
+        tracing::info!(from = version, to = NEWEST, "migrating the database");
     }
     for (step, number) in STEPS.iter().zip(1..).skip(version as usize) {
         take(db, step, number)?;
     }
     if version < NEWEST {
-        // So that the header of the file says what it is to whoever looks at it.
+        // The header identifies the file to other programs.
         db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     }
     Ok(())

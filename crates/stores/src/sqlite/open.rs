@@ -1,7 +1,7 @@
-//! Opens a database, or makes one, and never touches what it cannot use.
+//! Opens or creates a database. A file that cannot be used is never changed.
 //!
-//! A new database is made under another name and renamed when it is whole, so a half-made one is
-//! never found.
+//! A new database is created under another name and renamed when it is complete, so a partial
+//! one is never found.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use super::header::{self, APPLICATION_ID, FileState};
 use super::{append, migrate};
 use crate::Error;
 
-/// How long to wait for somebody else who looks at the file, such as a backup.
+/// How long to wait for a lock that another program holds, such as a backup.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bytes of a page. Each commit writes a page for every table and index that it changes, however little
@@ -26,7 +26,7 @@ const PAGE_BYTES: u32 = 1024;
 /// a burst does not keep its room.
 const LOG_BYTES: u32 = 16 * 1024 * 1024;
 
-/// Opens a database for writing; gives its new epoch, too.
+/// Opens a database for writing and starts a new epoch.
 pub(super) fn open(path: &Path) -> Result<(Connection, u64), Error> {
     if header::inspect(path)? == FileState::Missing {
         create(path)?;
@@ -48,8 +48,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
-/// Reads a little of everything, because a damaged file should be found before it is written to.
-/// Reading all of it would take too long; damage deeper down is found when it is read.
+/// Reads a little of each table, because damage should be found before anything is written.
+/// Damage in other pages is found when they are read.
 fn probe(db: &Connection, version: u32) -> rusqlite::Result<()> {
     let mut queries = vec!["SELECT count(*) FROM sqlite_schema"];
     if version > 0 {
@@ -79,8 +79,8 @@ fn prepare(db: &mut Connection) -> rusqlite::Result<u64> {
     next_epoch(db)
 }
 
-/// Writes the whole database anew, so that nothing is left in its files of what was replaced or deleted
-/// before. Nobody else may write meanwhile.
+/// Rewrites the whole database, so that nothing of replaced or deleted rows remains in its
+/// files. No other writer may be active.
 pub(super) fn vacuum(path: &Path) -> rusqlite::Result<()> {
     let db = connect(path)?;
     db.execute_batch("VACUUM")?;
@@ -97,7 +97,7 @@ fn next_epoch(db: &mut Connection) -> rusqlite::Result<u64> {
     Ok(epoch)
 }
 
-/// Writes to a log first. A file system without shared memory cannot, and is no place for us.
+/// Switches to write-ahead logging. Fails on file systems without shared memory.
 fn use_log(db: &Connection) -> rusqlite::Result<()> {
     let mode =
         db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))?;
@@ -133,7 +133,7 @@ fn label(path: &Path) -> rusqlite::Result<()> {
     db.close().map_err(|(_, error)| error)
 }
 
-/// A log without its database would be played into the new one.
+/// Fails if a log file exists without its database: SQLite would replay it into the new one.
 fn refuse_leftovers(path: &Path) -> Result<(), Error> {
     for ending in ["-wal", "-journal"] {
         let log = beside(path, ending);
@@ -151,7 +151,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// For `map_err`: what trouble with SQLite means for whoever opens `path`.
+/// For `map_err`: the error for a failure of SQLite while opening `path`.
 fn sqlite(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error {
     move |error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => Error::NotADatabase(path.into()),

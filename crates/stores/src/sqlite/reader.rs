@@ -1,8 +1,8 @@
-//! Connections for reading, a few of them, opened when they are first needed.
+//! A few read connections, opened on demand.
 //!
-//! A query waits in a line that threads of their own work off. It never waits for its caller: one who
-//! holds several queries at once and looks after only one of them must not keep the others, nor
-//! anybody else, from being answered.
+//! Queries wait in a queue that blocking threads work off. A query never depends on its caller
+//! being polled: a caller that holds several queries and polls only one of them must not block
+//! the others.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,26 +19,26 @@ use super::open::BUSY_TIMEOUT;
 use super::storage_error;
 use crate::lock;
 
-/// Pages that one reader keeps, in KiB. The system keeps the file's pages anyway, for all readers once.
+/// Page cache of a reader in KiB. The operating system caches the file's pages for all readers.
 const READER_CACHE_KIB: i64 = 256;
 
-/// Reads that run at once.
+/// Maximum number of concurrent reads.
 const READERS_LIMIT: usize = 4;
 
-/// The readers of a database.
+/// The read connections of a database.
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
     queue: Mutex<QueryQueue>,
-    /// Signalled when a reader found nothing more to read.
+    /// Signalled when a reader found the queue empty.
     drained: Condvar,
 }
 
-/// A query, to be answered with the readers' connections.
+/// A queued query.
 type Query = Box<dyn FnOnce(&Readers) + Send>;
 
-/// What waits to be read, and how many read.
+/// Queued queries and the number of active readers.
 #[derive(Default)]
 struct QueryQueue {
     waiting: VecDeque<Query>,
@@ -61,20 +61,21 @@ impl Readers {
         }
     }
 
-    /// The database.
+    /// The database file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Runs a query where it may block. It must end its cursors before it returns, so no reader
-    /// ever keeps the log from being tidied for longer than one page takes.
+    /// Runs a query on a blocking thread. The query must close its cursors before it
+    /// returns, so that no reader delays a checkpoint for longer than a page takes. Fails
+    /// if the database cannot be read.
     pub(super) async fn run<T: Send + 'static>(
         self: Arc<Self>,
         query: impl FnOnce(&Connection) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, StorageError> {
         let (reply, answer) = oneshot::channel();
         let query: Query = Box::new(move |readers| {
-            // Whoever asked may have left.
+            // The caller may be gone.
             if !reply.is_closed() {
                 let _ = reply.send(readers.with_connection(query));
             }
@@ -86,7 +87,7 @@ impl Readers {
         answer.await.unwrap_or_else(|error| Err(unavailable(error)))
     }
 
-    /// Puts a query in the line; whether somebody more should work it off.
+    /// Queues a query; true if another reader should be started.
     fn enqueue(&self, query: Query) -> bool {
         let mut queue = lock(&self.queue);
         queue.waiting.push_back(query);
@@ -95,7 +96,7 @@ impl Readers {
         more
     }
 
-    /// Waits until nobody reads, and closes the connections.
+    /// Waits until all reads have ended and closes the connections.
     pub(super) fn close(&self) {
         let mut queue = lock(&self.queue);
         while queue.reading > 0 {
@@ -110,7 +111,7 @@ impl Readers {
     ) -> Result<T, StorageError> {
         let idle = lock(&self.idle).pop();
         let db = idle.map_or_else(|| self.connect(), Ok).map_err(storage_error)?;
-        // All that a query looks at is of one moment; a session may be erased meanwhile.
+        // A query sees one moment; a session may be deleted meanwhile.
         let moment = db.unchecked_transaction().map_err(storage_error)?;
         let answer = query(&moment)?;
         drop(moment);
@@ -134,7 +135,8 @@ struct QueueWorker {
 }
 
 impl QueueWorker {
-    /// Answers one query; whether there was one. Whoever finds none is counted no more.
+    /// Runs one query; false if the queue was empty, and the worker is no longer counted
+    /// then.
     fn run_one(&mut self) -> bool {
         let mut queue = lock(&self.readers.queue);
         let Some(query) = queue.waiting.pop_front() else {
@@ -144,7 +146,7 @@ impl QueueWorker {
             return false;
         };
         drop(queue);
-        // Whoever asked is told: the answer is never given. The next one is answered all the same.
+        // The caller sees the dropped reply as an error. The next query runs all the same.
         if catch_unwind(AssertUnwindSafe(|| query(&self.readers))).is_err() {
             tracing::error!("a query panicked");
         }
@@ -152,7 +154,7 @@ impl QueueWorker {
     }
 }
 
-/// A runtime that ends may drop it before it began.
+/// A runtime that shuts down may drop the worker before it started.
 impl Drop for QueueWorker {
     fn drop(&mut self) {
         if !self.over {

@@ -1,8 +1,8 @@
-//! Which events refer to which blobs, and which blobs nobody refers to any more.
+//! References from events to blobs, and the deletion of unreferenced blobs.
 //!
-//! A reference is written and taken away in the same commit as its event. What the last one is taken
-//! from is loose: noted in that commit, and deleted when the daemon next starts, if it is loose still.
-//! Only then is it certain that nobody has just put the same content and is about to refer to it.
+//! A reference is added and removed in the same commit as its event. A blob that loses its last
+//! reference is marked as loose in that commit, and deleted at the next start if it is still
+//! loose: only then is it certain that no command is about to reference the same content.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use rusqlite::{Connection, params};
 use super::{from_sql, to_sql};
 use crate::FileBlobs;
 
-/// Notes what an event refers to.
+/// Adds the references of an event.
 pub(super) fn add_references<'a>(
     db: &Connection,
     session: i64,
@@ -28,7 +28,7 @@ pub(super) fn add_references<'a>(
     Ok(())
 }
 
-/// Takes away what the events of a session after a number refer to.
+/// Removes the references of a session's events after a number.
 pub(super) fn remove_references(db: &Connection, session: i64, after: Seq) -> rusqlite::Result<()> {
     let of_these = "SELECT DISTINCT blob FROM refs WHERE session = ?1 AND seq > ?2";
     let blobs: Vec<String> = db
@@ -47,8 +47,8 @@ pub(super) fn remove_references(db: &Connection, session: i64, after: Seq) -> ru
     Ok(())
 }
 
-/// Notes what the events refer to that were there before references were. One that cannot be read
-/// is found when its session is.
+/// Adds references of events that were stored before references existed. Events that cannot be
+/// decoded are skipped; they are reported when their session is read.
 pub(super) fn backfill(db: &Connection) -> rusqlite::Result<()> {
     let mut events = db.prepare("SELECT session, seq, format, body FROM events")?;
     let mut rows = events.query([])?;
@@ -62,8 +62,8 @@ pub(super) fn backfill(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Deletes the blobs of a directory that are loose, also those that were put and never referred to. Nobody
-/// else may be at work.
+/// Deletes loose blobs of a directory, including those that were stored and never referenced.
+/// Must run while nothing else uses the store.
 pub(super) fn delete_unreferenced(
     db: &Connection,
     blobs: &Path,
@@ -87,7 +87,7 @@ fn delete_loose_blobs(db: &Connection, blobs: &Path) -> rusqlite::Result<()> {
     let cleared = db.unchecked_transaction()?;
     for (blob, needed) in loose {
         if !needed && let Err(error) = FileBlobs::delete(blobs, &blob) {
-            tracing::warn!(%blob, %error, "content that nobody needs cannot be deleted");
+            tracing::warn!(%blob, %error, "could not delete an unreferenced blob");
             continue;
         }
         cleared.execute("DELETE FROM loose WHERE blob = ?1", [blob])?;

@@ -1,7 +1,8 @@
-//! The one thread that writes.
+//! The single writer thread.
 //!
-//! A commit waits for the disk; whatever is queued meanwhile goes into the next one together, in the
-//! order in which it was queued. So a lone change never waits for company, and many share one sync.
+//! A commit waits for the disk; changes that are queued meanwhile share the next commit, in the
+//! order in which they were queued. A single change never waits for others, and many share one
+//! sync.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,33 +16,33 @@ use tokio::sync::{oneshot, watch};
 use super::health::WriteHealth;
 use super::{append, storage_error};
 
-/// Changes in one commit, at most: bounds what the first of them waits for.
+/// Maximum number of changes in one commit, which bounds how long the first of them waits.
 const GROUP_LIMIT: usize = 1024;
 
-/// The writer; dropping it finishes what is queued.
+/// The writer thread; dropping this finishes queued changes.
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: Option<Sender<Box<dyn Change>>>,
     thread: Option<JoinHandle<()>>,
-    /// Closed when the thread ends, however it does.
+    /// Closed when the thread ends, also by a panic.
     alive: watch::Receiver<()>,
 }
 
-/// What became of a change.
+/// The result of a change.
 pub(super) type WriteResult<T> = Result<T, StorageError>;
 
-/// A change that waits to be written.
+/// A queued change.
 trait Change: Send {
-    /// Makes the change and says whether it was accepted. Must run in a transaction, which is to be
-    /// rolled back if this fails; may be called again then.
+    /// Makes the change inside a transaction; true if it was accepted. If it fails, the
+    /// transaction is rolled back and the change may be applied again.
     fn apply(&mut self, db: &Connection, epoch: u64) -> rusqlite::Result<bool>;
-    /// Storage failed: whether the change was kept is not known.
+    /// Storage failed: the change may or may not be stored.
     fn fail(&mut self, error: StorageError);
-    /// Tells the caller what became of the change.
+    /// Sends the result to the caller.
     fn reply(self: Box<Self>);
 }
 
-/// A change made by a function, for the owner of one epoch.
+/// A change made by a closure, valid for one epoch.
 struct QueuedChange<T, F> {
     epoch: u64,
     make: F,
@@ -84,8 +85,9 @@ impl Writer {
         Ok(Self { queue: Some(queue), thread: Some(thread), alive })
     }
 
-    /// Queues a change, at once; the future only waits for the answer. A change that is refused
-    /// must not have written anything; one that fails is rolled back and may be made again.
+    /// Queues a change immediately; the future only waits for the result. A refused change
+    /// must not have written anything; a failed one is rolled back and may be applied
+    /// again.
     pub(super) fn submit<T: Send + 'static>(
         &self,
         epoch: u64,
@@ -93,13 +95,13 @@ impl Writer {
     ) -> BoxFuture<'static, WriteResult<T>> {
         let (reply, answer) = oneshot::channel();
         if let Some(queue) = &self.queue {
-            // If the thread is gone, so is the reply, and the future says it.
+            // If the thread is gone, the reply is dropped and the future fails.
             let _ = queue.send(Box::new(QueuedChange { epoch, make, answer: None, reply }));
         }
         Box::pin(async { answer.await.unwrap_or_else(|_| Err(writer_gone())) })
     }
 
-    /// Queues a change that is never refused to the owner of the data.
+    /// Queues a change that is refused only if the epoch is outdated.
     pub(super) fn change<T: Send + 'static>(
         &self,
         epoch: u64,
@@ -108,7 +110,7 @@ impl Writer {
         self.submit(epoch, move |db| make(db).map(Ok))
     }
 
-    /// Resolves when the thread has ended, which it does by itself only if it panicked.
+    /// Resolves when the thread has ended, which happens early only if it panicked.
     pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut alive = self.alive.clone();
         async move { while alive.changed().await.is_ok() {} }
@@ -136,9 +138,10 @@ fn run(mut db: Connection, queue: &Receiver<Box<dyn Change>>, write_health: &Wri
     }
 }
 
-/// Writes a group with one commit; gives what that says of storage. If it fails, each change is made
-/// alone, so that one that cannot be written (it may be too large for what is left of the disk)
-/// takes no other down with it; but not if the file is locked, because each would wait for that again.
+/// Commits a group of changes; returns what that shows about storage. If it fails, each change
+/// is committed alone, so that one that cannot be written (too large for the remaining space,
+/// for example) does not fail the others; except if the file is locked, because each would wait
+/// for the lock again.
 fn commit(db: &mut Connection, group: &mut [Box<dyn Change>]) -> Option<Result<(), StorageError>> {
     let error = match commit_together(db, group) {
         Ok(accepted) => return accepted.then_some(Ok(())),
@@ -151,7 +154,7 @@ fn commit(db: &mut Connection, group: &mut [Box<dyn Change>]) -> Option<Result<(
     let unique = error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation);
     let why = storage_error(error);
     group.iter_mut().for_each(|change| change.fail(why.clone()));
-    // That something is there already says nothing of storage.
+    // A uniqueness violation says nothing about storage.
     if unique {
         return None;
     }
@@ -159,7 +162,7 @@ fn commit(db: &mut Connection, group: &mut [Box<dyn Change>]) -> Option<Result<(
     Some(Err(why))
 }
 
-/// Makes changes in one transaction; whether any was accepted.
+/// Applies changes in one transaction; true if any was accepted.
 fn commit_together(db: &mut Connection, group: &mut [Box<dyn Change>]) -> rusqlite::Result<bool> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let epoch = append::epoch(&transaction)?;
