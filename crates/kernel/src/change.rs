@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_changed_in_between_stands_out() {
+    fn a_change_by_another_program_is_kept_apart() {
         let change = |(path, before, after): (&str, &str, &str)| FileChange {
             path: path.into(),
             before: version(before),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_told_once() {
+    fn unrecorded_changes_are_merged() {
         let gap = |path: &str, paths, reason: &str| UnrecordedChange {
             path: path.into(),
             paths,

@@ -23,6 +23,8 @@
 //! `effects` what it runs, `publish` what followers receive, `shutdown`, `hibernation` and
 //! `recovery` its end and restart.
 
+#![warn(clippy::match_bool)]
+
 mod archive;
 mod backoff;
 mod changes;

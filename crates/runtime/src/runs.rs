@@ -166,9 +166,10 @@ impl Inner {
         let latest = RunRecord { seq: 1, at: stamp.at, event: begin(&id, new) };
         let run = RunState::begun(id, &latest).expect("the first event begins a run");
         let limit = self.settings.most_active;
-        match self.journal.begin(run.clone(), latest.clone(), limit).await? {
-            true => Ok(RunReceipt { entry: RunEntry { run, heartbeat: None }, latest }),
-            false => Err(RunRefusal::TooManyRuns { workspace, limit }.into()),
+        if self.journal.begin(run.clone(), latest.clone(), limit).await? {
+            Ok(RunReceipt { entry: RunEntry { run, heartbeat: None }, latest })
+        } else {
+            Err(RunRefusal::TooManyRuns { workspace, limit }.into())
         }
     }
 
@@ -245,10 +246,8 @@ impl Inner {
             let all = worker.status != IDLE_SWEEP_INTERVAL;
             self.journal.renew(&worker.id, now, all).await?;
         }
-        let assigned = match worker.is_ready() {
-            true => self.assign(workspace, &worker).await?,
-            false => None,
-        };
+        let assigned =
+            if worker.is_ready() { self.assign(workspace, &worker).await? } else { None };
         let commands = |entry: &RunEntry| -> Vec<_> {
             let controls = entry.run.progress.controls.iter();
             controls.map(|control| (entry.run.id.clone(), control.clone())).collect()

@@ -15,6 +15,7 @@ pub(crate) mod recovery;
 mod shutdown;
 pub(crate) mod store_output;
 pub(crate) mod text_buffer;
+mod tool_calls;
 
 use std::sync::Arc;
 use std::time::Duration;

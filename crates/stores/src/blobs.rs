@@ -213,13 +213,11 @@ fn read_or_locate(root: &Path, blob: &BlobId, most: u64) -> Result<BlobBody, Sto
     let Some(path) = long else { return read(root, blob).map(BlobBody::Bytes) };
     let found =
         File::open(&path).and_then(|mut file| file_blob_id(&mut file)).map_err(unavailable)?;
-    match found == *blob {
-        true => {
-            let length = path.metadata().map_err(unavailable)?.len();
-            Ok(BlobBody::File(FileRange { file: path, offset: 0, length }))
-        }
-        false => Err(StorageError::Damaged(format!("blob {blob}"))),
+    if found != *blob {
+        return Err(StorageError::Damaged(format!("blob {blob}")));
     }
+    let length = path.metadata().map_err(unavailable)?.len();
+    Ok(BlobBody::File(FileRange { file: path, offset: 0, length }))
 }
 
 /// The path of a blob; `None` if the id is not a SHA-256.

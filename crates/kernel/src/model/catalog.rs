@@ -46,9 +46,9 @@ impl SearchSupport {
 pub struct ModelInfo {
     /// The model.
     pub model: ModelRef,
-    /// Its capabilities.
+    /// The model's capabilities.
     pub profile: Profile,
-    /// Its description.
+    /// The model's description.
     pub about: ModelDetails,
     /// True if it can be called now: its provider has an API key, or it runs locally.
     pub usable: bool,

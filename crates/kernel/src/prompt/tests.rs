@@ -74,7 +74,7 @@ fn what_a_front_end_tells_stands_before_the_message() {
 }
 
 #[test]
-fn what_was_replaced_is_not_told() {
+fn superseded_turns_are_not_sent() {
     check(expect![[r#"
         let two = create; say hi; text a; answer; say more; answer c look; done c; text b; answer
         two; instead t2 else
@@ -108,7 +108,7 @@ fn what_was_replaced_is_not_told() {
 }
 
 #[test]
-fn what_makes_way_is_not_told() {
+fn replaced_messages_are_not_sent() {
     check(expect![[r#"
         create; say hi; text Hello; answer; replace me once | model upon; say more
             fake/a: The workspace is /work.
@@ -134,7 +134,7 @@ fn what_makes_way_is_not_told() {
 }
 
 #[test]
-fn thoughts_are_not_told() {
+fn reasoning_is_not_sent_as_text() {
     check(expect![[r#"
         create; say hi; thought hm; text Hello; thought hm; answer; say more
             fake/a: The workspace is /work.

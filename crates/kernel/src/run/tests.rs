@@ -52,9 +52,10 @@ impl Story {
                 let bound = run.binding.as_ref();
                 let bound = bound.map(|it| format!(" {}#{}", it.worker.id, it.assignment));
                 let controls: Vec<_> = run.controls.iter().map(|it| it.action.name()).collect();
-                let controls = match controls.is_empty() {
-                    true => String::new(),
-                    false => format!(" [{}]", controls.join(", ")),
+                let controls = if controls.is_empty() {
+                    String::new()
+                } else {
+                    format!(" [{}]", controls.join(", "))
                 };
                 format!("{}{}{controls}", run.status.name(), bound.unwrap_or_default())
             }

@@ -26,7 +26,7 @@ pub struct Subagent {
     pub task: String,
     /// The model, where one was chosen for it.
     pub model: Option<ModelRef>,
-    /// Its tools and limits, if they were recorded.
+    /// The subagent's tools and limits, if they were recorded.
     pub delegation: Option<Box<Delegation>>,
     /// True if the call has ended, so that another subagent may start in its place.
     pub over: bool,

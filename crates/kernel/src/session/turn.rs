@@ -32,7 +32,7 @@ pub struct Turn {
     pub status: TurnStatus,
     /// The folder in which its tools work.
     pub workspace: PathBuf,
-    /// Its options.
+    /// Options of the turn.
     #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
     pub options: TurnOptions,
     /// Number of attempts.
@@ -47,7 +47,7 @@ pub struct Turn {
     /// The result of the verification, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
-    /// Its file changes, in order.
+    /// File changes, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
     /// Unlisted changes, each with the number of `changes` before them.
@@ -100,7 +100,7 @@ pub struct OpenTurn {
     pub id: TurnId,
     /// The number of the attempt.
     pub attempt: u32,
-    /// Its options.
+    /// Options of the turn.
     pub options: TurnOptions,
     /// True if the workspace was described.
     pub surveyed: bool,
@@ -208,7 +208,7 @@ pub enum CallPhase {
         /// And why.
         comment: String,
     },
-    /// It waits for approval.
+    /// The call waits for approval.
     Asked {
         /// What they are shown.
         assessment: Assessment,

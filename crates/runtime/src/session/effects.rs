@@ -1,5 +1,5 @@
-//! The effects that run for a session: gathering context, assessing and running calls, reverts,
-//! summaries, reviews and timers.
+//! The effects that run for a session: tool calls, gathering context, reverts, summaries, reviews
+//! and timers.
 //!
 //! Each effect ends with one command for the session.
 
@@ -10,13 +10,10 @@ use std::time::Duration;
 
 use quintet_kernel::command::Command;
 use quintet_kernel::model::{Channel, Chunk, Failure, Prompt, Usage};
-use quintet_kernel::pictures::{LOOK_TOOL, session_pictures};
-use quintet_kernel::port::{
-    BoxFuture, CancelSignal, Invocation, RevertMode, ToolContext, ToolProgress,
-};
+use quintet_kernel::port::{BoxFuture, RevertMode};
 use quintet_kernel::session::{Effect, PendingMemory};
-use quintet_kernel::tool::{Assessment, CallSubject, Ending, Outcome, Risk};
-use quintet_kernel::{CallId, MessageId, State, Time, TurnId, prompt};
+use quintet_kernel::tool::Outcome;
+use quintet_kernel::{CallId, MessageId, State, TurnId, prompt};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +21,7 @@ use crate::changes::revert_turn;
 use crate::deps::RuntimeDeps;
 use crate::runtime::{Runtime, Shared};
 use crate::session::model_call::{OUTPUT_LIMIT, load_media, too_much_output, unreadable};
-use crate::session::store_output::store_output;
+use crate::session::tool_calls::{assess_call, run_call, unknown_assessment};
 use crate::subagents;
 use crate::tail::Tail;
 
@@ -166,42 +163,11 @@ fn panic_outcome(effect: Effect) -> Option<Command> {
     }
 }
 
-fn unknown_assessment(why: &str) -> Assessment {
-    Assessment {
-        risk: Risk::High,
-        reasons: vec![why.into()],
-        reversible: false,
-        preview: String::new(),
-        subject: CallSubject::default(),
-        settled: None,
-    }
-}
-
-/// What is known of a call that a client runs.
-fn delegated(state: &State, name: &str, call: &Invocation) -> Option<Assessment> {
-    let tool = state.toolset.client_tool(name)?;
-    let mut assessment = unknown_assessment("a client runs it");
-    (assessment.risk, assessment.preview) = (tool.risk, call.input.to_string());
-    Some(assessment)
-}
-
 fn wake_after(after: Duration) -> BoxFuture<'static, Command> {
     Box::pin(async move {
         tokio::time::sleep(after).await;
         Command::Wake
     })
-}
-
-fn invocation(state: &State, id: &CallId) -> Option<(String, Invocation)> {
-    let open = state.open.as_ref()?;
-    let call = open.call(id)?;
-    let (turn, workspace) = (open.id.clone(), state.workspace.clone());
-    let (session, input) = (state.id.clone(), call.request.input.clone());
-    // Only the tool that reads pictures pays for looking for them.
-    let looks = call.request.tool == LOOK_TOOL;
-    let pictures = if looks { session_pictures(state) } else { Vec::new() };
-    let invocation = Invocation { session, call: id.clone(), turn, workspace, input, pictures };
-    Some((call.request.tool.clone(), invocation))
 }
 
 fn gather_context(deps: &RuntimeDeps, state: &State, turn: &TurnId) -> BoxFuture<'static, Command> {
@@ -245,59 +211,7 @@ fn unreviewed(call: CallId, comment: String) -> Command {
     Command::Reviewed { call, answer: None, comment, usage: Usage::default() }
 }
 
-fn assess_call(deps: &RuntimeDeps, state: &State, id: &CallId) -> BoxFuture<'static, Command> {
-    let found = invocation(state, id);
-    let tool = found.as_ref().and_then(|(name, _)| deps.tool(state, name));
-    let delegated = found.as_ref().and_then(|(name, call)| delegated(state, name, call));
-    let call = id.clone();
-    Box::pin(async move {
-        let assessment = match (delegated, tool, found) {
-            (Some(assessment), ..) => assessment,
-            (None, Some(tool), Some((_, invocation))) => tool.assess(&invocation).await,
-            (None, ..) => unknown_assessment("the tool is not there"),
-        };
-        Command::Assessed { call, assessment: assessment.into() }
-    })
-}
-
-fn run_call(
-    deps: &RuntimeDeps,
-    state: &State,
-    id: &CallId,
-    tail: &Arc<Tail>,
-    cancel: &CancellationToken,
-) -> BoxFuture<'static, Command> {
-    let found = invocation(state, id);
-    let tool = found.as_ref().and_then(|(name, _)| deps.tool(state, name));
-    let (call, deps, cancel) = (id.clone(), deps.clone(), cancel.clone());
-    let (tail, token) = (Arc::clone(tail), Arc::new(CallCancel(cancel.clone())));
-    Box::pin(async move {
-        let outcome = match (tool, found) {
-            (Some(tool), Some((_, invocation))) => {
-                let of = (invocation.turn.clone(), invocation.call.clone());
-                let progress = Arc::new(CallProgress { of, tail, deps: deps.clone() });
-                let context = ToolContext { progress, cancel: token };
-                let patience = deps.timing.stop_within;
-                let output = tokio::select! {
-                    output = tool.run(invocation, context) => output,
-                    () = cancel_deadline(&cancel, patience) => {
-                        Outcome::ended(Ending::Cancelled, "the tool did not stop and was given up").into()
-                    }
-                };
-                store_output(&deps, output).await
-            }
-            _ => Outcome::failure("the tool is not there"),
-        };
-        Command::CallFinished { call, outcome }
-    })
-}
-
-async fn cancel_deadline(cancel: &CancellationToken, patience: Duration) {
-    cancel.cancelled().await;
-    tokio::time::sleep(patience).await;
-}
-
-/// Has a model write a summary.
+/// Lets a model write a summary of the history up to a message.
 pub(crate) fn summarize(
     deps: RuntimeDeps,
     prompt: Prompt,
@@ -314,7 +228,7 @@ pub(crate) fn summarize(
     })
 }
 
-/// Writes a summary's facts to memory, once, however often it is asked for.
+/// Writes a summary's facts to memory; safe to repeat.
 fn save_memory(deps: &RuntimeDeps, state: &State, upto: &MessageId) -> BoxFuture<'static, Command> {
     let entry = state.saving.iter().find(|saving| saving.upto == *upto).map(PendingMemory::entry);
     let (memory, workspace, upto) = (deps.memory.clone(), state.workspace.clone(), upto.clone());
@@ -330,7 +244,7 @@ fn save_memory(deps: &RuntimeDeps, state: &State, upto: &MessageId) -> BoxFuture
     })
 }
 
-/// All that a model says to a prompt.
+/// The whole text of a model's response.
 async fn collect_text(deps: &RuntimeDeps, prompt: Prompt) -> Result<(String, Usage), Failure> {
     let prompt = load_media(prompt, &*deps.blobs).await.map_err(|error| unreadable(&error))?;
     let mut stream = deps.models.stream(prompt);
@@ -352,27 +266,5 @@ async fn collect_text(deps: &RuntimeDeps, prompt: Prompt) -> Result<(String, Usa
                 Chunk::Finished(answer) => return Ok((text, answer.usage)),
             }
         }
-    }
-}
-
-/// Passes a call's words on to followers.
-struct CallProgress {
-    of: (TurnId, CallId),
-    tail: Arc<Tail>,
-    deps: RuntimeDeps,
-}
-
-impl ToolProgress for CallProgress {
-    fn report(&self, text: &str) {
-        let now: Time = self.deps.clock.now();
-        self.tail.push_progress(self.of.clone(), text.into(), now);
-    }
-}
-
-struct CallCancel(CancellationToken);
-
-impl CancelSignal for CallCancel {
-    fn cancelled(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.cancelled())
     }
 }

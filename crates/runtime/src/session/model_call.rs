@@ -27,16 +27,15 @@ impl ModelCall {
         blobs: Arc<dyn Blobs>,
         models: &Arc<dyn Models>,
     ) -> Self {
-        let read: BoxFuture<'static, _> = match has_media(&prompt) {
-            false => read_next(models.stream(prompt)),
-            true => {
-                let models = Arc::clone(models);
-                Box::pin(async move {
-                    let prompt =
-                        load_media(prompt, &*blobs).await.map_err(|error| unreadable(&error))?;
-                    read_next(models.stream(prompt)).await
-                })
-            }
+        let read: BoxFuture<'static, _> = if has_media(&prompt) {
+            let models = Arc::clone(models);
+            Box::pin(async move {
+                let prompt =
+                    load_media(prompt, &*blobs).await.map_err(|error| unreadable(&error))?;
+                read_next(models.stream(prompt)).await
+            })
+        } else {
+            read_next(models.stream(prompt))
         };
         Self { step, read }
     }

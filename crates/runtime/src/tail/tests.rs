@@ -36,7 +36,7 @@ fn only_a_window_is_at_hand() {
 }
 
 #[test]
-fn who_is_too_far_back_is_told() {
+fn a_follower_far_behind_reads_the_journal() {
     let tail = Tail::new();
     tail.publish(&(1..=100).map(|seq| appended(seq, "text")).collect::<Vec<_>>());
     let oldest = 100 - RECENT_EVENTS_LIMIT as u64;

@@ -69,7 +69,7 @@ fn what_a_follower_saw_is_kept_and_the_model_is_asked_again() {
 }
 
 #[test]
-fn a_started_command_is_not_run_again_and_the_model_is_told() {
+fn a_started_command_is_not_run_again_but_reported() {
     let mut world = World::new();
     let session = life(async {
         let runtime = world.start();
@@ -123,15 +123,12 @@ async fn play(world: &World, watcher: &mut crate::watcher::Watcher) {
     let acting = async {
         loop {
             tokio::select! {
-                asked = world.model.asked() => match results(&asked).is_empty() {
-                    true => {
-                        asked.say("I will look. ");
-                        asked.call(&[("c1", "shell", "{}")]);
-                    }
-                    false => {
-                        asked.say("Done.");
-                        asked.finish();
-                    }
+                asked = world.model.asked() => if results(&asked).is_empty() {
+                    asked.say("I will look. ");
+                    asked.call(&[("c1", "shell", "{}")]);
+                } else {
+                    asked.say("Done.");
+                    asked.finish();
                 },
                 job = world.shell.started() => job.finish(Outcome::success("fine")),
             }

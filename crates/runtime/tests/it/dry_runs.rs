@@ -6,7 +6,7 @@ use quintet_kernel::{Command, Cursor, prompt};
 use crate::world::{Client as _, World, origin, say, within};
 
 #[tokio::test(start_paused = true)]
-async fn a_rehearsal_shows_exactly_what_a_model_will_be_asked() {
+async fn a_dry_run_shows_exactly_the_prompt() {
     let mut world = World::new();
     world.context_tokens = 1000;
     world.folder.write("a", "old");

@@ -52,7 +52,7 @@ fn an_open_turn_goes_on_once_its_session_can_be_read() {
 }
 
 #[test]
-fn who_waits_for_a_session_that_cannot_be_read_is_told_at_once() {
+fn clients_of_an_unreadable_session_get_the_error_at_once() {
     let mut world = World::new();
     let session = cut_off(&mut world);
     world.journal.fail_reads(usize::MAX);

@@ -88,7 +88,7 @@ async fn a_slow_follower_reads_the_journal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn following_a_sleeping_session_does_not_wake_it_but_tells_when_it_wakes() {
+async fn following_a_hibernated_session_does_not_load_it() {
     let mut world = World::new();
     world.timing.hibernate_after = Duration::from_secs(1);
     let runtime = world.start();

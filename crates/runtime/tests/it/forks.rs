@@ -84,7 +84,7 @@ async fn there_is_no_fork_of_what_is_not_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_card_counts_is_what_the_fork_has() {
+async fn the_summary_of_a_fork_counts_its_own_history() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;

@@ -137,10 +137,7 @@ impl Journal for GatedJournal {
         if self.appends() > self.last.load(Ordering::SeqCst) {
             return Box::pin(future::pending());
         }
-        let gate = match self.fails() {
-            true => Gate::Broken,
-            false => *self.gate.borrow(),
-        };
+        let gate = if self.fails() { Gate::Broken } else { *self.gate.borrow() };
         let mut opened = self.gate.subscribe();
         let (store, lease) = (self.store.clone(), lease.clone());
         match gate {

@@ -121,7 +121,7 @@ async fn a_session_at_work_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_waits_for_a_word_sleeps_and_can_be_answered() {
+async fn a_hibernated_session_can_be_approved() {
     let mut world = World::new();
     world.ask_for = vec![ToolKind::Exec];
     let runtime = world.start();
@@ -142,7 +142,7 @@ async fn a_session_that_waits_for_a_word_sleeps_and_can_be_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sleeping_turn_can_be_cancelled() {
+async fn a_turn_of_a_hibernated_session_can_be_cancelled() {
     let mut world = World::new();
     world.ask_for = vec![ToolKind::Exec];
     let runtime = world.start();
@@ -157,7 +157,7 @@ async fn a_sleeping_turn_can_be_cancelled() {
 
 /// Letters arrive all the time at the very moment of falling asleep.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn no_letter_is_lost() {
+async fn no_command_is_lost() {
     const CLIENTS: usize = 6;
     const LETTERS: usize = 300;
     let mut world = World::new();

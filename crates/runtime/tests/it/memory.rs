@@ -66,7 +66,7 @@ async fn nothing_is_written_before_it_is_durable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn trouble_with_memory_is_told_and_ends_there() {
+async fn a_memory_failure_is_recorded_and_ends_there() {
     let world = remembering();
     world.memory.as_ref().unwrap().fail_with(MemoryError::Storage("the disk is full".into()));
     let runtime = world.start();

@@ -66,7 +66,7 @@ impl Drafts for Trap {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_whose_task_panicked_is_woken_by_the_next_letter() {
+async fn a_session_whose_task_panicked_is_loaded_by_the_next_command() {
     let world = World::new();
     let drafts = Arc::new(Trap(world.store.clone(), AtomicBool::new(true)));
     let runtime = Runtime::new(RuntimeDeps { drafts, ..world.deps() });

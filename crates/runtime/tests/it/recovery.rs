@@ -65,7 +65,7 @@ fn approvals_survive() {
 }
 
 #[test]
-fn ask_holds_the_turn_until_somebody_says_go_on() {
+fn recovery_ask_holds_the_turn_until_a_client_decides() {
     let mut world = World::new();
     world.recovery = Recovery::Ask;
     let session = cut_off(&world);

@@ -65,7 +65,7 @@ async fn a_turn_that_was_not_kept_is_not_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_kept_though_nobody_knew_is_found() {
+async fn an_append_with_unknown_result_is_found() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;

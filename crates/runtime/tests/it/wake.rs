@@ -110,7 +110,7 @@ async fn sleep(world: &World, runtime: &Runtime) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_session_is_woken_from_its_snapshot() {
+async fn a_long_session_is_loaded_from_its_snapshot() {
     let world = World::new();
     let journal = Counting::new(&world);
     let runtime = Runtime::new(RuntimeDeps { journal: journal.clone(), ..world.deps() });

@@ -116,7 +116,7 @@ async fn closing_waits_for_an_undo_that_has_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_changed_since_is_not_lost() {
+async fn a_revert_keeps_later_changes_of_others() {
     let world = World::new();
     let runtime = world.start();
     let (session, turn) = changed(&world, &runtime).await;
@@ -131,7 +131,7 @@ async fn what_somebody_changed_since_is_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_model_is_told_of_the_workspace_as_it_is() {
+async fn the_model_gets_the_current_workspace_context() {
     let mut world = World::new();
     world.context_tokens = 100;
     world.folder.write("a.rs", "");
@@ -181,7 +181,7 @@ async fn a_change_is_read_again_by_the_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_that_nobody_can_review_is_asked_about() {
+async fn a_change_without_a_review_needs_approval() {
     let mut world = World::new();
     world.review = ReviewMode::Auto;
     let runtime = world.start();

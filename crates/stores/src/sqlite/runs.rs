@@ -365,10 +365,8 @@ fn list(db: &Connection, filter: &RunFilter, limit: usize) -> Result<Vec<RunEntr
     given("runs.status = ?", status.map(|status| Box::new(status.name()) as Box<dyn ToSql>));
     given("runs.active = ?", active.then(|| Box::new(true) as Box<dyn ToSql>));
     by.push(Box::new(to_sql(limit as u64)));
-    let wanted = match clauses.is_empty() {
-        true => String::new(),
-        false => format!("WHERE {}", clauses.join(" AND ")),
-    };
+    let wanted =
+        if clauses.is_empty() { String::new() } else { format!("WHERE {}", clauses.join(" AND ")) };
     let clause = format!("{wanted} ORDER BY runs.key DESC LIMIT ?");
     let by: Vec<&dyn ToSql> = by.iter().map(|value| &**value).collect();
     entries(db, &clause, &by)

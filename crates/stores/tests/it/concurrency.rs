@@ -33,7 +33,7 @@ async fn sessions_do_not_get_in_each_others_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_that_nobody_looks_after_keeps_nobody_waiting() {
+async fn an_unpolled_read_does_not_block_others() {
     for subject in Subject::all() {
         let store = subject.start();
         let id = session("s");

@@ -23,7 +23,7 @@ async fn what_is_appended_is_read() {
 }
 
 #[tokio::test]
-async fn whoever_is_late_is_told_the_head() {
+async fn a_late_append_gets_the_head() {
     check(
         "
         append s 1 x    => conflict 0

@@ -55,7 +55,7 @@ fn unfinished_blobs_are_swept_away() {
 }
 
 #[tokio::test]
-async fn a_blob_that_nobody_came_to_refer_to_is_gone_after_the_next_start() {
+async fn an_unreferenced_blob_is_deleted_at_the_next_start() {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(dir.path()).unwrap();
     let (store, blobs) = (data.sqlite().unwrap(), data.blobs().unwrap());

@@ -107,7 +107,7 @@ async fn a_run_is_read_as_it_was_written_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn of_two_who_append_the_same_number_one_is_told_the_head() {
+async fn of_two_appends_with_one_number_one_conflicts() {
     for subject in Subject::all() {
         let store = subject.start_runs();
         create(&store, "r", "w", 9).await;

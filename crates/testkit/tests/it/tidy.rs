@@ -203,16 +203,59 @@ fn packages() -> BTreeMap<String, Vec<String>> {
         .collect()
 }
 
+/// Crates whose names were swept: their public types can be told apart without their modules.
+const SWEPT: [&str; 4] = ["kernel", "runtime", "stores", "testkit"];
+
+#[test]
+fn a_public_type_name_is_defined_once_in_a_crate() {
+    for name in SWEPT {
+        let mut seen = BTreeMap::new();
+        for file in sources(&format!("crates/{name}/src")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            for defined in text.lines().filter_map(public_type) {
+                let before = seen.insert(defined.to_owned(), file.clone());
+                assert!(before.is_none(), "{defined} is in {} and in {before:?}", file.display());
+            }
+        }
+    }
+}
+
+/// The name in a line that defines a public type at the top of a file.
+fn public_type(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("pub ")?;
+    let rest =
+        ["struct ", "enum ", "trait ", "type "].iter().find_map(|it| rest.strip_prefix(it))?;
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
+/// A constant's name says what it bounds: `STEP_CALLS_LIMIT`, `BUSY_TIMEOUT`, `READ_BUFFER_BYTES`.
+#[test]
+fn a_constant_says_what_it_bounds() {
+    const VAGUE: [&str; 12] = [
+        "PATIENCE", "MOST", "LONGEST", "LEAST", "DEEPEST", "LARGEST", "ROOM", "BREATH", "PACE",
+        "FAREWELL", "LIMIT", "PIECE",
+    ];
+    for file in SWEPT.map(|name| sources(&format!("crates/{name}/src"))).concat() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for line in text.lines() {
+            let name =
+                line.trim_start().split_once("const ").and_then(|(_, rest)| rest.split_once(':'));
+            let vague = name.is_some_and(|(name, _)| VAGUE.contains(&name));
+            assert!(!vague, "{}: {line}", file.display());
+        }
+    }
+}
+
 fn sources(below: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root().join(below)];
     while let Some(folder) = folders.pop() {
         for entry in folder.read_dir().unwrap() {
             let path = entry.unwrap().path();
-            match path.extension().is_some_and(|end| end == "rs") {
-                true => files.push(path),
-                false if path.is_dir() && !path.ends_with("target") => folders.push(path),
-                false => {}
+            if path.extension().is_some_and(|end| end == "rs") {
+                files.push(path);
+            } else if path.is_dir() && !path.ends_with("target") {
+                folders.push(path);
             }
         }
     }

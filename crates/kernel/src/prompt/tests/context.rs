@@ -33,7 +33,7 @@ fn the_workspace_stands_before_and_its_changes_within() {
 }
 
 #[test]
-fn the_model_is_told_what_was_undone() {
+fn the_prompt_lists_reverted_changes() {
     check(expect![[r#"
         create; say hi; answer c1 edit; changed c1 a:1~2 b:~3; text Done; answer; revert t1; put_back t1; say more
             fake/a: The workspace is /work.

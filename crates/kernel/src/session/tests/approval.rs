@@ -36,7 +36,7 @@ fn what_may_run_runs() {
 }
 
 #[test]
-fn a_no_is_told_to_the_model_or_ends_the_turn() {
+fn a_denial_is_sent_to_the_model_or_ends_the_turn() {
     check(expect![[r#"
         let asked = rules ask=exec; create; say hi; answer c1 shell; assess c1
         asked > deny c1
@@ -103,7 +103,7 @@ fn two_questions_are_answered_one_by_one() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_a_no() {
+fn an_expired_approval_is_denied() {
     check(expect![[r#"
         let given = rules ask=exec expires=60; create; say hi; answer c1 shell; assess c1
         given > +59; wake

@@ -99,7 +99,7 @@ fn a_full_window_is_emptied_before_the_next_step() {
 }
 
 #[test]
-fn somebody_may_write_the_summary() {
+fn a_client_may_write_the_summary() {
     check(expect![[r#"
         let given = create; say one; text 1; answer
         given > abridge we met; compact
@@ -127,7 +127,7 @@ fn somebody_may_write_the_summary() {
 }
 
 #[test]
-fn somebody_may_ask_for_a_summary() {
+fn a_client_may_request_a_summary() {
     check(expect![[r#"
         let given = create; say one; text 1; answer
         given > compact

@@ -38,7 +38,7 @@ fn the_workspace_is_looked_at_before_the_model_is_asked() {
 }
 
 #[test]
-fn a_later_turn_is_told_what_changed() {
+fn a_later_turn_gets_the_changed_context() {
     check(expect![[r#"
         let once = rules context=100; create; say hi; survey TREE=a GIT=M; answer; say more
         once > survey TREE=a GIT=M
@@ -92,7 +92,7 @@ fn the_workspace_is_looked_at_before_a_compaction() {
 }
 
 #[test]
-fn what_was_told_beside_what_is_forgotten_is_told_at_the_beginning() {
+fn context_of_forgotten_messages_moves_to_the_beginning() {
     let told = "rules context=100; create; say hi; survey TREE=a; answer";
     let changed = format!("{told}; say more; survey TREE=b; answer; replace me once");
     let session = Session::after(&changed);

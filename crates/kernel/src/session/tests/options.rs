@@ -144,7 +144,7 @@ fn an_open_step_keeps_the_tools_of_its_model() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_the_answer_is_no() {
+fn an_unattended_turn_denies_approvals() {
     check(expect![[r#"
         rules ask=exec; create; say unattended; answer c1 shell {} > assess c1
             c1 Denied: this call needs approval, and nobody can be asked for it here

@@ -130,7 +130,7 @@ fn rule(action: &str, fits: &str) -> Rule {
 }
 
 #[test]
-fn a_model_with_a_short_memory_is_told_less_of_the_workspace() {
+fn a_small_context_window_gets_less_workspace_context() {
     let budget = |script: &str| {
         let mut session = Session::after(script);
         let rules = Rules { context_tokens: 4_000, ..rules() };

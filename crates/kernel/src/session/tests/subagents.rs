@@ -113,7 +113,7 @@ fn a_call_that_is_over_gives_the_place_back_and_has_its_session_stopped() {
 }
 
 #[test]
-fn a_crash_while_it_is_stopped_leaves_nobody_working() {
+fn a_crash_while_a_subagent_stops_leaves_none_running() {
     let mut session = delegating(SubagentLimits::default());
     spawn(&mut session, "a", None);
     session.play("cancel").unwrap();

@@ -89,7 +89,7 @@ fn database() -> (TempDir, Connection) {
 }
 
 #[test]
-fn a_conflict_spoils_nobody_else() {
+fn a_conflict_does_not_fail_other_changes() {
     let (_dir, mut db) = database();
     check(&mut db, &[("a", 0, 1), ("b", 7, 1), ("a", 1, 1), ("c", 0, 1)], "1, conflict 0, 2, 1");
     check(&mut db, &[("a", 0, 1), ("b", 0, 1), ("a", 2, 1)], "conflict 2, 1, 3");
@@ -168,7 +168,7 @@ fn changes_of_all_kinds_are_made_in_the_order_in_which_they_were_queued() {
 }
 
 #[test]
-fn what_is_there_already_spoils_nobody_else() {
+fn a_duplicate_does_not_fail_other_changes() {
     let (_dir, mut db) = database();
     let claim = "INSERT INTO claims (artifact, session) VALUES ('a', 's')";
     let twice = || queued(move |db| db.execute(claim, []).map(|_| Ok(())));
