@@ -14,11 +14,11 @@
 //! ```
 //!
 //! * [`sqlite::SqliteStore`]: one writer thread commits what was queued during the last commit;
-//! a few readers run next to it.
+//!   a few readers run next to it.
 //! * [`memory::MemoryStore`]: the same ports in memory, for tests. `tests/it/conformance.rs`
-//! runs the same cases against both.
+//!   runs the same cases against both.
 //! * [`Error`]: why a store could not be opened. Later failures are
-//! [`quintet_kernel::port::StorageError`]s.
+//!   [`quintet_kernel::port::StorageError`]s.
 
 #![warn(clippy::match_bool)]
 
