@@ -1,7 +1,7 @@
 //! A run: a task for a worker of a fleet, from the queue to its end.
 //!
-//! A run is an aggregate like a session. [`decide`] says whether a command may happen and which event
-//! follows, [`evolve`] remembers it, and [`handle`] does both. The journal of a run is the truth;
+//! A run is an aggregate like a session. [`decide()`] says whether a command may happen and which event
+//! follows, [`evolve()`] remembers it, and [`handle`] does both. The journal of a run is the truth;
 //! [`RunProgress`] is the fold over it and small, so that stores keep it beside the journal.
 
 mod command;

@@ -1,4 +1,4 @@
-//! A session: [`decide`] turns a command into events, [`evolve`] applies them, [`next`] names
+//! A session: [`decide()`] turns a command into events, [`evolve()`] applies them, [`next()`] names
 //! the work to do.
 //!
 //! [`handle`] combines the three: it decides, applies, and lets the session take every step

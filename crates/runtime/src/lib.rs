@@ -19,9 +19,9 @@
 //! * [`RuntimeDeps`]: the adapters, rules and [`Timing`] that all sessions share.
 //! * [`Archive`]: reads stored sessions without running them.
 //! * [`RunService`]: assigns runs to remote workers.
-//! * `session`: the task of one session. `command_loop` is its main loop, `model_call` and
-//!   `effects` what it runs, `publish` what followers receive, `shutdown`, `hibernation` and
-//!   `recovery` its end and restart.
+//! * `session`: the task of one session. `command_loop` is its main loop, `model_call`,
+//!   `tool_calls` and `effects` what it runs, `publish` what followers receive, and `shutdown`,
+//!   `hibernation` and `recovery` its end and restart.
 
 #![warn(clippy::match_bool)]
 
