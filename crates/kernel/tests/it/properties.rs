@@ -425,22 +425,21 @@ fn wanted(world: &World, want: Want) -> Command {
         Want::Gone(n) => Command::Disconnect { client: client(n) },
         Want::Revert(n) if n % 3 == 0 => Command::Reapply { turn: turn(world, n * 4) },
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
-        Want::Attach(n) => {
-            let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());
-            let upload = NewAttachment { name, mime, blob: BlobId::named("b10b".into()), size: 3 };
-            match n % 3 {
-                0 => {
-                    let run = if n.is_multiple_of(2) { TurnStart::Now } else { TurnStart::Queued };
-                    let parts = vec![Part::Text("look".into())];
-                    let say = NewMessage::new(Role::User, parts, run, TurnOptions::default());
-                    let files =
-                        vec![(MediaKind::Image, upload.clone()), (MediaKind::Image, upload)];
-                    Command::AddMessage(Box::new(NewMessage { files, ..say }))
-                }
-                _ => Command::Attach(upload),
-            }
-        }
+        Want::Attach(n) => attach(n),
     }
+}
+
+fn attach(n: usize) -> Command {
+    let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());
+    let upload = NewAttachment { name, mime, blob: BlobId::named("b10b".into()), size: 3 };
+    if n % 3 != 0 {
+        return Command::Attach(upload);
+    }
+    let run = if n.is_multiple_of(2) { TurnStart::Now } else { TurnStart::Queued };
+    let parts = vec![Part::Text("look".into())];
+    let message = NewMessage::new(Role::User, parts, run, TurnOptions::default());
+    let files = vec![(MediaKind::Image, upload.clone()), (MediaKind::Image, upload)];
+    Command::AddMessage(Box::new(NewMessage { files, ..message }))
 }
 
 fn client(n: usize) -> ClientRef {
