@@ -112,7 +112,7 @@ impl Workspaces for LocalWorkspaces {
         Box::pin(self.undo.clone().cut_off(root, turn, call))
     }
 
-    fn over(&self, turn: &TurnId) {
+    fn turn_ended(&self, turn: &TurnId) {
         self.undo.turn_over(turn);
     }
 }
