@@ -282,11 +282,11 @@ async fn an_index_that_is_damaged_while_it_is_used_is_left_to_the_next_start() {
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     // Another process may still have it open; what it reads is damaged from now on.
     let query = "SELECT rootpage FROM sqlite_schema WHERE name = 'meta'";
-    let root: u64 = db.query_row(query, [], |row| row.get(0)).unwrap();
-    let page: u64 = db.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
-    let junk = vec![0xa5; usize::try_from(page).unwrap()];
+    let root: u32 = db.query_row(query, [], |row| row.get(0)).unwrap();
+    let page: u32 = db.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
+    let (junk, place) = (vec![0xa5; page as usize], u64::from((root - 1) * page));
     let file = std::fs::OpenOptions::new().write(true).open(world.file()).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &junk, (root - 1) * page).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &junk, place).unwrap();
     db.execute("UPDATE meta SET since = since", []).unwrap_err();
     drop(db);
     let index = open(&world.folder, None);
