@@ -72,7 +72,7 @@ impl fmt::Debug for Side {
 pub struct Report {
     /// Sessions.
     pub sessions: u64,
-    /// Their events, those that forks share counted once for each.
+    /// Events of the sessions, those that forks share counted once for each.
     pub events: u64,
     /// Blobs.
     pub blobs: u64,
