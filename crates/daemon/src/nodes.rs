@@ -109,7 +109,8 @@ fn print(nodes: &[Value]) -> Result<()> {
             (true, false) => "alive",
         };
         let (name, address) = (text(&node["name"]), text(&node["address"]));
-        let (sessions, open) = (&node["sessions"], &node["open_turns"]);
+        let number = |name: &str| node[name].as_u64().unwrap_or(0);
+        let (sessions, open) = (number("sessions"), number("open_turns"));
         writeln!(stdout, "{name:<20} {state:<9} {sessions:>8} {open:>10}  {address}")?;
     }
     Ok(())

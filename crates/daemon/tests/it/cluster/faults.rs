@@ -80,7 +80,7 @@ async fn inject(site: &Site, nodes: &mut [Node], entries: &Entries, chance: &mut
         4..7 => {
             nodes[victim].signal(Signal::STOP);
             // Shorter than a lease and longer.
-            let pause = if chance.next() % 4 == 0 { 3000 } else { 300 };
+            let pause = if chance.next().is_multiple_of(4) { 3000 } else { 300 };
             tokio::time::sleep(Duration::from_millis(chance.next() % pause)).await;
             nodes[victim].signal(Signal::CONT);
         }
@@ -229,8 +229,10 @@ async fn finish(client: &Client, session: &str) {
                     return;
                 }
                 let history = client.history(session).await;
-                let asked = history.iter().filter(|event| event["type"] == "approval_requested");
-                if let Some(call) = asked.last().and_then(|it| it["data"]["tool_call_id"].as_str())
+                let mut asked =
+                    history.iter().filter(|event| event["type"] == "approval_requested");
+                if let Some(call) =
+                    asked.next_back().and_then(|it| it["data"]["tool_call_id"].as_str())
                 {
                     client.approve(session, call, "approve").await;
                 }
