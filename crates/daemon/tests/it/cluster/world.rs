@@ -19,7 +19,7 @@ use crate::daemon::quintet;
 /// Seconds after which a silent node has lost its sessions.
 pub(super) const LEASE_SECONDS: u64 = 2;
 
-/// These tests want the machine to themselves: a node that gets no time for long enough loses its leases.
+/// Held by the test that runs: a node that gets no time for long enough loses its leases.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// The database, the model, and a workspace that all nodes have.

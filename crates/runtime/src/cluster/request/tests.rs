@@ -1,3 +1,5 @@
+//! Requests and replies as they travel.
+
 use std::sync::Arc;
 
 use quintet_kernel::command::{Approve, NewMessage, TurnStart};
