@@ -19,7 +19,7 @@ use super::world::{Node, Site};
 use crate::client::{Client, ends_turn};
 
 /// Faults in a run of the tests; `make soak` has more.
-const FAULTS: u64 = 40;
+const FAULTS: u64 = 100;
 const CLIENTS: u64 = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,7 +45,7 @@ async fn faults_lose_and_double_nothing() {
     }
     let (mut chance, began) = (Chance(seed), std::time::Instant::now());
     for _ in 0..faults {
-        tokio::time::sleep(Duration::from_millis(chance.next() % 400)).await;
+        tokio::time::sleep(Duration::from_millis(chance.next() % 250)).await;
         inject(&site, &mut nodes, &entries, &mut chance).await;
     }
     let took = began.elapsed();
