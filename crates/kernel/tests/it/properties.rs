@@ -432,7 +432,7 @@ fn wanted(world: &World, want: Want) -> Command {
 fn attach(n: usize) -> Command {
     let (name, mime) = (FILES[n % FILES.len()].into(), "image/png".into());
     let upload = NewAttachment { name, mime, blob: BlobId::named("b10b".into()), size: 3 };
-    if n % 3 != 0 {
+    if !n.is_multiple_of(3) {
         return Command::Attach(upload);
     }
     let run = if n.is_multiple_of(2) { TurnStart::Now } else { TurnStart::Queued };
