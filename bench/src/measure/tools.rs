@@ -127,9 +127,10 @@ fn hunks() -> String {
 }
 
 fn held_against(row: Row, rival: &str, samples: &[f64]) -> Row {
-    match samples.is_empty() {
-        true => row.note(format!("{rival} is not installed")),
-        false => row.proxy(median(samples)).note(format!("against {rival}")),
+    if samples.is_empty() {
+        row.note(format!("{rival} is not installed"))
+    } else {
+        row.proxy(median(samples)).note(format!("against {rival}"))
     }
 }
 
@@ -166,9 +167,10 @@ pub(super) async fn tried_with(
         }
         took.push(told["ms"].as_f64().context("no time")?);
     }
-    match took.len() == times as usize {
-        true => Ok(took),
-        false => bail!("{tool} was not run: {}", String::from_utf8_lossy(&output.stdout)),
+    if took.len() == times as usize {
+        Ok(took)
+    } else {
+        bail!("{tool} was not run: {}", String::from_utf8_lossy(&output.stdout))
     }
 }
 

@@ -239,13 +239,14 @@ impl<'a> PrintRun<'a> {
             return Ok(None);
         }
         let mut open = result["running_queries"].as_array().into_iter().flatten();
-        match open.any(|query| query["query_id"].as_str() == self.query.as_deref()) {
-            true => Ok(None),
-            // It ended while nobody listened; how, only the session knows.
-            false => Err(Error::Refused(format!(
+        if open.any(|query| query["query_id"].as_str() == self.query.as_deref()) {
+            Ok(None)
+        } else {
+            // The query ended while this client was away; only the session knows how.
+            Err(Error::Refused(format!(
                 "the connection broke while the answer was written; it is in session {}",
                 self.session.as_deref().unwrap_or_default()
-            ))),
+            )))
         }
     }
 

@@ -99,9 +99,10 @@ impl View {
         let shown = self.lines().skip(first).take(height);
         for (y, (line, at)) in (area.y..).zip(shown.zip(first..)) {
             let row = Rect { y, height: 1, ..area };
-            match Some(at) == found {
-                true => frame.render_widget(line.clone().patch_style(Modifier::REVERSED), row),
-                false => frame.render_widget(line, row),
+            if Some(at) == found {
+                frame.render_widget(line.clone().patch_style(Modifier::REVERSED), row)
+            } else {
+                frame.render_widget(line, row)
             }
         }
     }
@@ -111,11 +112,10 @@ impl View {
         let Pane::Search(search) = &mut model.pane else { return None };
         let wanted = search.editor.text().to_lowercase();
         let holds = |line: &Line<'_>| line.to_string().to_lowercase().contains(&wanted);
-        let places: Vec<usize> = match wanted.is_empty() {
-            true => Vec::new(),
-            false => {
-                self.lines().enumerate().filter(|(_, line)| holds(line)).map(|(at, _)| at).collect()
-            }
+        let places: Vec<usize> = if wanted.is_empty() {
+            Vec::new()
+        } else {
+            self.lines().enumerate().filter(|(_, line)| holds(line)).map(|(at, _)| at).collect()
         };
         search.found = places.len();
         search.nth = search.nth.min(places.len().saturating_sub(1));

@@ -175,10 +175,7 @@ fn copy_both(stream: UnixStream) -> Result<()> {
         let _ = input.shutdown(Shutdown::Write);
     });
     copy(&mut &stream, &mut io::stdout().lock()).context("the connection to the daemon")?;
-    match ended.load(Ordering::SeqCst) {
-        true => Ok(()),
-        false => bail!("the daemon closed the connection"),
-    }
+    if ended.load(Ordering::SeqCst) { Ok(()) } else { bail!("the daemon closed the connection") }
 }
 
 /// Copies until the end, each piece at once.

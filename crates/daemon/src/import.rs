@@ -61,9 +61,10 @@ pub(crate) fn main(arguments: &Import) -> Result<()> {
             }
         }
     }
-    match faults.is_empty() {
-        true => Ok(()),
-        false => bail!("{} of {} were not imported", faults.len(), transcripts.len()),
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        bail!("{} of {} were not imported", faults.len(), transcripts.len())
     }
 }
 

@@ -55,9 +55,10 @@ fn revoke(flags: &Flags, id: &str) -> Result<()> {
             roll.map(|roll| roll.revoke(id)).transpose()?.unwrap_or(false)
         }
     };
-    match revoked {
-        true => Ok(writeln!(std::io::stdout(), "{id} is not known any more")?),
-        false => bail!("there is no install {id:?}; `quintet installs` names those there are"),
+    if revoked {
+        Ok(writeln!(std::io::stdout(), "{id} is not known any more")?)
+    } else {
+        bail!("there is no install {id:?}; `quintet installs` names those there are")
     }
 }
 

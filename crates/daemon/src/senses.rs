@@ -34,9 +34,10 @@ pub(crate) fn build(options: &Options) -> Senses {
         }
         EmbeddingSource::Service { url, key } => Arc::new(HttpEmbedder::service(url, key.clone())),
     };
-    let ocr: Arc<dyn Ocr> = match senses.ocr {
-        true => Arc::new(LocalOcr::new(senses.settings.clone())),
-        false => Arc::new(Off("ocr")),
+    let ocr: Arc<dyn Ocr> = if senses.ocr {
+        Arc::new(LocalOcr::new(senses.settings.clone()))
+    } else {
+        Arc::new(Off("ocr"))
     };
     Senses { embedder, ocr }
 }
@@ -74,9 +75,10 @@ pub(crate) fn ocr(flags: &Flags, file: &Path, as_json: bool) -> Result<()> {
     let image = read(file).with_context(|| format!("{}", file.display()))?;
     let text = run(senses.ocr.read(image))?.with_context(|| format!("{}", file.display()))?;
     let mut stdout = std::io::stdout().lock();
-    match as_json {
-        true => writeln!(stdout, "{}", json(&text))?,
-        false => text.lines.iter().try_for_each(|line| writeln!(stdout, "{}", line.text))?,
+    if as_json {
+        writeln!(stdout, "{}", json(&text))?
+    } else {
+        text.lines.iter().try_for_each(|line| writeln!(stdout, "{}", line.text))?
     }
     Ok(())
 }

@@ -24,8 +24,6 @@
 //! * [`policy::Rules`]: approvals, limits and verification.
 //! * [`port`]: the traits that the runtime, stores, providers, tools and front ends share.
 
-#![warn(clippy::match_bool)]
-
 pub mod approval_id;
 pub mod change;
 pub mod client;

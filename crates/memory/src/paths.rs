@@ -56,9 +56,10 @@ pub(crate) fn checked(path: &str) -> Result<String, MemoryError> {
         [FOLDER, .., name] => is_note(name),
         _ => false,
     };
-    match known && parts.iter().all(plain) {
-        true => Ok(parts.join("/")),
-        false => Err(MemoryError::Outside(path.to_owned())),
+    if known && parts.iter().all(plain) {
+        Ok(parts.join("/"))
+    } else {
+        Err(MemoryError::Outside(path.to_owned()))
     }
 }
 

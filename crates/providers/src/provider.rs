@@ -134,9 +134,10 @@ impl Provider {
                     // The internet may be slow; what runs here answers at once or is not there.
                     Reachability::Unreachable => self.config.side == ModelLocation::Online,
                 };
-                match cached.models.is_empty() {
-                    true => (self.catalogue_models(), usable),
-                    false => (cached.models.iter().map(|found| found.id.clone()).collect(), usable),
+                if cached.models.is_empty() {
+                    (self.catalogue_models(), usable)
+                } else {
+                    (cached.models.iter().map(|found| found.id.clone()).collect(), usable)
                 }
             }
         };

@@ -23,8 +23,6 @@
 //!   `tool_calls` and `effects` what it runs, `publish` what followers receive, and `shutdown`,
 //!   `hibernation` and `recovery` its end and restart.
 
-#![warn(clippy::match_bool)]
-
 mod archive;
 mod backoff;
 mod changes;

@@ -40,9 +40,10 @@ impl Picture {
         Ok(Self {
             width: width as usize,
             height: height as usize,
-            pixels: match image.color().has_alpha() {
-                true => flattened(&image.into_rgba8().into_raw()),
-                false => image.into_rgb8().into_raw(),
+            pixels: if image.color().has_alpha() {
+                flattened(&image.into_rgba8().into_raw())
+            } else {
+                image.into_rgb8().into_raw()
             },
         })
     }

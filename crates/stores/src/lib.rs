@@ -20,8 +20,6 @@
 //! * [`Error`]: why a store could not be opened. Later failures are
 //!   [`quintet_kernel::port::StorageError`]s.
 
-#![warn(clippy::match_bool)]
-
 mod blobs;
 mod data_dir;
 mod drafts;

@@ -123,10 +123,8 @@ impl Leases for MemoryStore {
 impl Contents {
     /// Refuses a lease that is void.
     fn check(&self, lease: &Lease) -> Result<(), StorageError> {
-        let held = match self.nodes.is_empty() {
-            true => lease.epoch == self.epoch,
-            false => self.nodes.holds(lease),
-        };
+        let held =
+            if self.nodes.is_empty() { lease.epoch == self.epoch } else { self.nodes.holds(lease) };
         held.then_some(()).ok_or(StorageError::Fenced)
     }
 }

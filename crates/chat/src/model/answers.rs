@@ -56,13 +56,12 @@ impl Model {
         self.chat.session = name("session_id").or(self.chat.session.take());
         let Some(running) = &mut self.chat.running else { return Vec::new() };
         running.query = name("query_id");
-        match running.cancelling {
+        if running.cancelling {
             // The person was faster than the daemon.
-            true => self.cancel(),
-            false => {
-                running.doing = "thinking".into();
-                Vec::new()
-            }
+            self.cancel()
+        } else {
+            running.doing = "thinking".into();
+            Vec::new()
         }
     }
 

@@ -78,19 +78,14 @@ fn risk(level: &str) -> TextRole {
 
 fn preview(text: &str, width: u16, palette: Palette) -> Vec<Line<'static>> {
     let is_diff = text.lines().any(|line| line.starts_with("@@ ") || line.starts_with("+++ "));
-    let line = |line: &str| match is_diff {
-        true => diff_line(line),
-        false => vec![(TextRole::Plain, tidy(line))],
-    };
+    let line =
+        |line: &str| if is_diff { diff_line(line) } else { vec![(TextRole::Plain, tidy(line))] };
     let rows = text.lines().flat_map(|text| wrap(&line(text), usize::from(width), 0));
     rows.map(|row| palette.line(row)).collect()
 }
 
 fn keys(approval: &OpenApproval, width: u16, palette: Palette) -> Line<'static> {
-    let keys = match usize::from(width) > KEYS.chars().count() {
-        true => KEYS,
-        false => SHORT_KEYS,
-    };
+    let keys = if usize::from(width) > KEYS.chars().count() { KEYS } else { SHORT_KEYS };
     let role = if approval.is_settled() { TextRole::Bar } else { TextRole::Dim };
     palette.line(vec![(role, keys.to_owned())])
 }

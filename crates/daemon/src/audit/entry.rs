@@ -210,10 +210,7 @@ fn place(placement: Placement) -> &'static str {
 
 /// The risk of a call that nobody looked at.
 fn usual(kind: ToolKind) -> Risk {
-    match kind.repeatable() {
-        true => Risk::Low,
-        false => Risk::Medium,
-    }
+    if kind.repeatable() { Risk::Low } else { Risk::Medium }
 }
 
 fn risk_word(risk: Risk) -> &'static str {

@@ -60,9 +60,12 @@ impl Redactor {
             Value::String(text) => Value::String(self.text(text)),
             Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
             Value::Object(members) => {
-                let member = |(name, value): (&String, &Value)| match is_secret(name) {
-                    true => (name.clone(), Value::String(HIDDEN.into())),
-                    false => (name.clone(), self.value(value)),
+                let member = |(name, value): (&String, &Value)| {
+                    if is_secret(name) {
+                        (name.clone(), Value::String(HIDDEN.into()))
+                    } else {
+                        (name.clone(), self.value(value))
+                    }
                 };
                 Value::Object(members.iter().map(member).collect())
             }
@@ -101,10 +104,8 @@ fn without_keys(text: &str) -> String {
         let secret = !key.is_empty() && (announced || looks_like_key(key));
         out.push_str(if secret { HIDDEN } else { key });
         out.push_str(rest);
-        announced = match key.is_empty() {
-            true => announced && rest.trim().len() < 2,
-            false => announces(key, rest),
-        };
+        announced =
+            if key.is_empty() { announced && rest.trim().len() < 2 } else { announces(key, rest) };
     }
     out
 }

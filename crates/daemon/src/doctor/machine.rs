@@ -75,13 +75,14 @@ fn gaps(mode: Mode) -> Vec<Finding> {
 }
 
 fn files() -> Finding {
-    match sandbox::opens_beneath() {
-        true => Finding::ok("file tools", "files are opened beneath the workspace (openat2)"),
-        false => Finding::error(
+    if sandbox::opens_beneath() {
+        Finding::ok("file tools", "files are opened beneath the workspace (openat2)")
+    } else {
+        Finding::error(
             "file tools",
             "this kernel cannot open files beneath a folder, so no file tool will work",
             "use Linux 5.6 or newer, and a container that allows openat2",
-        ),
+        )
     }
 }
 

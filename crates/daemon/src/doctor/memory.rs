@@ -14,12 +14,13 @@ pub(super) fn check(options: &Options) -> Option<Finding> {
     };
     let bytes = Path::new(LONG_TERM).metadata().ok()?.len();
     let most = memory.settings.soft_limit_bytes;
-    Some(match most > 0 && bytes > most {
-        true => Finding::warning(
+    Some(if most > 0 && bytes > most {
+        Finding::warning(
             "memory",
             format!("{LONG_TERM} has {bytes} bytes, more than the {most} it should have"),
             "take out of it what is out of date, or set memory.soft_limit_bytes",
-        ),
-        false => Finding::ok("memory", format!("{LONG_TERM} has {bytes} bytes")),
+        )
+    } else {
+        Finding::ok("memory", format!("{LONG_TERM} has {bytes} bytes"))
     })
 }

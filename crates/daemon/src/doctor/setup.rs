@@ -69,9 +69,10 @@ fn free_space(dir: &Path) -> Finding {
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let shown = format!("{} MiB free", free / (1024 * 1024));
-    match free < FREE_SPACE_MINIMUM {
-        true => Finding::warning("data", shown, "make room: sessions cannot go on without"),
-        false => Finding::ok("data", shown),
+    if free < FREE_SPACE_MINIMUM {
+        Finding::warning("data", shown, "make room: sessions cannot go on without")
+    } else {
+        Finding::ok("data", shown)
     }
 }
 
@@ -81,13 +82,14 @@ fn config(file: &Path, options: &Options) -> Option<Finding> {
         || options.search.key.is_some();
     let shown = file.display();
     let open = mode(file).is_some_and(|mode| mode & 0o077 != 0);
-    Some(match keys && open {
-        true => Finding::warning(
+    Some(if keys && open {
+        Finding::warning(
             "configuration",
             format!("others may read {shown}, and there are keys in use"),
             format!("chmod 600 {shown}, or name the key's variable with api_key_env"),
-        ),
-        false => Finding::ok("configuration", shown.to_string()),
+        )
+    } else {
+        Finding::ok("configuration", shown.to_string())
     })
 }
 

@@ -22,10 +22,7 @@ pub(super) fn check_chat_models(options: &Options) -> Vec<Finding> {
         finding(ABOUT, row.model(), &settings.models_dir, is_wanted(row))
     };
     let found: Vec<Finding> = chat::all().iter().filter_map(of).collect();
-    match found.is_empty() {
-        true => vec![Finding::ok(ABOUT, "none fetched, none needed")],
-        false => found,
-    }
+    if found.is_empty() { vec![Finding::ok(ABOUT, "none fetched, none needed")] } else { found }
 }
 
 /// A line for each sense.

@@ -58,9 +58,10 @@ pub(super) fn read(source: Option<Source>, place: &Path) -> Result<Vec<Transcrip
     collect(place, DEPTH_LIMIT, &mut files)?;
     files.sort();
     for file in files {
-        let read = match opencode::is_storage(&file) {
-            true => opencode::read_storage(&file),
-            false => read_file(source, &file),
+        let read = if opencode::is_storage(&file) {
+            opencode::read_storage(&file)
+        } else {
+            read_file(source, &file)
         };
         // A folder has other files, too; those that are no transcripts are passed over.
         match read {

@@ -130,10 +130,7 @@ impl Api {
         let response = self.authorized(request).send().await.map_err(unreachable)?;
         let status = response.status();
         let bytes = read(response, limit).await?;
-        match status.is_success() {
-            true => Ok(bytes),
-            false => Err(refusal(status, &bytes)),
-        }
+        if status.is_success() { Ok(bytes) } else { Err(refusal(status, &bytes)) }
     }
 
     async fn post(&self, path: &str, body: Value) -> Result<Value, ApiError> {
@@ -211,9 +208,8 @@ fn unreachable(error: reqwest::Error) -> ApiError {
 /// Text as a part of a URL.
 fn escape(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let escaped = text.bytes().map(|byte| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
+    let escaped = text.bytes().map(|byte| {
+        if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
     });
     escaped.collect()
 }

@@ -18,9 +18,10 @@ async fn a_stream_can_be_resumed_after_every_single_event() {
     world.kill();
     world.restart();
     for (n, event) in all.iter().enumerate() {
-        let rest = match n + 1 == all.len() {
-            true => Vec::new(),
-            false => world.client().follow(&id, &event.id).await.until(over).await,
+        let rest = if n + 1 == all.len() {
+            Vec::new()
+        } else {
+            world.client().follow(&id, &event.id).await.until(over).await
         };
         assert_eq!(text(&rest), text(&all[n + 1..]), "after {}", event.id);
         let but_text = |events: &[Event]| -> Vec<Event> {

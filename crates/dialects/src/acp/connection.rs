@@ -97,13 +97,10 @@ impl Connection {
                     listening = false;
                     Ok(())
                 }
-                () = self.permit.revoked(), if listening => match lines.has_unread() {
-                    true => {
-                        self.permit.in_use();
-                        Ok(())
-                    }
-                    false => return,
-                },
+                () = self.permit.revoked(), if listening => if lines.has_unread() {
+                    self.permit.in_use();
+                    Ok(())
+                } else { return },
                 Some(done) = self.tasks.join_next() => match done {
                     Ok(Some(refused)) => {
                         let messages = self.command_refused(refused);

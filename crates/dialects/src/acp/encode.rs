@@ -509,9 +509,10 @@ impl Encoder {
         if call.tool == PLAN && outcome.ok() {
             return out.push(Output::Update(plan(&call.input)));
         }
-        let mut update = match call.announced {
-            true => updated(id.as_str(), json!({})),
-            false => described(&call, &self.workspace),
+        let mut update = if call.announced {
+            updated(id.as_str(), json!({}))
+        } else {
+            described(&call, &self.workspace)
         };
         update["status"] = if outcome.ok() { "completed" } else { "failed" }.into();
         let text = tool_call::output(outcome);
@@ -725,12 +726,13 @@ fn terminal_end(call: &OpenCall, outcome: &Outcome, text: &str) -> Value {
     let id = call.id.as_str();
     let code = tool_call::exit_code(outcome);
     let exit = json!({ "terminal_id": id, "exit_code": code, "signal": null });
-    match call.output.is_empty() {
-        true => json!({
+    if call.output.is_empty() {
+        json!({
             "terminal_output": { "terminal_id": id, "data": text },
             "terminal_exit": exit,
-        }),
-        false => json!({ "terminal_exit": exit }),
+        })
+    } else {
+        json!({ "terminal_exit": exit })
     }
 }
 

@@ -23,9 +23,10 @@ impl OpenQuestion {
     /// The parameters of the request. `diffs` are the changes that the call would make.
     pub(super) fn params(&self, session: &SessionId, workspace: &Path, diffs: Vec<Value>) -> Value {
         let Self { question, tool, input, assessment } = self;
-        let preview = match diffs.is_empty() {
-            true => Some(assessment.preview.as_str()).filter(|preview| !preview.is_empty()),
-            false => None,
+        let preview = if diffs.is_empty() {
+            Some(assessment.preview.as_str()).filter(|preview| !preview.is_empty())
+        } else {
+            None
         };
         let reasons = assessment.reasons.join("; ");
         let about = format!("Risk: {} ({reasons})", assessment.risk.name());

@@ -84,10 +84,7 @@ impl Connection {
                 }
                 update = self.subscriptions.next() => self.send_update(&mut socket, update).await,
                 () = sleep_until(greet_at), if self.greets => self.greet_unknown(&mut socket).await,
-                there = self.heartbeat.due() => match there {
-                    true => send(&mut socket, Frame::Ping(Default::default())).await,
-                    false => return,
-                },
+                there = self.heartbeat.due() => if there { send(&mut socket, Frame::Ping(Default::default())).await } else { return },
             };
             if step.is_err() {
                 return;

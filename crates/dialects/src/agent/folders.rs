@@ -80,9 +80,10 @@ fn absolute(path: &str) -> Result<PathBuf, Error> {
     let plain = |part: Component<'_>| {
         matches!(part, Component::RootDir | Component::Normal(_) | Component::CurDir)
     };
-    match path.is_absolute() && path.components().all(plain) {
-        true => Ok(path.components().collect()),
-        false => Err(Error::field("path", "an absolute path without ..")),
+    if path.is_absolute() && path.components().all(plain) {
+        Ok(path.components().collect())
+    } else {
+        Err(Error::field("path", "an absolute path without .."))
     }
 }
 

@@ -50,10 +50,8 @@ impl AppState {
         let summary = self.ports.sessions.summary(&session).await.map_err(refused)?;
         let result = shape::session(&summary, &self.settings.default_model);
         let head = self.head(&session).await?;
-        let then = match binds {
-            true => FollowUp::Bind(session, head),
-            false => FollowUp::Subscribe(session, head),
-        };
+        let then =
+            if binds { FollowUp::Bind(session, head) } else { FollowUp::Subscribe(session, head) };
         Ok(Reply { result, then })
     }
 

@@ -64,9 +64,10 @@ impl Link {
         let turn = record.event.turn();
         let mut frames = Vec::with_capacity(count);
         for (n, part) in parts.into_iter().enumerate().skip(skip) {
-            self.last = match n + 1 == count {
-                true => Position::After(Cursor::after(record.seq)),
-                false => Position::Within(record.seq, n + 1),
+            self.last = if n + 1 == count {
+                Position::After(Cursor::after(record.seq))
+            } else {
+                Position::Within(record.seq, n + 1)
             };
             frames.push(self.frame(record.at, turn, part));
         }

@@ -171,9 +171,10 @@ fn chat(body: wire::Chat) -> Result<Step, Reply> {
         part.text.filter(|text| !text.is_empty()).map(Part::Text)
     };
     let parts: Vec<Part> = message.parts.into_iter().filter_map(text).collect();
-    match parts.is_empty() {
-        true => Err(Reply::invalid("message.parts has no text")),
-        false => Ok(Step::Chat(Chat { session, parts, stream: body.stream })),
+    if parts.is_empty() {
+        Err(Reply::invalid("message.parts has no text"))
+    } else {
+        Ok(Step::Chat(Chat { session, parts, stream: body.stream }))
     }
 }
 

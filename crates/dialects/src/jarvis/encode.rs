@@ -402,9 +402,10 @@ fn request<'a>(
 }
 
 fn result<'a>(call: &'a CallId, outcome: &Outcome, late: Option<Value>) -> wire::ToolOutcome<'a> {
-    let (result, error) = match outcome.ok() {
-        true => (Some(text_of(&outcome.parts)), Value::Null),
-        false => (None, late.unwrap_or_else(|| json!(outcome.error))),
+    let (result, error) = if outcome.ok() {
+        (Some(text_of(&outcome.parts)), Value::Null)
+    } else {
+        (None, late.unwrap_or_else(|| json!(outcome.error)))
     };
     wire::ToolOutcome { id: call.as_str(), ok: outcome.ok(), result, error }
 }

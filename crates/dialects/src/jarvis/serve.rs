@@ -147,9 +147,10 @@ impl AppState {
             key: key(text(headers, "idempotency-key"))?,
             position: position(text(headers, "last-event-id"), query)?,
         };
-        match chat.stream {
-            true => chat::stream(self, chat, &envelope).await,
-            false => Ok(ok(&chat::whole(self, chat, &envelope).await?)),
+        if chat.stream {
+            chat::stream(self, chat, &envelope).await
+        } else {
+            Ok(ok(&chat::whole(self, chat, &envelope).await?))
         }
     }
 
@@ -255,12 +256,11 @@ const JSON_CONTENT_TYPES: [&str; 2] = ["application/json", "application/x-www-fo
 fn is_json(headers: &HeaderMap) -> Result<(), Reply> {
     let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or("application/json");
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    match JSON_CONTENT_TYPES.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
-        true => Ok(()),
-        false => {
-            let why = format!("the body must be application/json, not {kind}");
-            Err(Reply::new(415, "UNSUPPORTED_MEDIA_TYPE", why))
-        }
+    if JSON_CONTENT_TYPES.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+        Ok(())
+    } else {
+        let why = format!("the body must be application/json, not {kind}");
+        Err(Reply::new(415, "UNSUPPORTED_MEDIA_TYPE", why))
     }
 }
 

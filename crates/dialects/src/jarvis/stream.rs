@@ -89,9 +89,10 @@ impl Stream {
                 self.claim_priorities.first(&self.session, &call).await;
             }
             let alone = vec![call.clone()];
-            let claimed = match came_back {
-                true => held.resume(&self.session, alone).await,
-                false => held.claim(&self.session, alone).await,
+            let claimed = if came_back {
+                held.resume(&self.session, alone).await
+            } else {
+                held.claim(&self.session, alone).await
             };
             self.priority.iter().for_each(|priority| priority.tried(&call));
             match claimed {

@@ -43,9 +43,10 @@ impl BlockParser {
         let mut found = Vec::new();
         for piece in text.split_inclusive('\n') {
             self.line.push_str(piece);
-            match piece.ends_with('\n') {
-                true => self.end_line(&mut found),
-                false => self.part_of_line(&mut found),
+            if piece.ends_with('\n') {
+                self.end_line(&mut found)
+            } else {
+                self.part_of_line(&mut found)
             }
         }
         found

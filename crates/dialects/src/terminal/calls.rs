@@ -108,9 +108,10 @@ impl ApprovalRequest<'_> {
     /// What this very call would do.
     fn description(&self, tool: Option<&Described>) -> String {
         let subject = &self.assessment.subject;
-        let about = match subject.commands.is_empty() {
-            true => subject.paths.join(", "),
-            false => subject.commands.join("; "),
+        let about = if subject.commands.is_empty() {
+            subject.paths.join(", ")
+        } else {
+            subject.commands.join("; ")
         };
         match (about.is_empty(), tool) {
             (false, _) => format!("{} {about}", self.tool),

@@ -102,13 +102,10 @@ impl Connection {
                     Ok(())
                 }
                 // A socket that is closed with something unread in it resets the connection.
-                () = self.permit.revoked(), if listening => match lines.has_unread() {
-                    true => {
-                        self.permit.in_use();
-                        Ok(())
-                    }
-                    false => return,
-                },
+                () = self.permit.revoked(), if listening => if lines.has_unread() {
+                    self.permit.in_use();
+                    Ok(())
+                } else { return },
                 () = sleep_until(due), if self.suggest.is_some() => {
                     let suggestion = self.suggestion();
                     send_queue.send(suggestion.as_slice()).await
@@ -128,10 +125,7 @@ impl Connection {
     /// True if there is something to wait for although nothing more is asked: answers to a client that
     /// said all it wanted, or the last words of a daemon that ends.
     fn has_pending_output(&self, closing: &CancellationToken) -> bool {
-        match closing.is_cancelled() {
-            true => !self.followed.is_empty(),
-            false => self.open_queries() > 0,
-        }
+        if closing.is_cancelled() { !self.followed.is_empty() } else { self.open_queries() > 0 }
     }
 
     fn open_queries(&self) -> usize {

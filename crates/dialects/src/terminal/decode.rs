@@ -51,9 +51,10 @@ impl Client {
     /// How it reads what it is told.
     pub(super) fn client_kind(&self) -> ClientKind {
         let can = self.capabilities.iter().map(String::as_str);
-        match self.name == ORIGINAL && can.eq(ORIGINAL_CAPABILITIES) {
-            true => ClientKind::Original,
-            false => ClientKind::Any,
+        if self.name == ORIGINAL && can.eq(ORIGINAL_CAPABILITIES) {
+            ClientKind::Original
+        } else {
+            ClientKind::Any
         }
     }
 

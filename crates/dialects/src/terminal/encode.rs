@@ -114,9 +114,10 @@ impl Link {
                 if self.is_past(turn, record.seq) {
                     return;
                 }
-                match self.is_foreign(turn) {
-                    true => self.forward_questions(&turn.clone(), record, out),
-                    false => self.event(&turn.clone(), record, out),
+                if self.is_foreign(turn) {
+                    self.forward_questions(&turn.clone(), record, out)
+                } else {
+                    self.event(&turn.clone(), record, out)
                 }
             }
             Item::Text { seq, turn, channel, text, .. } => {
@@ -157,9 +158,10 @@ impl Link {
                 let mut question = Notifications::new(ClientPace::Current);
                 self.call(turn, record, &mut question);
                 self.queries.remove(turn);
-                match self.own.is_empty() {
-                    true => self.held_questions.push((call.clone(), question.messages)),
-                    false => out.pass_on(question.messages),
+                if self.own.is_empty() {
+                    self.held_questions.push((call.clone(), question.messages))
+                } else {
+                    out.pass_on(question.messages)
                 }
             }
             Event::ApprovalAnswered { call, .. } | Event::CallCompleted { call, .. } => {

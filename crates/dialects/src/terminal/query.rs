@@ -166,9 +166,10 @@ impl Query {
                     // A client that says how far it was has the blocks up to there.
                     if self.offset > self.had || self.had == 0 {
                         // Prose was printed already, unless nothing is before it is whole.
-                        let printed = match block.kind == Kind::Text && self.streams {
-                            true => String::new(),
-                            false => self.printed(block.kind, &block.content),
+                        let printed = if block.kind == Kind::Text && self.streams {
+                            String::new()
+                        } else {
+                            self.printed(block.kind, &block.content)
                         };
                         parts.push(Part::Block(id, block, printed));
                     }

@@ -69,10 +69,7 @@ pub(super) fn is_context_variable(name: &str) -> bool {
 
 /// The value of a variable as a model may see it.
 pub(super) fn value(name: &str, value: &str) -> String {
-    match is_secret_name(name) || is_secret(value) {
-        true => HIDDEN.into(),
-        false => text(value, &[]),
-    }
+    if is_secret_name(name) || is_secret(value) { HIDDEN.into() } else { text(value, &[]) }
 }
 
 /// The values that must not be seen anywhere.

@@ -29,9 +29,10 @@ impl SendQueue {
 
     /// Sends some messages, a line each.
     pub(super) async fn send(&self, messages: &[String]) -> Result<(), Gone> {
-        match messages.is_empty() {
-            true => Ok(()),
-            false => self.queue.send(lines(messages)).await.map_err(|_| Gone),
+        if messages.is_empty() {
+            Ok(())
+        } else {
+            self.queue.send(lines(messages)).await.map_err(|_| Gone)
         }
     }
 

@@ -155,10 +155,7 @@ fn escaped(text: &str) -> String {
     let line = |line: &str| {
         let fence = line.trim_start().starts_with("```");
         fenced ^= fence;
-        match line.starts_with('#') && !fenced {
-            true => format!("\\{line}"),
-            false => line.to_owned(),
-        }
+        if line.starts_with('#') && !fenced { format!("\\{line}") } else { line.to_owned() }
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }

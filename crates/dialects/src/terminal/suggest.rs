@@ -33,9 +33,10 @@ impl History {
     /// what usually comes next.
     pub(super) fn suggestion(&self) -> Option<Suggestion> {
         let last = self.typed.last()?;
-        match last.failed() {
-            true => self.after_failure(last).or_else(|| self.of_program(last)),
-            false => self.usually_next(last),
+        if last.failed() {
+            self.after_failure(last).or_else(|| self.of_program(last))
+        } else {
+            self.usually_next(last)
         }
     }
 

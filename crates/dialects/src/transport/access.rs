@@ -158,19 +158,17 @@ impl Access {
             None => in_query(&request.method, &request.uri),
         };
         let given = given.unwrap_or_default();
-        match tokens.iter().any(|token| token.matches(&given)) {
-            true => Ok(()),
-            false => Err(Denied::Token),
-        }
+        if tokens.iter().any(|token| token.matches(&given)) { Ok(()) } else { Err(Denied::Token) }
     }
 
     /// A page may call if its origin was named, or if it came from this very listener.
     fn origin(&self, origin: &str, host: &str) -> Result<HeaderValue, Denied> {
         let ours = origin.strip_prefix("http://") == Some(host);
         let denied = || Denied::Origin(origin.into());
-        match ours || self.origins.iter().any(|known| known == origin) {
-            true => HeaderValue::from_str(origin).map_err(|_| denied()),
-            false => Err(denied()),
+        if ours || self.origins.iter().any(|known| known == origin) {
+            HeaderValue::from_str(origin).map_err(|_| denied())
+        } else {
+            Err(denied())
         }
     }
 

@@ -29,8 +29,5 @@ pub async fn whole(mut body: Body, limit: usize) -> Result<Bytes, Unread> {
             _ => break,
         }
     }
-    match length <= limit {
-        true => Ok(content.into()),
-        false => Err(Unread::TooLarge),
-    }
+    if length <= limit { Ok(content.into()) } else { Err(Unread::TooLarge) }
 }

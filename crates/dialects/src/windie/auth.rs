@@ -58,9 +58,10 @@ impl Refused {
 impl AppState {
     /// The user who sent a request; none while `install_auth` is off.
     pub(super) async fn identify(&self, headers: &HeaderMap) -> Result<Option<User>, Refused> {
-        match self.settings.install_auth {
-            true => self.authenticate(headers).await.map(Some),
-            false => Ok(None),
+        if self.settings.install_auth {
+            self.authenticate(headers).await.map(Some)
+        } else {
+            Ok(None)
         }
     }
 

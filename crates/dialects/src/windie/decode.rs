@@ -98,10 +98,10 @@ pub(crate) fn handshake(frame: &str) -> Result<Handshake, String> {
 /// once more which system its agent runs on. Where it says something of its own it is refused.
 fn repeated(handshake: &Value) -> &'static str {
     let said = &handshake["operating_system"];
-    match said.is_string() && *said == handshake["agent_definition"]["runtime"]["operating_system"]
-    {
-        true => "operating_system",
-        false => "type",
+    if said.is_string() && *said == handshake["agent_definition"]["runtime"]["operating_system"] {
+        "operating_system"
+    } else {
+        "type"
     }
 }
 

@@ -100,9 +100,10 @@ async fn health(app: &AppState) -> Result<Response, Reply> {
 
 /// Everything below `/api` but the way to get a token is for those who have one.
 async fn caller(app: &AppState, path: &str, headers: &HeaderMap) -> Result<Option<User>, Reply> {
-    match is_for_installs(path) && !is_registration(path) {
-        true => Ok(app.identify(headers).await?),
-        false => Ok(None),
+    if is_for_installs(path) && !is_registration(path) {
+        Ok(app.identify(headers).await?)
+    } else {
+        Ok(None)
     }
 }
 

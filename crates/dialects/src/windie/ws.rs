@@ -215,10 +215,7 @@ impl Connection {
                 spoken = self.speech.next(&speaker) => self.speak(&mut socket, spoken).await,
                 // What the client of that connection was to run, this one may run.
                 Ok(()) = disconnected.changed() => self.flush_all(&mut socket).await,
-                there = heartbeat.due() => match !there || self.is_revoked().await {
-                    true => return close(&mut socket, close_code::POLICY, "").await,
-                    false => send(&mut socket, Frame::Ping(Default::default())).await,
-                },
+                there = heartbeat.due() => if !there || self.is_revoked().await { return close(&mut socket, close_code::POLICY, "").await } else { send(&mut socket, Frame::Ping(Default::default())).await },
             };
             if step.is_err() {
                 return;

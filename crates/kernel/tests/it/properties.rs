@@ -326,13 +326,7 @@ fn answered(step: StepId, how: How) -> Command {
 fn wanted(world: &World, want: Want) -> Command {
     let model = |n: usize| ModelRef::parse(MODELS[n % MODELS.len()]).unwrap();
     match want {
-        Want::Create => {
-            let origin = world.journal.iter().find_map(|record| match &record.event {
-                Event::SessionCreated(origin) => Some(origin.clone()),
-                _ => None,
-            });
-            Command::Create(origin.unwrap())
-        }
+        Want::Create => create_again(world),
         Want::Say { run, model: n, role, media } => {
             let mut parts = vec![Part::Text("hi".into())];
             if media {
@@ -427,6 +421,14 @@ fn wanted(world: &World, want: Want) -> Command {
         Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
         Want::Attach(n) => attach(n),
     }
+}
+
+fn create_again(world: &World) -> Command {
+    let origin = world.journal.iter().find_map(|record| match &record.event {
+        Event::SessionCreated(origin) => Some(origin.clone()),
+        _ => None,
+    });
+    Command::Create(origin.unwrap())
 }
 
 fn attach(n: usize) -> Command {

@@ -55,9 +55,12 @@ pub(super) fn lean(schema: &Value) -> Value {
     let none = Map::new();
     let all = schema["properties"].as_object().unwrap_or(&none);
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
-    let offered = all.iter().filter(|(name, _)| match required.is_empty() {
-        true => all.len() <= FEW,
-        false => required.iter().any(|needed| needed == name.as_str()),
+    let offered = all.iter().filter(|(name, _)| {
+        if required.is_empty() {
+            all.len() <= FEW
+        } else {
+            required.iter().any(|needed| needed == name.as_str())
+        }
     });
     offered.map(|(name, value)| (name.clone(), value["type"].clone())).collect()
 }

@@ -61,10 +61,7 @@ impl Reader {
         while !self.held.is_empty() {
             let start = start_of_call(&self.held).unwrap_or(self.held.len());
             self.say(&mut said, start);
-            let verdict = match self.held.is_empty() {
-                true => break,
-                false => self.judge(&self.held, done),
-            };
+            let verdict = if self.held.is_empty() { break } else { self.judge(&self.held, done) };
             match verdict {
                 Verdict::Text(length) => self.say(&mut said, length),
                 Verdict::Call(length, call) => {

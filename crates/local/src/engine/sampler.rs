@@ -44,17 +44,16 @@ impl Sampler {
         let Some(grammar) = &mut self.grammar else { return Some(self.chain.sample(context, -1)) };
         let all = context.token_data_array_ith(-1);
         let free = picked(all.clone(), &mut self.chain)?;
-        let token = match allowed(grammar, &all, free) {
-            true => free,
-            false => {
-                let mut rest = all;
-                grammar.apply(&mut rest);
-                rest.data.retain(|token| token.logit().is_finite());
-                if rest.data.is_empty() {
-                    return None;
-                }
-                picked(rest, &mut self.chain)?
+        let token = if allowed(grammar, &all, free) {
+            free
+        } else {
+            let mut rest = all;
+            grammar.apply(&mut rest);
+            rest.data.retain(|token| token.logit().is_finite());
+            if rest.data.is_empty() {
+                return None;
             }
+            picked(rest, &mut self.chain)?
         };
         // The library ends the process over a token that the grammar does not allow.
         grammar.accept(token);

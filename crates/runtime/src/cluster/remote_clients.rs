@@ -34,9 +34,10 @@ impl RemoteClients {
         let Sender { name, instance } = &request.from;
         let mut nodes = lock(&self.nodes);
         let known = nodes.get(name);
-        let gone = match known.is_some_and(|known| known.instance != *instance) {
-            true => nodes.remove(name).map(|clients| clients.holders),
-            false => None,
+        let gone = if known.is_some_and(|known| known.instance != *instance) {
+            nodes.remove(name).map(|clients| clients.holders)
+        } else {
+            None
         };
         let Action::Submit(command) = &request.action else {
             return gone.into_iter().flatten().collect();

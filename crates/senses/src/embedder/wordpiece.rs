@@ -62,9 +62,12 @@ impl WordPiece {
         let before = ids.len();
         let mut rest = word;
         while !rest.is_empty() {
-            let piece = |end: &usize| match rest.len() == word.len() {
-                true => self.vocabulary.get(&rest[..*end]),
-                false => self.vocabulary.get(&format!("##{}", &rest[..*end])),
+            let piece = |end: &usize| {
+                if rest.len() == word.len() {
+                    self.vocabulary.get(&rest[..*end])
+                } else {
+                    self.vocabulary.get(&format!("##{}", &rest[..*end]))
+                }
             };
             let ends = rest.char_indices().map(|(start, letter)| start + letter.len_utf8()).rev();
             let found = ends.map(|end| (end, piece(&end))).find(|(_, id)| id.is_some());
@@ -103,9 +106,10 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         let mut rest = word;
         std::iter::from_fn(move || {
             let first = rest.chars().next()?;
-            let end = match is_mark(first) {
-                true => first.len_utf8(),
-                false => rest.find(is_mark).unwrap_or(rest.len()),
+            let end = if is_mark(first) {
+                first.len_utf8()
+            } else {
+                rest.find(is_mark).unwrap_or(rest.len())
             };
             let (word, later) = rest.split_at(end);
             rest = later;

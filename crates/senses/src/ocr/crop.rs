@@ -17,9 +17,10 @@ pub(super) fn size([a, b, c, d]: &Quad) -> (usize, usize) {
 /// Width by height, as the line is read.
 pub(super) fn aspect(quad: &Quad) -> f32 {
     let (width, height) = size(quad);
-    match is_upright(width, height) {
-        true => height as f32 / width as f32,
-        false => width as f32 / height as f32,
+    if is_upright(width, height) {
+        height as f32 / width as f32
+    } else {
+        width as f32 / height as f32
     }
 }
 
@@ -41,10 +42,7 @@ pub(super) fn crop(picture: &Picture, quad: &Quad) -> Picture {
             pixel.copy_from_slice(&sample(picture, place));
         }
     }
-    match is_upright(width, height) {
-        true => line.quarter_turned(),
-        false => line,
-    }
+    if is_upright(width, height) { line.quarter_turned() } else { line }
 }
 
 /// The colours at a place between pixels, by cubic interpolation.

@@ -92,9 +92,10 @@ pub(super) fn smallest_rectangle(mut points: Vec<Point>) -> Option<Rectangle> {
     // One side of the smallest rectangle lies on a side of the hull.
     let sides = corners.iter().zip(corners.iter().cycle().skip(1)).map(|(a, b)| {
         let length = a.distance(*b);
-        match length > 0.0 {
-            true => Point::new((b.x - a.x) / length, (b.y - a.y) / length),
-            false => Point::new(1.0, 0.0),
+        if length > 0.0 {
+            Point::new((b.x - a.x) / length, (b.y - a.y) / length)
+        } else {
+            Point::new(1.0, 0.0)
         }
     });
     let around = |axis: Point| rectangle_along(&corners, axis);

@@ -119,9 +119,10 @@ impl Lexicon {
 
     fn word(&self, word: Word<'_>, stress: Stress, following: Following) -> Option<String> {
         let lower = word.text.to_lowercase();
-        let word = match self.is_better_lower(word, &lower, stress, following) {
-            true => Word { text: &lower, ..word },
-            false => word,
+        let word = if self.is_better_lower(word, &lower, stress, following) {
+            Word { text: &lower, ..word }
+        } else {
+            word
         };
         let text = word.text;
         if self.is_known(text) {

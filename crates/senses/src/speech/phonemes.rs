@@ -42,9 +42,10 @@ impl Phonemizer {
         let mut following = Following::default();
         // How a word sounds may depend on the one after it.
         for (at, token) in tokens.iter().enumerate().rev() {
-            sounds[at] = match token.is_word {
-                true => self.word(Word { text: token.text, tag: tags[at] }, following)?,
-                false => token.text.to_owned(),
+            sounds[at] = if token.is_word {
+                self.word(Word { text: token.text, tag: tags[at] }, following)?
+            } else {
+                token.text.to_owned()
             };
             following = following.before(&sounds[at], token.text);
         }
@@ -86,12 +87,11 @@ impl Phonemizer {
         };
         let tag = |(stem, clitic): &(&str, &str)| {
             let stem_tag = tags.next().unwrap_or("NN");
-            match clitic.is_empty() {
-                true => stem_tag,
-                false => {
-                    let clitic_tag = tags.next().unwrap_or("NN");
-                    if weight(clitic) > weight(stem) { clitic_tag } else { stem_tag }
-                }
+            if clitic.is_empty() {
+                stem_tag
+            } else {
+                let clitic_tag = tags.next().unwrap_or("NN");
+                if weight(clitic) > weight(stem) { clitic_tag } else { stem_tag }
             }
         };
         split.iter().map(tag).collect()

@@ -206,9 +206,10 @@ fn one(word: &str) -> String {
 
 fn without_digits(word: &str) -> String {
     let word = if word.len() > 1 { word.replace('+', " plus ") } else { word.replace('+', "plus") };
-    match word.contains('/') {
-        true => word.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" slash "),
-        false => word.replace('#', " ").replace('%', " percent"),
+    if word.contains('/') {
+        word.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" slash ")
+    } else {
+        word.replace('#', " ").replace('%', " percent")
     }
 }
 

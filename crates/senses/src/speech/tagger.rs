@@ -91,10 +91,7 @@ impl Tagger {
     fn context(&self, words: &[&str]) -> Vec<String> {
         let seen = words.iter().map(|word| {
             let plain = plain(word);
-            match self.frequent.contains(&*plain) {
-                true => plain,
-                false => format!("<{}>", shape(word)),
-            }
+            if self.frequent.contains(&*plain) { plain } else { format!("<{}>", shape(word)) }
         });
         let (start, end) = (["-START2-", "-START-"], ["-END-", "-END2-"]);
         start.map(String::from).into_iter().chain(seen).chain(end.map(String::from)).collect()

@@ -75,11 +75,10 @@ pub(super) fn targets(
 ) -> Result<Vec<VisualTarget>, SenseError> {
     let found = in_json(text, style).or_else(|| in_tags(text)).or_else(|| in_pairs(text));
     let Some(Reading { mut places, stated, per_mille }) = found else {
-        return match says_nothing_fits(text) {
-            true => Ok(Vec::new()),
-            false => {
-                Err(SenseError::Failed(format!("the model gave no coordinates: {}", excerpt(text))))
-            }
+        return if says_nothing_fits(text) {
+            Ok(Vec::new())
+        } else {
+            Err(SenseError::Failed(format!("the model gave no coordinates: {}", excerpt(text))))
         };
     };
     places.truncate(PLACES_LIMIT);

@@ -248,9 +248,10 @@ impl Leases for Store {
         // In order with appends that are still queued.
         self.queue.submit(vec![lease.session.clone()], async move |group: &mut Group| {
             let Ok(row) = group.leased(&lease) else { return Ok(Ok(())) };
-            let release = match row.begun {
-                true => "UPDATE journals SET holder = NULL WHERE session = $1",
-                false => "DELETE FROM journals WHERE session = $1",
+            let release = if row.begun {
+                "UPDATE journals SET holder = NULL WHERE session = $1"
+            } else {
+                "DELETE FROM journals WHERE session = $1"
             };
             group.flushed().await?.execute(release, &[&lease.session.as_str()]).await?;
             group.forget(&lease.session);

@@ -140,9 +140,10 @@ fn payloads(moved: &Moved) -> Vec<String> {
     for (session, head) in moved {
         let word = format!("{session} {head} ");
         let last = payloads.last_mut().expect("there is one");
-        match last.len() + word.len() > PAYLOAD_LIMIT {
-            true => payloads.push(word),
-            false => last.push_str(&word),
+        if last.len() + word.len() > PAYLOAD_LIMIT {
+            payloads.push(word)
+        } else {
+            last.push_str(&word)
         }
     }
     payloads.retain(|payload| !payload.is_empty());

@@ -92,8 +92,9 @@ fn report(passage: &Passage) -> String {
     if line_end < line_start {
         return format!("{path} has {}", show::count(usize::try_from(*lines).unwrap_or(0), "line"));
     }
-    match (*line_start, *line_end) == (1, *lines) {
-        true => format!("{text}\n"),
-        false => format!("{text}\n[lines {line_start}-{line_end} of {lines}]\n"),
+    if (*line_start, *line_end) == (1, *lines) {
+        format!("{text}\n")
+    } else {
+        format!("{text}\n[lines {line_start}-{line_end} of {lines}]\n")
     }
 }

@@ -128,9 +128,10 @@ impl InotifyWatcher {
         // Rights of a folder decide what can be read in it, but it stays the same folder.
         let other_folders = what.contains(ReadFlags::ISDIR) && !what.contains(ReadFlags::ATTRIB);
         let is_mark = name == Some(b".git");
-        match what.intersects(WATCH_ENDED) || other_folders || is_mark {
-            true => Observed::Move,
-            false => Observed::Change,
+        if what.intersects(WATCH_ENDED) || other_folders || is_mark {
+            Observed::Move
+        } else {
+            Observed::Change
         }
     }
 }

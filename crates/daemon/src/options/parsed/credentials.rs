@@ -111,9 +111,12 @@ pub(super) fn configured_key(layers: &Layers, section: &str) -> Result<Option<Cr
     let path = format!("{section}.api_key_env");
     let Some(variable) = layers.str(&path) else { return Ok(None) };
     let key = layers.environment.get(variable);
-    let key = key.with_context(|| match is_name(variable) {
-        true => format!("{path} names {variable}, which is not set"),
-        false => format!("{path} must be the name of a variable that is set, not a key"),
+    let key = key.with_context(|| {
+        if is_name(variable) {
+            format!("{path} names {variable}, which is not set")
+        } else {
+            format!("{path} must be the name of a variable that is set, not a key")
+        }
     })?;
     Ok(Some(Credential { secret: Secret::new(key), source: variable.into() }))
 }

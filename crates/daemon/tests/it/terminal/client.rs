@@ -123,9 +123,10 @@ impl Terminal {
 }
 
 fn outcome(mut message: Value) -> Result<Value, Value> {
-    match message.get("error").is_some() {
-        true => Err(message["error"].take()),
-        false => Ok(message["result"].take()),
+    if message.get("error").is_some() {
+        Err(message["error"].take())
+    } else {
+        Ok(message["result"].take())
     }
 }
 

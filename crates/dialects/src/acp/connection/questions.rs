@@ -106,9 +106,10 @@ async fn diffs(workspace: &Path, open: &OpenQuestion) -> Vec<Value> {
         let is_new = tokio::fs::symlink_metadata(&whole).await.is_err();
         let old = read(&whole).await;
         let shown = (is_new || old.is_some()) && new.len() <= diff::TEXT_LIMIT;
-        return match shown {
-            true => vec![diff::content(workspace, path, old.as_deref(), new)],
-            false => Vec::new(),
+        return if shown {
+            vec![diff::content(workspace, path, old.as_deref(), new)]
+        } else {
+            Vec::new()
         };
     }
     let files = diff::parse(&open.assessment.preview);

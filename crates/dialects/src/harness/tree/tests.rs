@@ -68,9 +68,10 @@ impl Sessions for Alike {
         };
         let records = self.events.iter().enumerate().map(record).collect();
         Box::pin(async move {
-            match self.gone.load(Ordering::Relaxed) {
-                true => Err(Error::NotFound(session)),
-                false => Ok(Box::new(Reader(records, cursor)) as Box<dyn Follower>),
+            if self.gone.load(Ordering::Relaxed) {
+                Err(Error::NotFound(session))
+            } else {
+                Ok(Box::new(Reader(records, cursor)) as Box<dyn Follower>)
             }
         })
     }

@@ -33,9 +33,10 @@ impl Steps {
 
     fn text(&mut self, text: &str) -> String {
         self.has_text = true;
-        match std::mem::take(&mut self.is_between) {
-            true => format!("{BETWEEN_STEPS}{text}"),
-            false => text.into(),
+        if std::mem::take(&mut self.is_between) {
+            format!("{BETWEEN_STEPS}{text}")
+        } else {
+            text.into()
         }
     }
 }

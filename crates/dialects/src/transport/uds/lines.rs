@@ -91,9 +91,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         if line.last() == Some(&b'\r') {
             line.pop();
         }
-        match line.len() > self.limit {
-            true => Line::TooLong,
-            false => Line::Whole(line),
-        }
+        if line.len() > self.limit { Line::TooLong } else { Line::Whole(line) }
     }
 }

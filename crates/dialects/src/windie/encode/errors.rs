@@ -63,10 +63,7 @@ fn of_model(kind: FailureKind, message: &str) -> String {
         FailureKind::Malformed => return sanitized(message).into(),
     };
     let reason: String = message.trim().chars().take(REASON_LIMIT).collect();
-    match answered && !reason.is_empty() {
-        true => format!("{told} It says: {reason}"),
-        false => told.into(),
-    }
+    if answered && !reason.is_empty() { format!("{told} It says: {reason}") } else { told.into() }
 }
 
 #[cfg(test)]

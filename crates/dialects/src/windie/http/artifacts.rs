@@ -75,9 +75,10 @@ fn claimed(field: &Field<'_>) -> Result<(), Reply> {
         return Err(Reply::new(400, "Missing content type"));
     };
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    match TAKEN.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
-        true => Ok(()),
-        false => Err(Reply::new(415, "Unsupported content type")),
+    if TAKEN.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+        Ok(())
+    } else {
+        Err(Reply::new(415, "Unsupported content type"))
     }
 }
 

@@ -143,9 +143,10 @@ impl Shown {
     }
 
     fn preview(&self, asked: &PreviewRequest) -> Value {
-        let (canonical, projected) = match asked.include_tools {
-            true => (canonical(&asked.agent), self.tools()),
-            false => Default::default(),
+        let (canonical, projected) = if asked.include_tools {
+            (canonical(&asked.agent), self.tools())
+        } else {
+            Default::default()
         };
         let messages: Vec<Value> =
             self.prompt.messages.iter().flat_map(|one| message(one)).collect();

@@ -278,10 +278,7 @@ impl<'a> Object<'a> {
     }
 
     fn place(&self, name: &str) -> String {
-        match self.place.is_empty() {
-            true => name.into(),
-            false => format!("{}.{name}", self.place),
-        }
+        if self.place.is_empty() { name.into() } else { format!("{}.{name}", self.place) }
     }
 }
 

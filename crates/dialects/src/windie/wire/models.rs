@@ -30,9 +30,10 @@ fn is_usable(listed: &ModelInfo, settings: &Settings) -> bool {
 /// A model, once for each way in which it can be told to think.
 fn entries(listed: &ModelInfo) -> Vec<Value> {
     let efforts = &listed.about.efforts;
-    match efforts.is_empty() {
-        true => vec![entry(listed, None)],
-        false => efforts.iter().map(|effort| entry(listed, Some(*effort))).collect(),
+    if efforts.is_empty() {
+        vec![entry(listed, None)]
+    } else {
+        efforts.iter().map(|effort| entry(listed, Some(*effort))).collect()
     }
 }
 

@@ -64,9 +64,10 @@ impl Query {
             revision: revision.filter(|revision| !revision.trim().is_empty()),
             aside: tool_results::aside(payload),
         };
-        Some(match query.text.is_empty() {
-            true => Err("Invalid query: Query text cannot be empty".into()),
-            false => Ok(query),
+        Some(if query.text.is_empty() {
+            Err("Invalid query: Query text cannot be empty".into())
+        } else {
+            Ok(query)
         })
     }
 }
@@ -75,9 +76,10 @@ impl Query {
 fn screenshots(payload: &Object<'_>) -> Vec<String> {
     let single = payload.text("screenshot_ref", 0..=LONGEST_REF);
     let listed = payload.texts("screenshot_refs").unwrap_or_default();
-    match listed.is_empty() {
-        true => single.into_iter().filter(|name| !name.trim().is_empty()).collect(),
-        false => listed,
+    if listed.is_empty() {
+        single.into_iter().filter(|name| !name.trim().is_empty()).collect()
+    } else {
+        listed
     }
 }
 

@@ -135,9 +135,10 @@ impl BundleResult {
 
 impl Step {
     fn outcome(&self, tool: &str, state: Option<&Desktop>) -> Outcome {
-        let output = match self.ok && self.output.trim().is_empty() {
-            true => format!("Tool {tool} executed successfully (no output)."),
-            false => self.output.clone(),
+        let output = if self.ok && self.output.trim().is_empty() {
+            format!("Tool {tool} executed successfully (no output).")
+        } else {
+            self.output.clone()
         };
         outcome(self.ok, &output, self.error.clone(), state)
     }
@@ -197,9 +198,10 @@ pub(crate) fn aside(data: &Object<'_>) -> Value {
         kept.insert("display_attachments".into(), shown.into());
     }
     let kept = Value::Object(kept);
-    match kept.as_object().is_some_and(Map::is_empty) || kept.to_string().len() > LONGEST_OUTPUT {
-        true => Value::Null,
-        false => kept,
+    if kept.as_object().is_some_and(Map::is_empty) || kept.to_string().len() > LONGEST_OUTPUT {
+        Value::Null
+    } else {
+        kept
     }
 }
 
@@ -266,12 +268,11 @@ fn words(value: &Value) -> String {
 }
 
 fn cut(text: &str) -> String {
-    match text.len() > LONGEST_OUTPUT {
-        true => {
-            let end = text.floor_char_boundary(LONGEST_OUTPUT);
-            format!("{}\n[the rest is left out]", &text[..end])
-        }
-        false => text.into(),
+    if text.len() > LONGEST_OUTPUT {
+        let end = text.floor_char_boundary(LONGEST_OUTPUT);
+        format!("{}\n[the rest is left out]", &text[..end])
+    } else {
+        text.into()
     }
 }
 

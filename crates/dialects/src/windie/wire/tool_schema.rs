@@ -110,8 +110,5 @@ fn data(value: &Value, depth: usize) -> Result<(), String> {
 }
 
 fn level(depth: usize) -> Result<(), String> {
-    match depth > DEEPEST {
-        true => Err("schema nesting exceeds depth limit".into()),
-        false => Ok(()),
-    }
+    if depth > DEEPEST { Err("schema nesting exceeds depth limit".into()) } else { Ok(()) }
 }

@@ -51,10 +51,7 @@ pub(super) async fn next(subscriptions: &mut [Subscription]) -> News {
     let told = subscriptions.iter_mut().enumerate().filter(|(_, it)| it.stopping == 0);
     let news = told.map(|(nth, it)| Box::pin(async move { (nth, it.follow.next().await) }));
     let news: Vec<_> = news.collect();
-    match news.is_empty() {
-        true => pending().await,
-        false => select_all(news).await.0,
-    }
+    if news.is_empty() { pending().await } else { select_all(news).await.0 }
 }
 
 impl Subscription {
@@ -176,10 +173,8 @@ impl Connection {
         for item in items {
             told.supersede(item);
             told.evolve(item);
-            let prompt = match told.link.wants_prompt(item) {
-                true => Some(self.prompt(told).await?),
-                false => None,
-            };
+            let prompt =
+                if told.link.wants_prompt(item) { Some(self.prompt(told).await?) } else { None };
             let frames = told.link.encode(item, prompt.as_ref());
             for ended in frames.iter().filter(|frame| frame.ends.is_some()) {
                 self.app.turns.end(&told.session, &ended.turn);

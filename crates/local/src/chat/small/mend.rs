@@ -112,9 +112,10 @@ fn edit(
         input.insert("text".into(), new.into());
         return appended(path, content, &input);
     }
-    let (old, new) = match content.contains(&old) {
-        true => (old, new),
-        false => fitted(content, &old, &new).unwrap_or((old, new)),
+    let (old, new) = if content.contains(&old) {
+        (old, new)
+    } else {
+        fitted(content, &old, &new).unwrap_or((old, new))
     };
     let (old, new) = whole_definition(content, &old, &new).unwrap_or((old, new));
     // What would be put there is there already: the tool says so, and the model thinks again.
