@@ -380,6 +380,10 @@ export class Transcript {
         this.notice(item, "info", `Forked at event ${item.from}`);
         this.running = false;
         break;
+      case "superseded":
+        this.removeFrom(item.turn ?? "");
+        this.notice(item, "info", "What followed was taken back and is replaced");
+        break;
       case "model":
         this.notice(item, "info", `Model: ${item.model}`);
         break;
@@ -395,6 +399,16 @@ export class Transcript {
       default:
         break;
     }
+  }
+
+  /** Removes a turn and all that came after it; everything, if the turn began before the oldest event here. */
+  private removeFrom(turn: string) {
+    const message = this.messages.get(turn);
+    const entries = this.pending ?? this.entries;
+    const kept = entries.slice(0, message ? entries.indexOf(message) : 0);
+    if (this.pending) this.pending = kept;
+    else this.entries = kept;
+    this.text = undefined;
   }
 
   private end(item: Item, status: "completed" | "failed" | "cancelled") {
