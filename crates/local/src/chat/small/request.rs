@@ -215,14 +215,7 @@ impl Request {
         let runs = ["run", "runs", "running", "python3", "python", "sh", "bash", "node"];
         let lower = self.text.to_lowercase();
         let to_run = lower.split_whitespace().any(|word| runs.contains(&word));
-        let is_test = |path: &&str| {
-            let name = path.rsplit('/').next().unwrap_or(path);
-            to_run
-                || name.starts_with("test_")
-                || name.contains("_test.")
-                || name.contains(".test.")
-        };
-        let path = self.named().into_iter().find(is_test)?;
+        let path = self.named().into_iter().find(|path| to_run || is_test_file(path))?;
         let program = match path.rsplit_once('.')?.1 {
             "py" => "python3",
             "sh" => "sh",
@@ -294,11 +287,13 @@ impl Request {
         paths.take(READ_AT_ONCE).map(|path| json!({ "path": path })).collect()
     }
 
-    /// The command that shows what does not work, before the model has said anything.
+    /// The command that shows what does not work, before the model has said anything. A test is not run
+    /// then: its failed assertion would stand before the model in place of the code to mend.
     pub(crate) fn first_trial(&self, system: &str) -> Option<String> {
         let begins = self.steps == 0 && self.wants_change && self.is_repair();
         let trial = self.trial().filter(|_| begins)?;
-        system.contains(trial.split_once(' ')?.1).then_some(trial)
+        let path = trial.split_once(' ')?.1;
+        (system.contains(path) && !is_test_file(path)).then_some(trial)
     }
 }
 
@@ -356,6 +351,11 @@ pub(crate) fn changes(tool: &str) -> bool {
 /// A path as it is written from the workspace.
 pub(crate) fn plain_path(path: &str) -> &str {
     path.trim().trim_start_matches("./")
+}
+
+fn is_test_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with("test_") || name.contains("_test.") || name.contains(".test.")
 }
 
 fn is_file_name(word: &str) -> bool {

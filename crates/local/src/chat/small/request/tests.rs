@@ -119,6 +119,9 @@ fn what_a_request_names_as_a_test_tries_a_change_out() {
     assert_eq!(trial("Running main.py fails. Fix it."), Some("python3 main.py".into()));
     assert_eq!(trial("Add subtract to calc.py."), None);
     assert_eq!(trial("Run the thing in notes.txt"), None);
+    let first = |text: &str| request([user(text)]).first_trial("calc.py test_calc.py main.py");
+    assert_eq!(first("Running main.py fails. Fix it."), Some("python3 main.py".into()));
+    assert_eq!(first("Fix calc.py so that test_calc.py passes."), None);
     let path = json!({ "path": "a.py", "content": "x" });
     let written = called("c1", "write_file", path, "created", true);
     let tried = called("c2", "shell", json!({ "command": "python3 a.py" }), "", false);
