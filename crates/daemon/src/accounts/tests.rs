@@ -110,7 +110,9 @@ async fn a_start_encrypts_all_old_keys_and_leaves_nothing_of_them() {
     database.execute("DELETE FROM preferences WHERE name LIKE 'aside%'", []).unwrap();
     drop(database);
     assert_eq!(long_key(0, 0).len(), 164);
-    assert_ne!(holding(home.path(), &long_key(0, 1)), [] as [PathBuf; 0]);
+    // A row that does not fit on a page is cut, so that not every key is found in one piece.
+    let is_readable = |n: usize| !holding(home.path(), &long_key(n, 1)).is_empty();
+    assert!((0..6).any(is_readable), "no key is there in clear text");
     let vault = Arc::new(Vault::new(home.path()));
     let sealed = Arc::new(EncryptedSettings::new(store.clone(), Arc::clone(&vault)));
     sealed.encrypt_old_keys(async || store.vacuum().await).await.unwrap();
