@@ -235,7 +235,12 @@ fn recall_of(memory: &options::Memory, others: u64, senses: &Senses) -> MemorySe
         None => memory,
     });
     let folder = quintet_memory::FOLDER;
-    MemorySettings { memory, tokens: *tokens, folder, of: tokens.saturating_add(others) }
+    MemorySettings {
+        memory,
+        tokens: *tokens,
+        folder,
+        context_tokens: tokens.saturating_add(others),
+    }
 }
 
 fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {

@@ -52,7 +52,7 @@ pub struct ListenerSpec {
     pub name: &'static str,
     /// Where it listens if the user names no place.
     pub default: &'static str,
-    /// What is spoken there.
+    /// The transport of the listener.
     pub transport: Transport,
     /// True if the daemon does not start without it. Others are left out, with a warning, if another
     /// program has their default address.
@@ -61,7 +61,7 @@ pub struct ListenerSpec {
     pub dev_port_offset: u16,
 }
 
-/// What is spoken on a listener.
+/// The transport of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// HTTP, with Server-Sent Events or WebSockets on some paths.
@@ -237,7 +237,7 @@ pub struct Services {
     pub notes: Arc<dyn Preferences>,
     /// Pictures that front ends uploaded.
     pub artifacts: Arc<dyn Artifacts>,
-    /// The content of these.
+    /// The content of artifacts.
     pub uploads: Arc<dyn Uploads>,
     /// The control plane of runs.
     pub runs: Arc<dyn Runs>,

@@ -137,8 +137,8 @@ pub struct NewMessage {
     pub files: Vec<(MediaKind, NewAttachment)>,
     /// Changes to the session's setup that apply from this turn on.
     pub setup: Setup,
-    /// The turn that it is said instead of, with all turns after that one. What of them is not over
-    /// is called off.
+    /// The first turn that this message replaces; all later turns are replaced, too. Open ones are
+    /// cancelled.
     pub supersedes: Option<TurnId>,
 }
 

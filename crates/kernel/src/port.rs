@@ -527,7 +527,7 @@ pub struct ToolContext {
 
 impl fmt::Debug for ToolContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Desk")
+        f.write_str("ToolContext")
     }
 }
 

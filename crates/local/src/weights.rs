@@ -20,15 +20,15 @@ struct Table {
 pub struct Weights {
     /// The name of the model here.
     pub name: String,
-    /// Shorter names for it.
+    /// Shorter names of the model.
     pub aliases: Vec<String>,
-    /// What it is, for people.
+    /// The title that people read.
     pub title: String,
-    /// A sentence on it.
+    /// One sentence about the model.
     pub description: String,
     /// What it is good at, in words.
     pub strengths: Vec<String>,
-    /// How it wants to be talked to.
+    /// The chat template of the model.
     pub family: Family,
     /// Whether it can call tools well enough to be offered any.
     pub tools: bool,
@@ -41,7 +41,7 @@ pub struct Weights {
     pub file: WeightFile,
 }
 
-/// How a model wants to be talked to.
+/// The chat template of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -51,17 +51,17 @@ pub enum Family {
     SmolLm2,
 }
 
-/// All of them, the best first.
+/// All models, the best first.
 pub fn all() -> &'static [Weights] {
     &TABLE.weights
 }
 
-/// The one of that name or alias.
+/// The model of a name or alias.
 pub fn find(name: &str) -> Option<&'static Weights> {
     all().iter().find(|weights| weights.name == name || weights.aliases.iter().any(|a| a == name))
 }
 
-/// The one for those who name none.
+/// The default model.
 pub fn default() -> &'static Weights {
     find("default").expect("the built-in table names a default")
 }

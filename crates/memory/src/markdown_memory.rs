@@ -257,6 +257,6 @@ impl Memory for MarkdownMemory {
 
 impl fmt::Debug for MarkdownMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notebook").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("MarkdownMemory").field("settings", &self.settings).finish_non_exhaustive()
     }
 }

@@ -91,7 +91,7 @@ impl RuntimeDeps {
 
 impl fmt::Debug for RuntimeDeps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parts").field("rules", &self.rules).finish_non_exhaustive()
+        f.debug_struct("RuntimeDeps").field("rules", &self.rules).finish_non_exhaustive()
     }
 }
 

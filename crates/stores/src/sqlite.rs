@@ -97,7 +97,7 @@ impl Drop for SqliteStore {
 
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").field("epoch", &self.epoch).finish_non_exhaustive()
+        f.debug_struct("SqliteStore").field("epoch", &self.epoch).finish_non_exhaustive()
     }
 }
 

@@ -90,7 +90,7 @@ pub struct Report {
 
 /// Why not everything is in both stores.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum TransferError {
     /// The target has something that the source has not.
     #[error("{0} is in the target and not in the source: use an empty target")]
     Foreign(String),
@@ -107,13 +107,13 @@ pub enum Error {
 /// # Errors
 /// If the target holds something else already, or storage fails. What was copied stays; a second try goes
 /// on from there.
-pub async fn copy(from: &Side, to: &Side) -> Result<Report, Error> {
+pub async fn copy(from: &Side, to: &Side) -> Result<Report, TransferError> {
     let mut report = Report::default();
     let summaries = in_order(from.store.list(usize::MAX).await?);
     let known: HashSet<&SessionId> = summaries.iter().map(|summary| &summary.id).collect();
     for summary in to.store.list(usize::MAX).await? {
         if !known.contains(&summary.id) {
-            return Err(Error::Foreign(format!("session {}", summary.id)));
+            return Err(TransferError::Foreign(format!("session {}", summary.id)));
         }
     }
     for summary in &summaries {
@@ -153,7 +153,7 @@ async fn copy_session(
     to: &Side,
     summary: &SessionSummary,
     report: &mut Report,
-) -> Result<(), Error> {
+) -> Result<(), TransferError> {
     let lease = to.store.acquire(&summary.id).await?;
     let mut head = match to.store.head(&summary.id).await? {
         Some(head) => head,
@@ -162,7 +162,7 @@ async fn copy_session(
     while head < summary.head {
         let records = from.store.read(&summary.id, head, PAGE).await?;
         let Some(last) = records.last() else {
-            return Err(Error::Different(format!("session {} after {head}", summary.id)));
+            return Err(TransferError::Different(format!("session {} after {head}", summary.id)));
         };
         let until = last.seq;
         copy_blobs(from, to, &records, report).await?;
@@ -178,7 +178,7 @@ async fn copy_session(
         debug_assert_eq!(head, until);
     }
     if head > summary.head {
-        return Err(Error::Foreign(format!("event {head} of session {}", summary.id)));
+        return Err(TransferError::Foreign(format!("event {head} of session {}", summary.id)));
     }
     // The last append may have been text alone, or of a copy that was cut off.
     to.store.update(&lease, summary.clone()).await?;
@@ -194,7 +194,7 @@ async fn begin(
     to: &Side,
     summary: &SessionSummary,
     lease: &Lease,
-) -> Result<Seq, Error> {
+) -> Result<Seq, TransferError> {
     let Some(fork) = &summary.forked else { return Ok(0) };
     let Fork { parent, at } = fork;
     let parent_head = to.store.head(parent).await?;
@@ -217,7 +217,7 @@ async fn same_history(
     one: &SessionId,
     other: &SessionId,
     upto: Seq,
-) -> Result<bool, Error> {
+) -> Result<bool, TransferError> {
     let page = Page { events: 1, bytes: 0 };
     let at = upto.saturating_sub(1);
     let (one, other) =
@@ -245,7 +245,7 @@ async fn copy_blobs(
     to: &Side,
     records: &[Record],
     report: &mut Report,
-) -> Result<(), Error> {
+) -> Result<(), TransferError> {
     let blobs: HashSet<&BlobId> = records.iter().flat_map(|record| record.event.blobs()).collect();
     for blob in blobs {
         match from.blobs.get(blob).await {
@@ -261,7 +261,7 @@ async fn copy_blobs(
     Ok(())
 }
 
-async fn copy_front_ends(from: &Side, to: &Side, report: &mut Report) -> Result<(), Error> {
+async fn copy_front_ends(from: &Side, to: &Side, report: &mut Report) -> Result<(), TransferError> {
     for (alias, session) in from.store.aliases().await? {
         let old = to.store.alias(&alias).await?;
         to.store.set_alias(&alias, &session, old.as_ref()).await?;
@@ -291,7 +291,7 @@ async fn copy_front_ends(from: &Side, to: &Side, report: &mut Report) -> Result<
     Ok(())
 }
 
-async fn copy_upload(from: &Side, to: &Side, name: &str) -> Result<(), Error> {
+async fn copy_upload(from: &Side, to: &Side, name: &str) -> Result<(), TransferError> {
     let (mut upload, mut position) = (to.uploads.begin().await?, 0);
     loop {
         let part = match from.uploads.part(name, position, UPLOAD_PART).await {
@@ -306,7 +306,7 @@ async fn copy_upload(from: &Side, to: &Side, name: &str) -> Result<(), Error> {
     }
 }
 
-async fn copy_runs(from: &Side, to: &Side, report: &mut Report) -> Result<(), Error> {
+async fn copy_runs(from: &Side, to: &Side, report: &mut Report) -> Result<(), TransferError> {
     let mut runs = from.runs.list(RunFilter::default(), usize::MAX).await?;
     runs.reverse();
     for entry in runs {
@@ -314,7 +314,7 @@ async fn copy_runs(from: &Side, to: &Side, report: &mut Report) -> Result<(), Er
         let mut records = run_events(from, &id).await?.into_iter();
         let Some(first) = records.next() else { continue };
         let Some(mut run) = RunState::begun(id.clone(), &first) else {
-            return Err(Error::Different(format!("run {id}")));
+            return Err(TransferError::Different(format!("run {id}")));
         };
         let there = run_events(to, &id).await?.len() as Seq;
         if there == 0 {
@@ -340,7 +340,7 @@ async fn run_events(side: &Side, run: &RunId) -> Result<Vec<RunRecord>, StorageE
 ///
 /// # Errors
 /// Names the first difference, or says why storage failed.
-pub async fn compare(one: &Side, other: &Side) -> Result<Report, Error> {
+pub async fn compare(one: &Side, other: &Side) -> Result<Report, TransferError> {
     let mut report = Report::default();
     let by_id = async |side: &Side| {
         let mut summaries = side.store.list(usize::MAX).await?;
@@ -390,7 +390,7 @@ async fn compare_session(
     other: &Side,
     summary: &SessionSummary,
     report: &mut Report,
-) -> Result<(), Error> {
+) -> Result<(), TransferError> {
     let mut after = 0;
     while after < summary.head {
         let records = one.store.read(&summary.id, after, PAGE).await?;
@@ -417,6 +417,6 @@ async fn compare_session(
     Ok(())
 }
 
-fn same<T: PartialEq>(what: &str, one: T, other: T) -> Result<(), Error> {
-    if one == other { Ok(()) } else { Err(Error::Different(what.to_owned())) }
+fn same<T: PartialEq>(what: &str, one: T, other: T) -> Result<(), TransferError> {
+    if one == other { Ok(()) } else { Err(TransferError::Different(what.to_owned())) }
 }

@@ -83,7 +83,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A desk at which nobody listens and nobody cancels.
+/// A context that discards progress and is never cancelled.
 pub(crate) fn quiet() -> ToolContext {
     let quiet = Arc::new(NoProgress);
     ToolContext { progress: quiet.clone(), cancel: quiet }

@@ -8,27 +8,28 @@ use quintet_kernel::port::Memory;
 /// Memory, and how much of it a model is told from the start.
 #[derive(Clone)]
 pub struct MemorySettings {
-    /// Where it is.
+    /// The notes.
     pub memory: Arc<dyn Memory>,
-    /// At most so many tokens; nothing if 0.
+    /// The most tokens of memory in a prompt; 0 for none.
     pub tokens: u64,
-    /// The folder of a workspace that it is kept in.
+    /// The folder of the notes in a workspace.
     pub folder: &'static str,
-    /// Of so many for everything a model is told then. One that is told less is told less of this, too.
-    pub of: u64,
+    /// Tokens of the whole workspace description; memory gets a proportional share of a smaller one.
+    pub context_tokens: u64,
 }
 
 impl MemorySettings {
-    /// How much of it a model is told that is told so much in all.
+    /// The tokens of memory in a workspace description of so many tokens.
     pub(crate) fn part(&self, tokens: u64) -> u64 {
-        let part = u128::from(tokens) * u128::from(self.tokens) / u128::from(self.of.max(1));
+        let part =
+            u128::from(tokens) * u128::from(self.tokens) / u128::from(self.context_tokens.max(1));
         u64::try_from(part).unwrap_or(u64::MAX).min(self.tokens).min(tokens)
     }
 }
 
 impl fmt::Debug for MemorySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recall").field("tokens", &self.tokens).finish_non_exhaustive()
+        f.debug_struct("MemorySettings").field("tokens", &self.tokens).finish_non_exhaustive()
     }
 }
 
@@ -39,12 +40,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_told_less_is_told_less_of_it() {
-        let recall = |tokens, of| MemorySettings {
+    fn a_smaller_description_has_less_memory() {
+        let recall = |tokens, context_tokens| MemorySettings {
             memory: Arc::new(MemoryNotes::default()),
             tokens,
             folder: "memory",
-            of,
+            context_tokens,
         };
         let usual = recall(2_000, 6_000);
         assert_eq!([6_000, 1_024, 0, u64::MAX].map(|all| usual.part(all)), [2_000, 341, 0, 2_000]);

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// What stands where a secret was.
 const HIDDEN: &str = "***";
 /// How much of a text is kept.
-const LONGEST: usize = 2000;
+const TEXT_BYTES_LIMIT: usize = 2000;
 
 /// Words in the name of an argument whose value is nobody's business.
 const NAMES: [&str; 13] = [
@@ -77,8 +77,8 @@ impl Redactor {
     pub(super) fn text(&self, text: &str) -> String {
         let known = self.secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(text));
         let mut hidden = without_keys(&known);
-        if hidden.len() > LONGEST {
-            hidden.truncate(hidden.floor_char_boundary(LONGEST));
+        if hidden.len() > TEXT_BYTES_LIMIT {
+            hidden.truncate(hidden.floor_char_boundary(TEXT_BYTES_LIMIT));
             hidden.push('…');
         }
         hidden
@@ -161,6 +161,6 @@ mod tests {
     #[test]
     fn long_texts_are_cut() {
         let cut = Redactor::new(Vec::new()).text(&"é ".repeat(5000));
-        assert!(cut.len() <= LONGEST + '…'.len_utf8(), "{}", cut.len());
+        assert!(cut.len() <= TEXT_BYTES_LIMIT + '…'.len_utf8(), "{}", cut.len());
     }
 }

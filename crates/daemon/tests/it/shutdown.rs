@@ -37,7 +37,8 @@ async fn another_signal_ends_a_shutdown_that_hangs() {
     let refused = async || tokio::net::TcpStream::connect(&address).await.is_err();
     until("nobody new is let in", refused).await;
     let ended = world.signal(Signal::INT);
-    kill_process(supervisor, Signal::KILL).unwrap();
+    // The supervisor may have been ended with the daemon.
+    let _ = kill_process(supervisor, Signal::KILL);
     assert_eq!(ended.code(), Some(130));
     // What it was doing is known, and ends.
     world.restart();

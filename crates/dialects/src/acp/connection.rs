@@ -142,7 +142,7 @@ impl Connection {
         let fault = |error: Error| InvalidMessage { id: Id::Null, error };
         let read = match line {
             Line::TooLong => {
-                let why = format!("a message may have at most {} bytes", wire::LONGEST);
+                let why = format!("a message may have at most {} bytes", wire::MESSAGE_BYTES_LIMIT);
                 Err(fault(Error::invalid(why)))
             }
             Line::Whole(bytes) => match std::str::from_utf8(&bytes) {

@@ -66,7 +66,7 @@ async fn serve_connection(stream: UnixStream, app: Arc<AppState>, permit: Connec
     let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
     let mut connection = Connection::new(app, SendQueue::new(sender), permit);
     let receiving = async move {
-        connection.run(Lines::new(reader, wire::LONGEST)).await;
+        connection.run(Lines::new(reader, wire::MESSAGE_BYTES_LIMIT)).await;
         connection.finish().await;
     };
     tokio::join!(receiving, write(queue, writer));

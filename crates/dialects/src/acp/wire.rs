@@ -10,7 +10,7 @@ use crate::jsonrpc::{self, Error};
 /// The version of the protocol that is spoken.
 pub(super) const VERSION: u64 = 1;
 /// The longest message, in bytes: pictures come in base64.
-pub(super) const LONGEST: usize = 32 * 1024 * 1024;
+pub(super) const MESSAGE_BYTES_LIMIT: usize = 32 * 1024 * 1024;
 
 /// The client has to authenticate first: no provider has a key.
 pub(super) const AUTH_REQUIRED: i64 = -32000;

@@ -31,7 +31,7 @@ use super::sessions::{Failure, Ports};
 use super::wire::{ToolSpec, tools};
 use crate::transport::access::Denied;
 use crate::transport::connection_limit::{ConnectionLimit, ConnectionPermit};
-use crate::transport::uds::{Peer, Socket};
+use crate::transport::uds::{PeerProcess, Socket};
 
 /// The longest request.
 const BODY_LIMIT: usize = 8 * 1024 * 1024;
@@ -98,7 +98,7 @@ pub(super) async fn run(socket: Socket, ports: Ports, closing: CancellationToken
 
 async fn serve_stream(
     stream: UnixStream,
-    peer: Peer,
+    peer: PeerProcess,
     ports: Ports,
     closing: CancellationToken,
     permit: ConnectionPermit,

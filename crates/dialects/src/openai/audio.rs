@@ -19,7 +19,7 @@ use crate::wav;
 /// The largest audio file.
 const AUDIO_LIMIT: usize = 25 << 20;
 /// Samples that are handed over at once.
-const PIECE: usize = 16_000;
+const CHUNK_SAMPLES: usize = 16_000;
 
 /// `POST /v1/audio/transcriptions`.
 pub(super) async fn transcribe(
@@ -69,7 +69,7 @@ enum TextFormat {
 }
 
 async fn push(stream: &dyn TranscriptionStream, audio: &Audio) -> Result<(), Reply> {
-    for piece in audio.samples.chunks(PIECE) {
+    for piece in audio.samples.chunks(CHUNK_SAMPLES) {
         stream.push(Audio { samples: piece.to_vec(), rate: audio.rate }).await?;
     }
     stream.finish().await;

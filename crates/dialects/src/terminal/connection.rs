@@ -25,7 +25,7 @@ use super::suggest::History;
 use super::wire;
 use crate::jsonrpc::{self, Error, Id, Incoming, Received};
 use crate::transport::connection_limit::ConnectionPermit;
-use crate::transport::uds::{Line, Lines, Peer};
+use crate::transport::uds::{Line, Lines, PeerProcess};
 
 /// Requests of one connection in a second.
 const REQUESTS_PER_SECOND_LIMIT: usize = 100;
@@ -35,7 +35,7 @@ const SUGGESTION_DELAY: Duration = Duration::from_millis(300);
 /// One client.
 pub(super) struct Connection {
     app: Arc<AppState>,
-    peer: Peer,
+    peer: PeerProcess,
     permit: ConnectionPermit,
     link: decode::Link,
     rate: RateLimiter,
@@ -59,7 +59,7 @@ struct FollowedSession {
 }
 
 impl Connection {
-    pub(super) fn new(app: Arc<AppState>, peer: Peer, permit: ConnectionPermit) -> Self {
+    pub(super) fn new(app: Arc<AppState>, peer: PeerProcess, permit: ConnectionPermit) -> Self {
         Self {
             app,
             peer,

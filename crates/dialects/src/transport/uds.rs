@@ -28,7 +28,7 @@ pub struct Socket {
 
 /// The process at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerProcess {
     /// The process id, where that is known.
     pub pid: Option<i32>,
 }
@@ -50,14 +50,14 @@ impl Socket {
     }
 
     /// The next connection of this user; those of other users are closed. Fails if the socket does.
-    pub async fn accept(&self) -> io::Result<(UnixStream, Peer)> {
+    pub async fn accept(&self) -> io::Result<(UnixStream, PeerProcess)> {
         loop {
             let (stream, _) = self.listener.accept().await?;
             match stream.peer_cred() {
                 Ok(peer) if is_command(peer.pid()) => {
                     tracing::warn!(pid = peer.pid(), "a connection of a command was refused");
                 }
-                Ok(peer) if ours(&peer) => return Ok((stream, Peer { pid: peer.pid() })),
+                Ok(peer) if ours(&peer) => return Ok((stream, PeerProcess { pid: peer.pid() })),
                 Ok(peer) => {
                     tracing::warn!(uid = peer.uid(), "a connection of another user was refused");
                 }
@@ -77,7 +77,7 @@ impl Drop for Socket {
     }
 }
 
-impl Peer {
+impl PeerProcess {
     /// The directory that the process at the other end is in.
     pub fn directory(self) -> Option<PathBuf> {
         let pid = Pid::from_raw(self.pid?)?;

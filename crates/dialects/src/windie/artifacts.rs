@@ -16,7 +16,7 @@ use super::auth::{User, uuid};
 use super::serve::{Ports, Settings};
 
 /// How much of an artifact is read at once.
-pub(super) const PIECE: usize = 256 * 1024;
+pub(super) const CHUNK_BYTES: usize = 256 * 1024;
 /// How often it is looked for what can go, at least and at most.
 const OFTEN: Duration = Duration::from_secs(1);
 const SELDOM: Duration = Duration::from_secs(3600);

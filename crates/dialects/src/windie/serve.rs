@@ -35,7 +35,7 @@ use crate::transport::access::{Denied, Token};
 
 /// The largest message that is read at all. One that is larger than it may be is still read, so that
 /// the client can be told.
-const LARGEST: usize = 64 * 1024 * 1024;
+const READ_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 
 /// What the dialect speaks to.
 #[derive(Clone)]
@@ -89,15 +89,15 @@ impl std::fmt::Debug for Ports {
 pub(super) struct Settings {
     /// The model of those who name none.
     pub default_model: ModelRef,
-    /// Whether requests must say who they are; if not, everybody is whom he claims to be.
+    /// True if requests must carry an install token; otherwise the user id of a request is trusted.
     pub install_auth: bool,
     /// The rule for registering.
     pub registration: Registration,
-    /// What the control plane of runs is opened with; it is shut without one.
+    /// The key of the runs API, which is off without one.
     pub runs_key: Option<Token>,
-    /// The key that stops all runs; the other one does where there is none.
+    /// The key of `stop-all`; `runs_key` is used if there is none.
     pub runs_control_key: Option<Token>,
-    /// What the internal embedding service is opened with; it is shut without one.
+    /// The key of the internal embedding service, which is off without one.
     pub embedding_key: Option<Token>,
     /// The most bytes that an artifact may have.
     pub largest_artifact: u64,
@@ -107,9 +107,9 @@ pub(super) struct Settings {
     pub workspace: PathBuf,
     /// What the daemon itself can do for agents.
     pub abilities: Abilities,
-    /// What clients are told beside what they need.
+    /// Optional events that clients are sent.
     pub optional_events: OptionalEvents,
-    /// Says that the daemon shuts down.
+    /// Cancelled when the daemon shuts down.
     pub closing: CancellationToken,
 }
 
@@ -186,7 +186,7 @@ async fn connect(
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
+    let upgrade = upgrade.max_message_size(READ_BYTES_LIMIT).max_frame_size(READ_BYTES_LIMIT);
     upgrade.on_upgrade(|socket| ws::run(app, headers, socket))
 }
 

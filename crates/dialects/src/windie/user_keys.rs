@@ -29,16 +29,16 @@ pub(crate) fn account(user: &str) -> Account {
     Account { space: SPACE.into(), name: user.into() }
 }
 
-/// A provider, by the name in the settings, and what somebody pays it with, from what was kept of
-/// their settings; nothing if the daemon pays. A provider may go by several names. Fails if the
-/// settings cannot be read, because then it is not known who pays.
+/// The provider name and API key that a user stored for a provider, which may go by several names;
+/// `None` if the daemon's key is used. Fails if the settings cannot be read, because then it is not
+/// known who pays.
 pub fn own_key(kept: Value, provider: &[&str]) -> Result<Option<(String, String)>, Unreadable> {
     let settings = Settings::kept(kept)?;
     let own = settings.key_for(provider);
     Ok(own.map(|(provider, key)| (provider.to_owned(), key.to_owned())))
 }
 
-/// How a message begins that says why a user's own key cannot pay, which is the user's to know.
+/// The beginning of a message that says why a user's own key cannot be used.
 pub(crate) const NOBODY_PAYS: &str = "Nobody pays for this turn";
 
 /// The message for a user whose own key cannot be used.
@@ -46,7 +46,7 @@ pub fn nobody_pays(reason: &str) -> String {
     format!("{NOBODY_PAYS}: {reason}")
 }
 
-/// The keys in what is kept of somebody's settings, by provider, so that they can be encrypted.
+/// All API keys in stored user settings, by provider, for encryption.
 pub fn keys_in(kept: &mut Value) -> impl Iterator<Item = (&str, &mut String)> {
     let keys = kept.get_mut("provider_api_keys").and_then(Value::as_object_mut);
     keys.into_iter().flatten().filter_map(|(provider, key)| match key.get_mut("api_key") {

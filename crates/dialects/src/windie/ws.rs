@@ -49,63 +49,63 @@ use speech::Speech;
 use stop::Stopping;
 use subscription::Subscription;
 
-/// How long a client may be silent.
-const RECEIVE: Duration = Duration::from_secs(3600);
-/// How long it may take to say who it is.
-const HELLO: Duration = Duration::from_secs(60);
-/// How often it is asked whether it is there.
-const PING: Duration = Duration::from_secs(30);
-/// How long it may leave that unanswered.
-const SILENCE: Duration = Duration::from_secs(90);
-/// What may be under way at once, beside what takes but a moment.
-const MOST: usize = 50;
+/// The longest time without a message of the client.
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(3600);
+/// The longest time until the handshake of a client.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The interval of pings.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// The longest time until a ping is answered.
+const PONG_TIMEOUT: Duration = Duration::from_secs(90);
+/// Requests of one connection that may be under way at once, besides those that take but a moment.
+const CONCURRENT_REQUESTS_LIMIT: usize = 50;
 
 /// One connection.
 pub(super) struct Connection {
     app: AppState,
     identity: ClientIdentity,
-    /// Which one it is.
+    /// The number of the connection.
     number: u64,
-    /// What it came with, which says who it is for as long as that is true.
+    /// The headers of the handshake, checked again while the token may be revoked.
     headers: HeaderMap,
     agent: Agent,
     /// The client, on whatever connection.
     client: Client,
-    /// The calls that it runs.
+    /// The calls that the client runs.
     held: HeldCalls,
-    /// The conversations that it follows.
+    /// The conversations that the client follows.
     subscriptions: Vec<Subscription>,
     /// Frames whose places on the screen are being looked for.
     searches: Searches,
     /// What is read aloud.
     speech: Speech,
-    /// How often it was asked whether it has seen what it was sent.
+    /// The number of pings that were sent.
     pings: u64,
-    /// The one that it spoke of last.
+    /// The conversation of the last message.
     last: Option<String>,
     /// Histories that the client brought back, by the sessions that have them.
     revisions: HashMap<SessionId, String>,
 }
 
-/// What came of messages, and is still to be sent or waited for.
+/// Answers and frames that are still to be sent, and requests that are still to be finished.
 #[derive(Default)]
-struct Out {
+struct PendingOutput {
     answers: Vec<Answer>,
     frames: Vec<String>,
-    slow: Vec<BoxFuture<'static, Done>>,
+    slow: Vec<BoxFuture<'static, FinishedRequest>>,
 }
 
-/// What came of something that took longer.
+/// The result of a request that took longer.
 #[derive(Default)]
-struct Done {
+struct FinishedRequest {
     answers: Vec<Answer>,
     stops: Vec<Stopping>,
 }
 
-/// What goes on beside.
-type Slow = FuturesUnordered<BoxFuture<'static, Done>>;
+/// The requests of a connection that are under way.
+type RunningRequests = FuturesUnordered<BoxFuture<'static, FinishedRequest>>;
 
-/// Serves a client that may come in, if it says who it is.
+/// Serves a client once its handshake was accepted.
 pub(super) async fn run(app: AppState, headers: HeaderMap, mut socket: WebSocket) {
     let user = match app.identify(&headers).await {
         Ok(user) => user,
@@ -156,7 +156,7 @@ pub(super) async fn run(app: AppState, headers: HeaderMap, mut socket: WebSocket
 
 async fn first(socket: &mut WebSocket) -> Option<String> {
     loop {
-        match timeout(HELLO, socket.recv()).await {
+        match timeout(HANDSHAKE_TIMEOUT, socket.recv()).await {
             Ok(Some(Ok(Frame::Text(text)))) => return Some(text.to_string()),
             Ok(Some(Ok(Frame::Binary(_)))) | Err(_) => {
                 close(socket, close_code::POLICY, "").await;
@@ -173,18 +173,19 @@ impl Connection {
         let closing = self.app.settings.closing.clone();
         let mut disconnected = self.app.turns.disconnected();
         let speaker = Arc::clone(&self.app.ports.speaker);
-        let mut slow = Slow::default();
+        let mut slow = RunningRequests::default();
         let out = self.welcome().await;
         if self.give(&mut socket, &mut slow, out).await.is_err() {
             return;
         }
-        let (mut heartbeat, mut last) = (Heartbeat::new(PING, SILENCE), Instant::now());
+        let (mut heartbeat, mut last) =
+            (Heartbeat::new(PING_INTERVAL, PONG_TIMEOUT), Instant::now());
         loop {
             let step = tokio::select! {
                 () = closing.cancelled() => {
                     return close(&mut socket, close_code::AWAY, "shutting down").await;
                 }
-                () = sleep_until(last + RECEIVE) => {
+                () = sleep_until(last + RECEIVE_TIMEOUT) => {
                     return close(&mut socket, close_code::POLICY, SILENT).await;
                 }
                 frame = socket.recv() => {
@@ -197,9 +198,9 @@ impl Connection {
                         Some(Err(_)) | None => return,
                     }
                 }
-                Some(Done { answers, stops }) = slow.next() => {
+                Some(FinishedRequest { answers, stops }) = slow.next() => {
                     self.stopped(stops);
-                    let out = Out { answers, ..Out::default() };
+                    let out = PendingOutput { answers, ..PendingOutput::default() };
                     match self.give(&mut socket, &mut slow, out).await {
                         Ok(()) => self.flush_all(&mut socket).await,
                         Err(gone) => Err(gone),
@@ -225,8 +226,8 @@ impl Connection {
 
     /// What a client hears first: what became of its tools, which tools the daemon has, and how far
     /// the turns are that it may have been away from.
-    async fn welcome(&mut self) -> Out {
-        let mut out = Out::default();
+    async fn welcome(&mut self) -> PendingOutput {
+        let mut out = PendingOutput::default();
         out.answers.extend(self.brought());
         out.answers.push(self.remote().await);
         for (name, session) in self.app.waiting(&self.client).await {
@@ -258,7 +259,7 @@ impl Connection {
     async fn receive(
         &mut self,
         socket: &mut WebSocket,
-        slow: &mut Slow,
+        slow: &mut RunningRequests,
         frame: Frame,
     ) -> Result<(), Gone> {
         let read = match &frame {
@@ -278,7 +279,7 @@ impl Connection {
             close(socket, close_code::POLICY, "").await;
             return Err(Gone);
         }
-        let mut out = Out::default();
+        let mut out = PendingOutput::default();
         match read {
             Ok(message) => self.carry_out(message, slow.len(), &mut out).await,
             Err(answer) => out.answers.push(*answer),
@@ -291,12 +292,12 @@ impl Connection {
         self.app.identify(&self.headers).await.is_err_and(|refused| refused.is_final())
     }
 
-    async fn carry_out(&mut self, message: Message, under_way: usize, out: &mut Out) {
+    async fn carry_out(&mut self, message: Message, under_way: usize, out: &mut PendingOutput) {
         let Message { id, asks } = message;
         let about = self.about(&id, &asks);
         let heavy = matches!(asks, Asks::ListModels | Asks::Compact { .. });
         let done = match asks {
-            _ if heavy && under_way >= MOST => Err(Trouble::from(TOO_MANY)),
+            _ if heavy && under_way >= CONCURRENT_REQUESTS_LIMIT => Err(Trouble::from(TOO_MANY)),
             Asks::Query(query) => self.query(&id, *query).await,
             Asks::Stop { conversation, turn } => self.stop(&id, (conversation, turn), out).await,
             Asks::Rehydrate(kept) => self.recall(kept).await,
@@ -312,7 +313,7 @@ impl Connection {
                         }
                         Err(error) => Answer::error(Some(&id), &error.to_string()),
                     };
-                    Done { answers: vec![answer], ..Done::default() }
+                    FinishedRequest { answers: vec![answer], ..FinishedRequest::default() }
                 }));
                 return;
             }
@@ -356,8 +357,8 @@ impl Connection {
     async fn give(
         &mut self,
         socket: &mut WebSocket,
-        slow: &mut Slow,
-        out: Out,
+        slow: &mut RunningRequests,
+        out: PendingOutput,
     ) -> Result<(), Gone> {
         let now = self.app.now();
         for answer in out.answers {

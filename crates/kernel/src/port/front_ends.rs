@@ -17,50 +17,49 @@ pub struct Install {
     pub token: String,
     /// When it registered.
     pub created: Time,
-    /// When it last said who it is, to within a minute or so.
+    /// When the install last authenticated, to within a minute.
     pub seen: Time,
-    /// What it says it runs on.
+    /// The operating system that the client reported.
     pub system: Option<String>,
 }
 
 /// The front ends that registered.
 pub trait Installs: Send + Sync {
-    /// Adds one; durable when it resolves.
+    /// Registers an install; durable when it resolves.
     fn register(&self, install: Install) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// The one with this hash of a token.
+    /// The install with this token hash.
     fn find_by_token(&self, token: &str) -> BoxFuture<'_, Result<Option<Install>, StorageError>>;
-    /// Notes that one was seen; durable when it resolves.
+    /// Records when an install was last seen; durable when it resolves.
     fn touch(&self, id: &str, at: Time) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// All of them, oldest first.
+    /// All installs, oldest first.
     fn all(&self) -> BoxFuture<'_, Result<Vec<Install>, StorageError>>;
-    /// Takes one away and says whether it was there; durable when it resolves.
+    /// Deletes an install; true if it existed. Durable when it resolves.
     fn revoke(&self, id: &str) -> BoxFuture<'_, Result<bool, StorageError>>;
 }
 
-/// The space in which stores note every session that is erased, with the erasing, under its name. Whoever
-/// keeps copies of sessions takes the note away once the copy is gone.
+/// The space in which stores record deleted sessions by their ids, in the deleting transaction. A
+/// projection removes the entry once its copy is deleted.
 pub const ERASED_SPACE: &str = "erased";
 
-/// Front ends' own settings. What they mean is theirs.
+/// Settings of front ends, which stores do not interpret.
 pub trait Preferences: Send + Sync {
-    /// What is kept under a name in somebody's space.
+    /// The value of a name in a space.
     fn preference(
         &self,
         space: &str,
         name: &str,
     ) -> BoxFuture<'_, Result<Option<Value>, StorageError>>;
-    /// The names in somebody's space.
+    /// The names in a space.
     fn names(&self, space: &str) -> BoxFuture<'_, Result<Vec<String>, StorageError>>;
-    /// Keeps it instead of what was there, in the order of the calls; durable when it resolves. Null
-    /// takes away what was there.
+    /// Sets a value, in the order of the calls; null deletes it. Durable when it resolves.
     fn set_preference(
         &self,
         space: &str,
         name: &str,
         value: Value,
     ) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// Keeps it if what is there is as expected, and says whether it was; `None` stands for nothing. Durable
-    /// when it resolves.
+    /// Sets a value if the current one equals `expected`, where `None` stands for no value; true if it
+    /// did. Durable when it resolves.
     fn replace(
         &self,
         space: &str,
@@ -77,53 +76,53 @@ pub struct Artifact {
     pub id: String,
     /// The owner; none where clients need not identify themselves.
     pub owner: Option<String>,
-    /// What it was found to be.
+    /// The media type, found from the content.
     pub mime: String,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: u64,
     /// The SHA-256 of the content, in hex.
     pub sha256: String,
-    /// When it came.
+    /// When the file was uploaded.
     pub created: Time,
 }
 
 /// The list of files that front ends handed in.
 pub trait Artifacts: Send + Sync {
-    /// Adds one; durable when it resolves.
+    /// Adds an artifact; durable when it resolves.
     fn add(&self, artifact: Artifact) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// One of them.
+    /// The artifact of an id.
     fn artifact(&self, id: &str) -> BoxFuture<'_, Result<Option<Artifact>, StorageError>>;
-    /// Notes that a session refers to one, for as long as there is the session or a fork of it. Says
-    /// whether there is such an artifact; durable when it resolves.
+    /// Records that a session refers to an artifact, for as long as the session or a fork of it exists;
+    /// true if there is such an artifact. Durable when it resolves.
     fn claim(&self, id: &str, session: &SessionId) -> BoxFuture<'_, Result<bool, StorageError>>;
     /// The artifacts older than a time that no session refers to, oldest first.
     fn unclaimed(&self, before: Time) -> BoxFuture<'_, Result<Vec<Artifact>, StorageError>>;
-    /// Takes one away, unless a session refers to it by now; says whether it did. Durable when it
+    /// Deletes an artifact unless a session refers to it; true if it was deleted. Durable when it
     /// resolves.
     fn discard(&self, id: &str) -> BoxFuture<'_, Result<bool, StorageError>>;
 }
 
 /// Content that is too much to hold at once, by name.
 pub trait Uploads: Send + Sync {
-    /// Begins one that has no name yet.
+    /// Begins an upload, which gets its name when it is committed.
     fn begin(&self) -> BoxFuture<'_, Result<Box<dyn UploadWriter>, StorageError>>;
-    /// At most so many bytes of one, from some byte on.
+    /// At most `length` bytes of an upload, beginning at byte `from`.
     fn part(
         &self,
         name: &str,
         from: u64,
         length: usize,
     ) -> BoxFuture<'_, Result<Vec<u8>, StorageError>>;
-    /// Takes one away, if it is there.
+    /// Deletes an upload, if it exists.
     fn remove(&self, name: &str) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// The names of all of them.
+    /// The names of all uploads.
     fn names(&self) -> BoxFuture<'_, Result<Vec<String>, StorageError>>;
 }
 
-/// Content that is being taken in. Dropped before it is kept, it leaves nothing behind.
+/// An upload in progress. Dropped before it is committed, it leaves nothing behind.
 pub trait UploadWriter: Send {
-    /// Adds to it.
+    /// Appends to the content.
     fn write(&mut self, bytes: Vec<u8>) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// Gives it its name; whole and durable when it resolves.
+    /// Names the upload, which is complete and durable when this resolves.
     fn commit(self: Box<Self>, name: &str) -> BoxFuture<'static, Result<(), StorageError>>;
 }

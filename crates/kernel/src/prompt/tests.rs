@@ -92,7 +92,6 @@ fn superseded_turns_are_not_sent() {
             user: "hi"
             assistant: "a"
             user: "else"
-            user: "Summarize this conversation for yourself, because you will go on with only the summary"…
             7 tools
         two; say third; instead t3 other
             fake/a: The workspace is /work.

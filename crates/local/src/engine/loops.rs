@@ -3,7 +3,7 @@
 use llama_cpp_2::token::LlamaToken;
 
 /// The longest passage that is looked for, in tokens.
-const LONGEST: usize = 48;
+const PASSAGE_TOKENS_LIMIT: usize = 48;
 /// So many tokens are the same passage again and again before an answer is cut off.
 const ENOUGH: usize = 160;
 
@@ -12,7 +12,8 @@ pub(super) fn loops(tokens: &[LlamaToken]) -> bool {
     let Some(end) = tokens.len().checked_sub(ENOUGH).map(|start| &tokens[start..]) else {
         return false;
     };
-    (1..=LONGEST).any(|length| end.iter().zip(&end[length..]).all(|(one, next)| one == next))
+    (1..=PASSAGE_TOKENS_LIMIT)
+        .any(|length| end.iter().zip(&end[length..]).all(|(one, next)| one == next))
 }
 
 #[cfg(test)]

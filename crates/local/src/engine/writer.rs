@@ -23,9 +23,9 @@ use crate::chat::small::{Help, NUDGE};
 use crate::chat::{Piece, Reader, interjection};
 
 /// An answer is no longer than this unless somebody asks for more.
-const LONGEST: u64 = 2048;
+const ANSWER_TOKENS_LIMIT: u64 = 2048;
 /// An answer of a small model is no longer than this: what is longer has gone astray.
-const LONGEST_SMALL: u64 = 1024;
+const SMALL_ANSWER_TOKENS_LIMIT: u64 = 1024;
 
 /// Why there is no answer.
 pub(super) enum Stop {
@@ -260,7 +260,8 @@ impl<'m> Writer<'m> {
         gone: &dyn Fn() -> bool,
     ) -> Result<Written, Stop> {
         let room = (self.context.n_ctx() as usize).saturating_sub(self.slots.len(slot));
-        let usual = if job.help.is_some() { LONGEST_SMALL } else { LONGEST };
+        let usual =
+            if job.help.is_some() { SMALL_ANSWER_TOKENS_LIMIT } else { ANSWER_TOKENS_LIMIT };
         let limit = usize::try_from(job.sampling.max_tokens.unwrap_or(usual)).unwrap_or(room);
         let limit = limit.min(room);
         let (mut sampler, mut letters) = (self.sampler(job, form), Letters::default());

@@ -27,7 +27,7 @@ const REPLY_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a node that lives may take for a request; a cancel waits for the end of what runs.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Leases for which a request looks for an owner that carries it out.
-const PATIENCE: u32 = 3;
+const ROUTE_LEASES_LIMIT: u32 = 3;
 
 const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
 
@@ -47,7 +47,7 @@ impl Runtime {
         match self.deps().cluster.clone() {
             None => self.here(session, action).await,
             Some(cluster) => {
-                let deadline = Instant::now() + cluster.lease * PATIENCE;
+                let deadline = Instant::now() + cluster.lease * ROUTE_LEASES_LIMIT;
                 let route = Route {
                     runtime: self,
                     cluster,

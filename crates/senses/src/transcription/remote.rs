@@ -35,7 +35,7 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// A service that transcribes streams.
 #[derive(Clone)]
 pub struct Service {
-    /// Its address, `ws://` or `wss://`.
+    /// The address, `ws://` or `wss://`.
     pub url: String,
     /// What is sent with the request that opens a connection.
     pub headers: Vec<(String, String)>,

@@ -9,7 +9,7 @@ use quintet_kernel::run::{ControlAction, NewRun, RunCommand, RunRecord, RunState
 use quintet_kernel::session_summary::Fork;
 use quintet_kernel::stamp::Stamp;
 use quintet_kernel::time::Time;
-use quintet_stores::transfer::{Error, Report, Side, compare, copy};
+use quintet_stores::transfer::{Report, Side, TransferError, compare, copy};
 use quintet_stores::{DataDir, postgres};
 use quintet_testkit::postgres::Server;
 use serde_json::{Map, json};
@@ -139,7 +139,7 @@ async fn a_target_with_something_else_is_refused() {
     let lease = to.store.acquire(&session("mine")).await.unwrap();
     to.store.append(&lease, 0, batch(summary("mine", 1, 1), &["x"])).await.unwrap();
     let refused = copy(&from, &to).await;
-    assert!(matches!(refused, Err(Error::Foreign(_))), "{refused:?}");
+    assert!(matches!(refused, Err(TransferError::Foreign(_))), "{refused:?}");
     assert_eq!(to.store.list(99).await.unwrap().len(), 1);
 }
 

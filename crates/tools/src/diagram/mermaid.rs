@@ -14,7 +14,7 @@ use super::{checked, quiet, text};
 use crate::run::{End, Finished, Runner};
 
 /// The kernel takes no longer argument than twice this.
-const PIECE: usize = 64 * 1024;
+const ARGUMENT_BYTES: usize = 64 * 1024;
 /// What the supervisor, and whoever cannot shut itself in, end with.
 const NOT_RUN: [i32; 3] = [125, 126, 127];
 /// Signals that end a process: out of memory or stack, and out of processor time.
@@ -35,7 +35,7 @@ pub(crate) async fn draw(
 
 /// The source is an argument, because stdin is the supervisor's.
 fn arguments(source: &str) -> Vec<OsString> {
-    let pieces = source.as_bytes().chunks(PIECE).map(OsStr::from_bytes);
+    let pieces = source.as_bytes().chunks(ARGUMENT_BYTES).map(OsStr::from_bytes);
     [draw::SUBCOMMAND, "--"]
         .map(OsStr::new)
         .into_iter()

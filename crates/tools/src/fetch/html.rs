@@ -21,7 +21,7 @@ mod flow;
 mod tests;
 
 /// How much is read between two looks at the flag.
-const PIECE: usize = 16 * 1024;
+const PARSE_CHUNK_BYTES: usize = 16 * 1024;
 /// Longer links say nothing to a reader.
 const LINK_LIMIT: usize = 500;
 /// Longer titles too.
@@ -40,7 +40,7 @@ pub(super) fn readable(html: &str, base: &Url, flag: &CancelFlag) -> Readable {
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let (input, mut rest) = (BufferQueue::default(), html);
     while !rest.is_empty() && !flag.is_cancelled() {
-        let (piece, left) = rest.split_at(rest.floor_char_boundary(PIECE));
+        let (piece, left) = rest.split_at(rest.floor_char_boundary(PARSE_CHUNK_BYTES));
         input.push_back(StrTendril::from(piece));
         while !input.is_empty() {
             let _ = tokenizer.feed(&input);

@@ -23,7 +23,7 @@ pub(super) struct OfferedTools {
 
 impl fmt::Debug for OfferedTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Offer").field("tools", &self.tools.len()).finish()
+        f.debug_struct("OfferedTools").field("tools", &self.tools.len()).finish()
     }
 }
 

@@ -1,4 +1,4 @@
-//! A workspace, a toolbox and a desk to run calls with.
+//! A workspace, a toolbox and a context to run calls with.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -99,7 +99,7 @@ impl Bench {
         let cache = TempDir::new().unwrap();
         let recall = recall.map(|tokens| {
             let memory = memory(cache.path());
-            MemorySettings { memory, tokens, folder: "memory", of: tokens + 1000 }
+            MemorySettings { memory, tokens, folder: "memory", context_tokens: tokens + 1000 }
         });
         let settings = Settings { verify, sandbox, fetch, recall, ..settings(cache.path()) };
         Self {

@@ -7,7 +7,7 @@ use quintet_kernel::toolset::CallTimeout;
 /// For a call, usually.
 pub(crate) const USUAL: Duration = Duration::from_secs(120);
 /// For anything, at most, in seconds.
-const LONGEST: u64 = 900;
+const TIMEOUT_LIMIT_SECONDS: u64 = 900;
 /// How long a command may take that does not say, in seconds.
 const COMMAND: u64 = 120;
 /// How long the client may take beside the command, in seconds.
@@ -21,7 +21,7 @@ pub(crate) fn of_commands() -> CallTimeout {
         seconds: seconds.into(),
         spare: BESIDE,
         unless: Some("run_in_background".into()),
-        at_most: LONGEST,
+        at_most: TIMEOUT_LIMIT_SECONDS,
     }
 }
 

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use super::range::{Wanted, names, wanted};
 use super::reply::{Reply, ok};
 use super::text;
-use crate::windie::artifacts::{PIECE, TELLING, Taken};
+use crate::windie::artifacts::{CHUNK_BYTES, TELLING, Taken};
 use crate::windie::auth::User;
 use crate::windie::serve::AppState;
 
@@ -100,7 +100,7 @@ async fn read(
         let missing = TELLING.saturating_sub(head.len()).min(bytes.len());
         head.extend_from_slice(&bytes[..missing]);
         pending.extend_from_slice(&bytes);
-        if pending.len() >= PIECE {
+        if pending.len() >= CHUNK_BYTES {
             content.write(std::mem::take(&mut pending)).await?;
         }
     }
@@ -206,7 +206,8 @@ fn content(uploads: Arc<dyn Uploads>, id: String, range: Range<u64>) -> Body {
         if range.is_empty() {
             return Ok(None);
         }
-        let length = usize::try_from(range.end - range.start).unwrap_or(PIECE).min(PIECE);
+        let length =
+            usize::try_from(range.end - range.start).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
         let bytes = uploads.part(&id, range.start, length).await?;
         if bytes.is_empty() {
             return Err(StorageError::Damaged(format!("artifact {id} is shorter than it was")));

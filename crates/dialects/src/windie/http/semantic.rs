@@ -18,9 +18,9 @@ use crate::windie::serve::AppState;
 use crate::windie::wire::user_settings::{Choice, choice};
 
 /// The most of one conversation or message, in characters.
-const LONGEST: usize = 32_768;
+const TEXT_CHARS_LIMIT: usize = 32_768;
 /// The most conversations at once.
-const MOST: usize = 100;
+const CONVERSATIONS_LIMIT: usize = 100;
 const LONGEST_MODEL: usize = 256;
 const LONGEST_PROVIDER: usize = 128;
 const LONGEST_USER: usize = 256;
@@ -39,7 +39,8 @@ const NAME: &str = "You name conversations. Answer with a title of two to six wo
 /// `POST /api/semantic/summarize`.
 pub(super) async fn summarize(app: &AppState, request: Request) -> Result<Response, Reply> {
     let mut fields = body(request).await?;
-    let conversations = fields.texts("conversations", 1..=MOST, &(0..=LONGEST));
+    let conversations =
+        fields.texts("conversations", 1..=CONVERSATIONS_LIMIT, &(0..=TEXT_CHARS_LIMIT));
     user(&mut fields);
     fields.rest()?;
     let shown = conversations.iter().zip(1..);
@@ -55,8 +56,8 @@ pub(super) async fn summarize(app: &AppState, request: Request) -> Result<Respon
 pub(super) async fn name(app: &AppState, request: Request) -> Result<Response, Reply> {
     let mut fields = body(request).await?;
     user(&mut fields);
-    let asked = fields.text("user_message", 0..=LONGEST);
-    let answered = fields.text("assistant_message", 0..=LONGEST);
+    let asked = fields.text("user_message", 0..=TEXT_CHARS_LIMIT);
+    let answered = fields.text("assistant_message", 0..=TEXT_CHARS_LIMIT);
     let id = fields.maybe_text("model_id", 0..=LONGEST_MODEL);
     let provider = fields.maybe_text("model_provider", 0..=LONGEST_PROVIDER);
     fields.rest()?;

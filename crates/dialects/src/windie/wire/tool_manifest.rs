@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::tool_schema;
 
 /// The largest manifest, in bytes.
-const LARGEST: usize = 512_000;
+const MANIFEST_BYTES_LIMIT: usize = 512_000;
 /// The most tools.
-const MOST: usize = 64;
+const TOOLS_LIMIT: usize = 64;
 /// The longest name.
 const LONGEST_NAME: usize = 96;
 /// The longest description.
@@ -115,8 +115,8 @@ impl Rejected {
 fn entries(manifest: &Value) -> Result<&[Value], String> {
     let reason = match &manifest["tools"] {
         _ if !manifest.is_object() => " must be an object",
-        _ if manifest.to_string().len() > LARGEST => " exceeds size limit",
-        Value::Array(tools) if tools.len() > MOST => " cannot exceed 64 tools",
+        _ if manifest.to_string().len() > MANIFEST_BYTES_LIMIT => " exceeds size limit",
+        Value::Array(tools) if tools.len() > TOOLS_LIMIT => " cannot exceed 64 tools",
         Value::Array(tools) => return Ok(tools),
         _ => ".tools must be a list",
     };

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 /// The largest schema, in bytes.
-const LARGEST: usize = 64_000;
+const SCHEMA_BYTES_LIMIT: usize = 64_000;
 /// How deep schemas may stand in each other.
-const DEEPEST: usize = 12;
+const DEPTH_LIMIT: usize = 12;
 
 /// What a schema may say.
 pub(crate) const KEYS: [&str; 25] = [
@@ -42,7 +42,7 @@ pub(crate) fn parameters(schema: &Value) -> Result<Value, String> {
     let Value::Object(members) = schema else {
         return Err("schema must be an object".into());
     };
-    if schema.to_string().len() > LARGEST {
+    if schema.to_string().len() > SCHEMA_BYTES_LIMIT {
         return Err("schema exceeds size limit".into());
     }
     let inner = match members.get("type").and_then(Value::as_str) {
@@ -110,5 +110,5 @@ fn data(value: &Value, depth: usize) -> Result<(), String> {
 }
 
 fn level(depth: usize) -> Result<(), String> {
-    if depth > DEEPEST { Err("schema nesting exceeds depth limit".into()) } else { Ok(()) }
+    if depth > DEPTH_LIMIT { Err("schema nesting exceeds depth limit".into()) } else { Ok(()) }
 }

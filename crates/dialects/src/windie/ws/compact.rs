@@ -7,7 +7,7 @@ use quintet_kernel::event::{Event, Record};
 use quintet_kernel::port::Error;
 use quintet_kernel::session::Refusal;
 
-use super::{Connection, Out, Trouble};
+use super::{Connection, PendingOutput, Trouble};
 use crate::windie::wire::COMPACT_WHILE_BUSY;
 
 impl Connection {
@@ -17,7 +17,7 @@ impl Connection {
         &mut self,
         id: &str,
         conversation: Option<String>,
-        out: &mut Out,
+        out: &mut PendingOutput,
     ) -> Result<(), Trouble> {
         let Some(conversation) = conversation.or_else(|| self.last.clone()) else {
             return Err("conversation_ref is required".into());

@@ -8,7 +8,7 @@ use quintet_kernel::Time;
 /// How long a stop is remembered that had nothing to stop.
 pub(crate) const REMEMBERED: Duration = Duration::from_secs(5);
 /// How many are, at most.
-const MOST: usize = 1000;
+const STOPS_LIMIT: usize = 1000;
 
 /// EarlyStops that came early.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl EarlyStops {
         let mut stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = stop.at;
         stops.retain(|stop| now.since(stop.at) < REMEMBERED);
-        if stops.len() < MOST {
+        if stops.len() < STOPS_LIMIT {
             stops.push(stop);
         }
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::{Connection, Out, Trouble};
+use super::{Connection, PendingOutput, Trouble};
 use crate::windie::agent::turn_setup::Agent;
 use crate::windie::serve::AppState;
 use crate::windie::user_keys::SPACE;
@@ -12,7 +12,11 @@ use crate::windie::wire;
 use crate::windie::wire::user_settings::{Patch, Settings, SettingsError};
 
 impl Connection {
-    pub(super) async fn load_settings(&self, id: &str, out: &mut Out) -> Result<(), Trouble> {
+    pub(super) async fn load_settings(
+        &self,
+        id: &str,
+        out: &mut PendingOutput,
+    ) -> Result<(), Trouble> {
         let settings = self.app.settings_of(&self.identity.id).await?;
         let usual = &self.app.settings.default_model;
         out.answers.push(wire::settings_loaded(id, &settings, usual));
@@ -24,7 +28,7 @@ impl Connection {
         &mut self,
         id: &str,
         patch: Patch,
-        out: &mut Out,
+        out: &mut PendingOutput,
     ) -> Result<(), Trouble> {
         let updated = patch.updated_keys.clone();
         let mut definition = patch.definition.clone();

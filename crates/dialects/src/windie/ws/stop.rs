@@ -9,7 +9,7 @@ use quintet_kernel::session::{Turn, TurnStatus};
 use quintet_kernel::{SessionId, State, TurnId};
 
 use super::early_stops::{REMEMBERED, Stop};
-use super::{Connection, Done, Out, Trouble};
+use super::{Connection, FinishedRequest, PendingOutput, Trouble};
 use crate::windie::serve::AppState;
 use crate::windie::wire;
 use crate::windie::wire::Context;
@@ -22,7 +22,7 @@ impl Connection {
         &mut self,
         id: &str,
         (conversation, turn): (Option<String>, Option<String>),
-        out: &mut Out,
+        out: &mut PendingOutput,
     ) -> Result<(), Trouble> {
         if let Some(name) = &conversation {
             self.attend(name).await?;
@@ -42,7 +42,7 @@ impl Connection {
         out.slow.push(Box::pin(async move {
             let stops = withdraw(&*sessions, stops).await;
             let stopped = stops.iter().any(|stop| stop.done);
-            Done { answers: vec![wire::stop_ack(&id, stopped, about)], stops }
+            FinishedRequest { answers: vec![wire::stop_ack(&id, stopped, about)], stops }
         }));
         Ok(())
     }

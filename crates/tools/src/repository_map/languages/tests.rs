@@ -64,7 +64,7 @@ fn words(text: &str, are: impl Fn(&str) -> bool) -> String {
 fn rust() {
     let source = "
 use crate::{helper, Other as Renamed};
-pub const MOST: usize = 3;
+pub const MAX: usize = 3;
 static HERE: u8 = 1;
 pub struct Turn<T> { path: T }
 pub(crate) enum Way { Up }
@@ -72,13 +72,13 @@ union Bits { a: u8 }
 type Short = Turn<u8>;
 trait Port { fn dial(&self); fn hang_up(&self) {} }
 impl<T> Port for Turn<T> {
-    fn dial(&self) { fn local() {} struct Inner; let path = self.path.send(MOST); lines::take::<u8>(path) }
+    fn dial(&self) { fn local() {} struct Inner; let path = self.path.send(MAX); lines::take::<u8>(path) }
 }
 macro_rules! shout { () => {} }
 mod deep { pub async fn far() { shout!(); x.map::<u8>(y) } }
 ";
     let defined = "
-3 const MOST
+3 const MAX
 4 static HERE
 5 struct Turn
 6 enum Way
@@ -96,8 +96,8 @@ mod deep { pub async fn far() { shout!(); x.map::<u8>(y) } }
         source,
         &defined,
         [
-            "MOST Other Port Renamed Turn Up map pub send shout take",
-            "Bits HERE Inner MOST Port Short Turn Way dial far hang_up local shout",
+            "MAX Other Port Renamed Turn Up map pub send shout take",
+            "Bits HERE Inner MAX Port Short Turn Way dial far hang_up local shout",
         ],
     );
 }
@@ -238,7 +238,7 @@ package x;
 import a.Base;
 @Marked
 public class Store<T> extends Base implements Shape {
-    private int field = Limits.MOST;
+    private int field = Limits.MAX;
     Store() {}
     <R> List<R> load(Row row) { class Local {} return row.items(field); }
     enum Way { UP } record Point(int x) {} @interface Marked {}
@@ -259,7 +259,7 @@ interface Shape { int SIDES = 3; void draw(); }
         source,
         defined,
         [
-            "Base Limits List MOST Marked Row SIDES Shape UP draw items",
+            "Base Limits List MAX Marked Row SIDES Shape UP draw items",
             "Local Marked Point Shape Store Way load",
         ],
     );
