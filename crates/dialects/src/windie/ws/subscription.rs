@@ -172,9 +172,16 @@ impl Connection {
     async fn encode(&self, told: &mut Subscription, items: &[Item]) -> Result<(), Error> {
         for item in items {
             told.supersede(item);
+            let wants_prompt = told.link.wants_prompt(item);
+            // The history of a turn ends with it: messages that wait for theirs are no part of it. That is so
+            // as long as the turn is open.
+            let ended =
+                if wants_prompt && ends_turn(item) { Some(self.prompt(told).await?) } else { None };
             told.evolve(item);
-            let prompt =
-                if told.link.wants_prompt(item) { Some(self.prompt(told).await?) } else { None };
+            let prompt = match ended {
+                None if wants_prompt => Some(self.prompt(told).await?),
+                ended => ended,
+            };
             let frames = told.link.encode(item, prompt.as_ref());
             for ended in frames.iter().filter(|frame| frame.ends.is_some()) {
                 self.app.turns.end(&told.session, &ended.turn);
@@ -358,4 +365,8 @@ fn link(client: &Client, name: &str, state: &State) -> Link {
     let revision = state.turns.iter().rev().find_map(|turn| turn.options.aside(REVISION));
     let revision = revision.and_then(|revision| revision.as_str()).map(ToOwned::to_owned);
     Link::new(context, &state.toolset, state.usage).with_revision(revision)
+}
+
+fn ends_turn(item: &Item) -> bool {
+    matches!(item, Item::Event(record) if matches!(record.event, Event::TurnCompleted { .. }))
 }
