@@ -172,6 +172,8 @@ impl Store {
                     tasks.spawn(collect_garbage(target.clone(), grace));
                 }
                 writer.run(changes).await;
+                // A heartbeat after this node has left would make it look alive again.
+                tasks.shutdown().await;
                 if role == Role::Node {
                     leave(&target, &of_thread).await;
                 }

@@ -51,6 +51,12 @@ fn flags_win_over_environment_over_file_over_defaults() {
 }
 
 #[test]
+fn an_empty_node_token_is_none() {
+    let options = read("[node]\ntoken = \"\"\n", &[], Flags::default()).unwrap();
+    assert_eq!(options.node.token, None);
+}
+
+#[test]
 fn variables_reach_every_key() {
     let environment = [
         ("QUINTET_APPROVAL_KINDS", "read, exec"),

@@ -10,7 +10,9 @@ use super::request::{Reply, Request, is_final};
 use crate::runtime::{Runtime, lock};
 
 /// Requests that are remembered. A sender that gave up is not served for ever.
-const REMEMBERED: usize = 4096;
+const REQUESTS_LIMIT: usize = 4096;
+/// Bytes of the replies that are remembered.
+const REPLIES_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The newest requests.
 #[derive(Debug, Default)]
@@ -20,9 +22,18 @@ pub(super) struct Served {
 
 #[derive(Debug, Default)]
 struct Requests {
-    replies: HashMap<String, watch::Receiver<Option<Arc<[u8]>>>>,
+    replies: HashMap<String, Remembered>,
     /// The keys, oldest first.
     order: VecDeque<String>,
+    /// The size of all replies that are there.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    reply: watch::Receiver<Option<Arc<[u8]>>>,
+    /// The size of the reply in bytes, once it is there.
+    size: usize,
 }
 
 impl Served {
@@ -37,8 +48,8 @@ impl Served {
 
     fn begin(&self, runtime: &Runtime, request: Request) -> watch::Receiver<Option<Arc<[u8]>>> {
         let mut requests = lock(&self.requests);
-        if let Some(reply) = requests.replies.get(&request.key) {
-            return reply.clone();
+        if let Some(known) = requests.replies.get(&request.key) {
+            return known.reply.clone();
         }
         let (sender, reply) = watch::channel(None);
         requests.remember(request.key.clone(), reply.clone());
@@ -47,9 +58,8 @@ impl Served {
         runtime.shared().tasks.spawn(async move {
             let Request { key, session, action, .. } = request;
             let reply: Arc<[u8]> = Reply::from(owner.here(&session, action).await).encode().into();
-            if !is_final(&reply) {
-                lock(&owner.shared().membership.served.requests).forget(&key);
-            }
+            let size = is_final(&reply).then_some(reply.len());
+            lock(&owner.shared().membership.served.requests).finish(&key, size);
             sender.send_replace(Some(reply));
         });
         reply
@@ -59,16 +69,33 @@ impl Served {
 impl Requests {
     fn remember(&mut self, key: String, reply: watch::Receiver<Option<Arc<[u8]>>>) {
         self.order.push_back(key.clone());
-        self.replies.insert(key, reply);
-        while self.order.len() > REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
+        self.replies.insert(key, Remembered { reply, size: 0 });
+        self.evict();
+    }
+
+    /// Notes the size of a reply; without one the request is forgotten, so that it can be tried again.
+    fn finish(&mut self, key: &str, size: Option<usize>) {
+        match (self.replies.get_mut(key), size) {
+            (Some(known), Some(size)) => {
+                known.size = size;
+                self.bytes += size;
+                self.evict();
+            }
+            (Some(_), None) => self.forget(key),
+            (None, _) => {}
+        }
+    }
+
+    fn evict(&mut self) {
+        while (self.order.len() > REQUESTS_LIMIT || self.bytes > REPLIES_BYTES_LIMIT)
+            && let Some(oldest) = self.order.front().cloned()
         {
-            self.replies.remove(&oldest);
+            self.forget(&oldest);
         }
     }
 
     fn forget(&mut self, key: &str) {
-        self.replies.remove(key);
+        self.bytes -= self.replies.remove(key).map_or(0, |known| known.size);
         self.order.retain(|known| known != key);
     }
 }

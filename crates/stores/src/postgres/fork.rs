@@ -40,6 +40,10 @@ pub(super) async fn fork(
         SELECT artifact, $2 FROM claims WHERE session = $1 ON CONFLICT DO NOTHING";
     db.execute(inherit, &[&parent.as_str(), &lease.session.as_str()]).await?;
     group.append(&lease.session, first);
+    // The fork works in its parent's folder, so it belongs to the node that has that.
+    let home = "UPDATE sessions SET home = parent.home FROM sessions AS parent
+        WHERE sessions.key = $1 AND parent.key = $2";
+    group.flushed().await?.execute(home, &[&child.key, &key]).await?;
     Ok(Ok(first.head()))
 }
 

@@ -41,6 +41,8 @@ pub(super) struct Node {
     /// Folders that all nodes have, without a slash at the end.
     pub(super) shared: Vec<String>,
     incarnation: AtomicI64,
+    /// The incarnation that this node is about to have; 0 for none.
+    next_incarnation: AtomicI64,
     draining: AtomicBool,
     /// How often all leases were lost.
     lost: watch::Sender<u64>,
@@ -57,6 +59,7 @@ impl Node {
             lease,
             shared,
             incarnation: AtomicI64::new(0),
+            next_incarnation: AtomicI64::new(0),
             draining: AtomicBool::new(false),
             lost: watch::Sender::new(0),
             ended: watch::Sender::new(None),
@@ -155,8 +158,9 @@ impl Node {
                 Ok(Ok(Beat::Reborn)) => {
                     if !std::mem::replace(&mut lost, false) {
                         tracing::error!("this node was silent for longer than its lease");
-                        self.lose();
                     }
+                    // Leases that were taken under the old incarnation since then are void, too.
+                    self.lose();
                     (last, next) = (sent, sent + interval);
                 }
                 Ok(Ok(Beat::Replaced)) => {
@@ -206,13 +210,21 @@ impl Node {
             self.note_draining(row.get(0));
             return Ok(Beat::Alive);
         }
-        let reborn = "UPDATE nodes SET heartbeat = clock_timestamp(),
-                incarnation = nextval('incarnations')
-            WHERE name = $1 AND incarnation = $2 RETURNING incarnation";
-        let Some(row) = db.row(reborn, &[&self.name, &incarnation]).await? else {
+        // The number is drawn before it is used and kept until the answer is known: an update whose answer
+        // was lost is repeated, not taken for another daemon's.
+        let mut next = self.next_incarnation.load(Ordering::Acquire);
+        if next == 0 {
+            let row = db.row("SELECT nextval('incarnations')", &[]).await?;
+            next = row.map_or(0, |row| row.get(0));
+            self.next_incarnation.store(next, Ordering::Release);
+        }
+        let reborn = "UPDATE nodes SET heartbeat = clock_timestamp(), incarnation = $3
+            WHERE name = $1 AND incarnation IN ($2, $3) RETURNING incarnation";
+        let Some(row) = db.row(reborn, &[&self.name, &incarnation, &next]).await? else {
             return Ok(Beat::Replaced);
         };
         self.incarnation.store(row.get(0), Ordering::Release);
+        self.next_incarnation.store(0, Ordering::Release);
         Ok(Beat::Reborn)
     }
 

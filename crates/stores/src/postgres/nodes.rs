@@ -104,9 +104,13 @@ impl Inbox for Store {
     fn receive(&self) -> BoxFuture<'_, Result<Vec<InboxEntry>, StorageError>> {
         let node = std::sync::Arc::clone(&self.node);
         self.pool.run(move |db| async move {
+            // A sender waits for three leases; what is older was given up and must not happen any more.
             let query = "SELECT inbox.key, inbox.session, inbox.body FROM inbox
                 JOIN journals ON journals.session = inbox.session
-                WHERE reply IS NULL AND journals.holder = $1 ORDER BY number";
+                JOIN nodes ON nodes.incarnation = journals.holder
+                WHERE reply IS NULL AND journals.holder = $1
+                    AND inbox.sent > clock_timestamp() - 4 * nodes.lease
+                ORDER BY number";
             let rows = db.rows(query, &[&node.incarnation()]).await.map_err(trouble)?;
             let entry = |row: &tokio_postgres::Row| {
                 let session = SessionId::parse(row.get(1))?;

@@ -234,10 +234,14 @@ impl Writer {
             }
             return worst;
         }
-        let unique = error.code() == Some(&tokio_postgres::error::SqlState::UNIQUE_VIOLATION);
+        // A value that the database refuses (class 22), such as text with a NUL, says nothing of its health.
+        let refused_value = error.code().is_some_and(|code| {
+            *code == tokio_postgres::error::SqlState::UNIQUE_VIOLATION
+                || code.code().starts_with("22")
+        });
         let why = trouble(error);
         group.iter_mut().for_each(|change| change.fail(why.clone()));
-        if unique {
+        if refused_value {
             return None;
         }
         tracing::error!(error = %why, changes = group.len(), "the database could not be written");

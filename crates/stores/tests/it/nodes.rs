@@ -8,7 +8,7 @@ use quintet_kernel::port::{
     BlobBody, Blobs, Inbox, Journal, Lease, Leases, NodeAddress, Nodes, Page, Preferences,
     SessionIndex, StorageError, StorageHealth, Uploads,
 };
-use quintet_kernel::session_summary::SessionSummary;
+use quintet_kernel::session_summary::{Fork, SessionSummary};
 use quintet_stores::{Error, postgres};
 use quintet_testkit::postgres::Server;
 use serde_json::json;
@@ -109,6 +109,34 @@ async fn a_workspace_of_one_node_stays_with_it() {
     assert!(b.claim_open(9).await.unwrap().is_empty());
     let c = everywhere(&url, "c");
     assert_eq!(c.claim_open(9).await.unwrap(), [session("s")]);
+}
+
+#[tokio::test]
+async fn a_fork_stays_with_the_workspace_of_its_parent() {
+    let url = Server::shared().fresh();
+    let (a, b) = (node(&url, "a"), node(&url, "b"));
+    let lease = a.acquire(&session("s")).await.unwrap();
+    a.append(&lease, 0, batch(summary("s", 1, 1), &["x"])).await.unwrap();
+    let child = b.acquire(&session("f")).await.unwrap();
+    let from = Fork { parent: session("s"), at: 1 };
+    let mut first = batch(summary("f", 2, 2), &["y"]);
+    first.summary.forked = Some(from.clone());
+    b.fork(&child, &from, first).await.unwrap();
+    b.release(&child).await.unwrap();
+    assert_eq!(held_by(b.acquire(&session("f")).await), "a");
+    a.acquire(&session("f")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_was_given_up_is_not_carried_out() {
+    let url = Server::shared().fresh();
+    let (a, b) = (everywhere(&url, "a"), everywhere(&url, "b"));
+    let lease = a.acquire(&session("s")).await.unwrap();
+    a.append(&lease, 0, batch(summary("s", 1, 1), &["x"])).await.unwrap();
+    b.send(&session("s"), "k1", b"one".to_vec()).await.unwrap();
+    assert_eq!(a.receive().await.unwrap().len(), 1);
+    Server::shared().run_on(&url, "UPDATE inbox SET sent = sent - interval '1 hour'");
+    assert!(a.receive().await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -35,8 +35,8 @@ pub(super) fn store(layers: &Layers) -> Result<Option<String>> {
 pub(super) fn understand(layers: &Layers) -> Result<Node> {
     let named = layers.str("node.name").map(String::from);
     let is_named = named.is_some();
-    let name = named.unwrap_or_else(host_name);
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name = named.unwrap_or_else(|| host_name().replace(|c: char| !plain(c), "-"));
     if name.is_empty() || name.len() > 100 || !name.chars().all(plain) {
         bail!(
             "node.name: {name:?} may only have letters, digits, '-', '_' and '.' ({})",
@@ -60,7 +60,7 @@ pub(super) fn understand(layers: &Layers) -> Result<Node> {
         address: NodeAddress { name, advertise },
         is_named,
         lease: Duration::from_secs(lease),
-        token: layers.str("node.token").map(String::from),
+        token: layers.str("node.token").filter(|token| !token.is_empty()).map(String::from),
         shared_workspaces: shared
             .iter()
             .map(|path| Path::new(path).components().collect())

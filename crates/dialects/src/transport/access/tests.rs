@@ -53,6 +53,12 @@ fn only_this_machine_and_named_hosts_are_admitted() {
 }
 
 #[test]
+fn an_empty_token_admits_nobody() {
+    assert!(!Token::new("").matches(""));
+    assert!(Token::new("t").matches("t"));
+}
+
+#[test]
 fn an_origin_matches_exactly() {
     let host = "host: 127.0.0.1:8787";
     for origin in ["http://localhost:5173", "https://desk.example", "http://127.0.0.1:8787"] {
