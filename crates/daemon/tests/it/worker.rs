@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::acp::attach::daemon as serving_process;
 use crate::daemon::{World, appears, quintet, until};
 use crate::windie::Guest;
-use crate::windie::runs::{ControlPlane, ROOM};
+use crate::windie::runs::{ControlPlane, MANY_RUNS};
 
 /// A worker that works in a folder of its own.
 struct WorkerProcess {
@@ -81,7 +81,7 @@ async fn runs(world: &World, arguments: &[&str]) -> (String, bool) {
 
 #[tokio::test]
 async fn a_worker_carries_runs_out_as_sessions() {
-    let world = World::start(ROOM).await;
+    let world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let _worker = WorkerProcess::start(&world, "x", &["--jobs", "2"]);
     let steps = json!([
@@ -115,7 +115,7 @@ async fn a_worker_carries_runs_out_as_sessions() {
 #[tokio::test]
 async fn files_of_a_run_are_in_the_folder_of_its_worker() {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\nnot much of a picture";
-    let world = World::start(ROOM).await;
+    let world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let (code, uploaded) = Guest::stranger(&world).hand_in(Some("image/png"), PNG).await;
     assert_eq!(code, 200, "{uploaded}");
@@ -138,7 +138,7 @@ async fn files_of_a_run_are_in_the_folder_of_its_worker() {
 
 #[tokio::test]
 async fn a_worker_that_was_killed_goes_on_with_its_run() {
-    let world = World::start(ROOM).await;
+    let world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let mut first = WorkerProcess::start(&world, "x", &[]);
     let steps = json!([
@@ -161,7 +161,7 @@ async fn a_worker_that_was_killed_goes_on_with_its_run() {
 
 #[tokio::test]
 async fn a_run_survives_the_daemon() {
-    let mut world = World::start(ROOM).await;
+    let mut world = World::start(MANY_RUNS).await;
     // The worker knows the daemon by its address, which must stay the same.
     let listed = "windie = \"127.0.0.1:0\"";
     let address = world.windie().trim_start_matches("http://").to_owned();
@@ -186,7 +186,7 @@ async fn a_run_survives_the_daemon() {
 
 #[tokio::test]
 async fn a_person_pauses_takes_over_and_stops() {
-    let world = World::start(ROOM).await;
+    let world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let steps = json!([{ "tools": [shell("touch first")] }, { "text": "done" }]);
     let has =
@@ -225,7 +225,7 @@ async fn a_person_pauses_takes_over_and_stops() {
 
 #[tokio::test]
 async fn a_terminal_starts_follows_and_lists_runs() {
-    let world = World::start(ROOM).await;
+    let world = World::start(MANY_RUNS).await;
     let _worker = WorkerProcess::start(&world, "x", &[]);
     let task = script(json!([{ "deltas": ["Hel", "lo"] }]));
     let (shown, well) = runs(&world, &["start", "--workspace", "w", "--follow", &task]).await;
@@ -251,7 +251,7 @@ async fn a_terminal_starts_follows_and_lists_runs() {
 
 #[tokio::test]
 async fn a_worker_starts_a_daemon_of_its_own() {
-    let world = World::start(ROOM).await;
+    let world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let home = TempDir::new().unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

