@@ -21,7 +21,7 @@ pub(crate) enum VoiceSource {
     },
 }
 
-/// Who transcribes streams of audio.
+/// The source of transcripts of audio streams.
 #[derive(Clone, Debug)]
 pub(crate) enum TranscriptionSource {
     /// This machine finds the utterances, and they are transcribed one by one.

@@ -121,7 +121,7 @@ impl Connection {
     }
 }
 
-/// Whoever asks, as far as it is known which histories it keeps.
+/// The client that sends a query, as far as it is known which histories it keeps.
 struct Asker<'a> {
     agent: Option<&'a str>,
     /// The history that it brought back to this session.
