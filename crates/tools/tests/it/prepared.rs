@@ -69,7 +69,7 @@ async fn prepared(bench: &Bench, workspace: &Path) -> Supervisor {
 async fn the_next_command_finds_a_sandbox_that_waits() {
     let bench = Bench::new();
     let before = prepared(&bench, bench.path()).await;
-    assert!(!is_used(bench.path()));
+    until("the end of its processes", || (!is_used(bench.path())).then_some(())).await;
     // What changed since then is seen, and nothing of the command before is left.
     bench.write("a", "1\n");
     assert_eq!(run(&bench, "cat a; ls /tmp | wc -l; touch $TMPDIR/x").await, "1\n0\n");
@@ -107,7 +107,7 @@ async fn a_waiting_sandbox_that_was_killed_is_not_used() {
     })
     .await;
     assert_eq!(run(&bench, "echo here").await, "here\n");
-    assert!(!supervisor.scratch.exists());
+    until("its folder to be removed", || (!supervisor.scratch.exists()).then_some(())).await;
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn a_stopped_supervisor_does_not_lift_the_time_limit() {
     };
     let (output, ()) = tokio::join!(bench.run("shell", command), stop);
     assert_eq!(report(&output)["exit_code"], 124, "{}", text(&output));
-    assert!(!is_used(bench.path()));
+    until("the end of its processes", || (!is_used(bench.path())).then_some(())).await;
 }
 
 #[tokio::test]
