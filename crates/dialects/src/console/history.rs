@@ -2,11 +2,14 @@
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::model::Channel;
-use quintet_kernel::port::{Error, Sessions};
+use quintet_kernel::port::{Error, Follower, Sessions};
 use quintet_kernel::{Cursor, Item, SessionId, StepId, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::encode::{self, Text};
+
+#[cfg(test)]
+mod tests;
 
 /// The most events of a page.
 const PAGE_LIMIT: u64 = 2_000;
@@ -21,15 +24,12 @@ pub(super) async fn page(
     limit: u64,
 ) -> Result<Value, Error> {
     let start = archive.follow(session, Cursor::START).await?;
-    let end = before.unwrap_or(start.head() + 1).min(start.head() + 1);
+    let before = before.filter(|before| *before <= start.head());
+    let end = before.unwrap_or(start.head() + 1);
     let mut first = end.saturating_sub(limit.clamp(1, PAGE_LIMIT)).max(1);
     loop {
         let mut follow = archive.follow(session, Cursor::after(first - 1)).await?;
-        let mut page = Page::default();
-        while follow.position().seq + 1 < end {
-            let Some(items) = follow.next().await? else { break };
-            items.iter().for_each(|item| page.take(item, end));
-        }
+        let page = Page::read(&mut *follow, end, before).await?;
         // A page of long outputs is halved until it is small enough to be read at once.
         let count = end - first;
         if page.bytes > BYTES_LIMIT && count > 1 {
@@ -40,6 +40,15 @@ pub(super) async fn page(
         return Ok(json!({
             "events": page.finish(), "first": first, "position": position.to_string(),
         }));
+    }
+}
+
+/// The number of an event, or of the last one before text or progress.
+fn seq(item: &Item) -> Seq {
+    match item {
+        Item::Event(record) => record.seq,
+        Item::Text { seq, .. } => *seq,
+        Item::Progress { .. } => 0,
     }
 }
 
@@ -61,10 +70,20 @@ struct Gathered {
 }
 
 impl Page {
-    fn take(&mut self, item: &Item, end: Seq) {
+    /// Reads up to `end` and leaves out what is not before `before`. Without it events after `end`
+    /// are kept if the follower returns them, since its position is behind them then.
+    async fn read(follow: &mut dyn Follower, end: Seq, before: Option<Seq>) -> Result<Self, Error> {
+        let mut page = Self::default();
+        while follow.position().seq + 1 < end {
+            let Some(items) = follow.next().await? else { break };
+            let is_before = |item: &&Item| before.is_none_or(|before| seq(item) < before);
+            items.iter().filter(is_before).for_each(|item| page.take(item));
+        }
+        Ok(page)
+    }
+
+    fn take(&mut self, item: &Item) {
         match item {
-            Item::Event(record) if record.seq >= end => {}
-            Item::Text { seq, .. } if *seq >= end => {}
             Item::Event(_) | Item::Progress { .. } => {
                 self.flush();
                 let event = encode::item(item);
