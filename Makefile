@@ -66,7 +66,8 @@ build: setup
 	$(CARGO) build --release -p quintet-daemon
 
 # The tests of local models ask a real one, the small one (98 MB), which is kept in the user's cache; so are
-# the weights of senses (170 MB). espeak-ng is an independent voice for the tests of transcription.
+# the weights of senses (170 MB). espeak-ng is an independent voice for the tests of transcription,
+# pulseaudio a sound server for those of the microphone.
 test: lint
 	$(CARGO) run -q -p quintet-daemon -- models pull small
 	$(CARGO) run -q -p quintet-daemon -- models pull senses
@@ -214,6 +215,11 @@ setup:
 	@[ "$(KEYRING)" = no ] || command -v espeak-ng >/dev/null || { echo "installing espeak-ng"; \
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends espeak-ng; } >/dev/null 2>&1 \
 	  || echo "espeak-ng could not be installed: its voice will not be tested"; }
+	@[ "$(KEYRING)" = no ] || { command -v pulseaudio && command -v paplay; } >/dev/null || { \
+	  echo "installing pulseaudio pulseaudio-utils"; \
+	  { $(SUDO) apt-get update -qq && \
+	    $(SUDO) apt-get install -y -qq --no-install-recommends pulseaudio pulseaudio-utils; } >/dev/null 2>&1 \
+	  || echo "pulseaudio could not be installed: the microphone will not be tested"; }
 	@[ "$(KEYRING)" = no ] || { command -v dbus-daemon && command -v gnome-keyring-daemon; } >/dev/null || { \
 	  echo "installing dbus-daemon gnome-keyring"; \
 	  $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends dbus-daemon gnome-keyring; }

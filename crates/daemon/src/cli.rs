@@ -106,8 +106,7 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
-    /// Wait for "hey Quintet" in a recording, ask a running daemon what is said then, and write what it
-    /// answers aloud.
+    /// Wait for "hey Quintet", ask a running daemon what is said then, and answer aloud.
     Listen(Listen),
     /// Keep the keys of providers and of the search engine in the keyring of the desktop.
     Keys {
@@ -310,17 +309,18 @@ pub(crate) struct Migrate {
     pub(crate) from: Option<String>,
 }
 
-/// A recording with questions.
+/// Where questions come from and where answers go.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Listen {
     #[command(flatten)]
     pub(crate) flags: Flags,
-    /// A WAV file with samples of 16 bits; `-` reads plain samples (16 kHz, one channel) from a recorder.
+    /// A WAV file with samples of 16 bits instead of the microphone; `-` reads plain samples (16 kHz, one
+    /// channel) from a recorder.
     #[arg(long, value_name = "FILE")]
-    pub(crate) file: PathBuf,
-    /// The WAV file to write the spoken answers to.
+    pub(crate) file: Option<PathBuf>,
+    /// A WAV file to write the spoken answers to instead of the loudspeaker.
     #[arg(long, value_name = "FILE")]
-    pub(crate) out: PathBuf,
+    pub(crate) out: Option<PathBuf>,
     /// The daemon's address for the computer-use protocol; without it that of the configuration.
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,

@@ -3,13 +3,15 @@
 //! A client of the computer-use protocol. The wake word is detected here; all else is the daemon's work.
 //!
 //! ```text
-//! audio → wake word → /ws/transcription → query on /ws → audio chunks → file
+//! microphone or file → wake word → /ws/transcription → query on /ws → audio chunks → loudspeaker or file
 //! ```
 
 mod client;
+mod sound;
 mod source;
 
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use quintet_dialects::COMPUTER_USE;
@@ -21,6 +23,7 @@ use crate::cli::Listen;
 use crate::options::{self, Options};
 use crate::voice::wav;
 use client::{Address, Client, Transcription};
+use sound::{Playback, SoundServer};
 use source::Source;
 
 /// The user that the daemon knows this client as.
@@ -28,17 +31,27 @@ const USER: &str = "listen";
 /// Seconds of audio after the wake word in which something must be said.
 const QUESTION_SECONDS: u32 = 8;
 
-/// Listens until the audio ends.
+/// Listens until the audio ends, or until it is interrupted.
 pub(crate) fn main(arguments: &Listen) -> Result<()> {
     let options = options::read(&arguments.flags)?;
     let address = Address { url: url(&options, arguments)?, token: options.auth.token.clone() };
-    let source =
-        Source::open(&arguments.file).with_context(|| format!("{}", arguments.file.display()))?;
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     threads.block_on(async {
-        let conversation = Conversation::start(address, source, &options.senses.settings).await?;
-        let spoken = Box::pin(conversation.run()).await?;
-        wav::write(&arguments.out, &spoken).with_context(|| format!("{}", arguments.out.display()))
+        let source = match &arguments.file {
+            Some(file) => Source::open(file).with_context(|| format!("{}", file.display()))?,
+            None => Source::microphone(&SoundServer::connect()?).await?,
+        };
+        let output = match &arguments.out {
+            Some(file) => Output::File(file.clone(), Audio { samples: Vec::new(), rate: 24_000 }),
+            None => Output::Loudspeaker(SoundServer::connect()?, None),
+        };
+        let settings = &options.senses.settings;
+        let mut conversation = Conversation::start(address, source, output, settings).await?;
+        tokio::select! {
+            ended = Box::pin(conversation.run()) => ended?,
+            interrupted = tokio::signal::ctrl_c() => interrupted?,
+        }
+        conversation.output.close()
     })
 }
 
@@ -58,12 +71,16 @@ struct Conversation {
     client: Client,
     source: Source,
     wake_word: Option<WakeWord>,
-    /// Everything that was spoken.
-    spoken: Audio,
+    output: Output,
 }
 
 impl Conversation {
-    async fn start(address: Address, source: Source, settings: &Settings) -> Result<Self> {
+    async fn start(
+        address: Address,
+        source: Source,
+        output: Output,
+        settings: &Settings,
+    ) -> Result<Self> {
         let wake_word = Some(WakeWord::load(settings)?);
         let mut client = Client::connect(&address, USER).await?;
         let id = client.send("update-settings", json!({ "speech_mode_enabled": true })).await?;
@@ -73,23 +90,32 @@ impl Conversation {
         if let Some(reason) = updated["payload"]["unavailable"]["speech_mode_enabled"].as_str() {
             eprintln!("quintet: answers are not spoken: {reason}");
         }
-        let spoken = Audio { samples: Vec::new(), rate: 24_000 };
-        Ok(Self { address, client, source, wake_word, spoken })
+        Ok(Self { address, client, source, wake_word, output })
     }
 
-    async fn run(mut self) -> Result<Audio> {
+    async fn run(&mut self) -> Result<()> {
         while let Some(rest) = self.wait_for_wake_word().await? {
-            self.client.send("wakeword-detected", json!({})).await?;
+            eprintln!("listening");
+            // The microphone would take a greeting from the loudspeaker for the question.
+            if let Output::File(..) = self.output {
+                self.client.send("wakeword-detected", json!({})).await?;
+            }
             let Some(question) = self.question(rest).await? else { continue };
             show("you", &question)?;
             let answer = self.answer(&question).await?;
             show("quintet", &answer)?;
+            tokio::select! {
+                biased;
+                heard = self.output.finish_answer() => heard?,
+                ended = self.source.drop_live() => ended?,
+            }
         }
-        Ok(self.spoken)
+        Ok(())
     }
 
     /// The audio behind the wake word; `None` if the audio ends before it is said.
     async fn wait_for_wake_word(&mut self) -> Result<Option<Audio>> {
+        eprintln!("waiting for \"hey Quintet\"");
         while let Some(audio) = self.source.next().await? {
             let mut wake_word = self.wake_word.take().context("the wake word is in use")?;
             // Computing blocks, and the connection must go on.
@@ -131,7 +157,7 @@ impl Conversation {
                     }
                     _ => {}
                 },
-                frame = self.client.next() => self.keep_audio(&frame?)?,
+                frame = self.client.next() => self.output.take(&frame?).await?,
                 audio = self.source.next_or_silence() => match audio? {
                     _ if sent > limit && text.is_empty() => return Ok(None),
                     audio => next = Some(audio),
@@ -149,7 +175,7 @@ impl Conversation {
             tokio::select! {
                 frame = self.client.next() => {
                     let frame = frame?;
-                    self.keep_audio(&frame)?;
+                    self.output.take(&frame).await?;
                     if frame["id"] != *id {
                         continue;
                     }
@@ -162,18 +188,58 @@ impl Conversation {
                     }
                 }
                 // What a microphone hears of the answer is no question.
-                dropped = self.source.drop_live() => dropped?,
+                ended = self.source.drop_live() => ended?,
             }
         }
     }
+}
 
-    fn keep_audio(&mut self, frame: &Value) -> Result<()> {
-        if frame["type"] == "audio-chunk" {
-            let audio = client::audio(frame).context("the daemon sent audio that is none")?;
-            self.spoken.rate = audio.rate;
-            self.spoken.samples.extend(audio.samples);
+/// Where answers are spoken to.
+enum Output {
+    /// A WAV file, which is written at the end, and what it will contain.
+    File(PathBuf, Audio),
+    /// The loudspeaker, and the answer that it is given.
+    Loudspeaker(SoundServer, Option<Playback>),
+}
+
+impl Output {
+    /// Takes the audio of a frame, if it has any.
+    async fn take(&mut self, frame: &Value) -> Result<()> {
+        if frame["type"] != "audio-chunk" {
+            return Ok(());
+        }
+        let audio = client::audio(frame).context("the daemon sent audio that is none")?;
+        match self {
+            Self::File(_, spoken) => {
+                spoken.rate = audio.rate;
+                spoken.samples.extend(audio.samples);
+            }
+            Self::Loudspeaker(_, Some(playback)) => playback.push(&audio),
+            Self::Loudspeaker(server, playback) => {
+                playback.insert(server.play(audio.rate).await?).push(&audio);
+            }
         }
         Ok(())
+    }
+
+    /// Returns when the answer was heard to its end.
+    async fn finish_answer(&mut self) -> Result<()> {
+        match self {
+            Self::Loudspeaker(_, playback) => match playback.take() {
+                Some(playback) => playback.finish().await,
+                None => Ok(()),
+            },
+            Self::File(..) => Ok(()),
+        }
+    }
+
+    fn close(self) -> Result<()> {
+        match self {
+            Self::File(file, spoken) => {
+                wav::write(&file, &spoken).with_context(|| format!("{}", file.display()))
+            }
+            Self::Loudspeaker(..) => Ok(()),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where audio comes from: a WAV file, or samples on standard input as a recorder writes them.
+//! Where audio comes from: the microphone, a WAV file, or samples on standard input as a recorder writes them.
 
 use std::future::pending;
 use std::io::Read as _;
@@ -6,27 +6,39 @@ use std::path::Path;
 
 use anyhow::Result;
 use quintet_kernel::port::Audio;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Duration, sleep};
 
+use super::sound::{Recording, SoundServer};
 use crate::voice::wav;
 
-/// Samples per second on standard input.
-const INPUT_RATE: u32 = 16_000;
+/// Samples per second of the microphone and of standard input.
+const LIVE_RATE: u32 = 16_000;
 const PIECE_DURATION: Duration = Duration::from_millis(100);
 
-/// Audio in pieces of 100 ms.
+/// Audio in pieces of 100 ms, one channel.
 pub(super) enum Source {
     /// What is left of a file.
     File(Audio),
-    /// Samples of 16 bits, one channel, as long as somebody records; and the piece that is being read.
-    Input(Option<JoinHandle<Result<Vec<i16>>>>),
+    /// What a recorder writes to standard input, until it ends.
+    Input(Receiver<std::io::Result<Vec<i16>>>),
+    /// What the microphone hears.
+    Microphone(Recording),
 }
 
 impl Source {
     /// Opens a file, or standard input if it is called `-`.
     pub(super) fn open(file: &Path) -> Result<Self> {
-        if file == Path::new("-") { Ok(Self::Input(None)) } else { wav::read(file).map(Self::File) }
+        if file == Path::new("-") {
+            Ok(Self::Input(read_input()))
+        } else {
+            wav::read(file).map(Self::File)
+        }
+    }
+
+    /// Opens the microphone.
+    pub(super) async fn microphone(server: &SoundServer) -> Result<Self> {
+        Ok(Self::Microphone(server.record(LIVE_RATE).await?))
     }
 
     /// The next piece; nothing at the end. Dropping the future loses nothing.
@@ -36,11 +48,8 @@ impl Source {
                 let piece = (audio.rate as usize / 10).clamp(1, audio.samples.len().max(1));
                 audio.samples.drain(..piece.min(audio.samples.len())).collect()
             }
-            Self::Input(running) => {
-                let samples = running.get_or_insert_with(|| spawn_blocking(read)).await;
-                *running = None;
-                samples??
-            }
+            Self::Input(pieces) => pieces.recv().await.transpose()?.unwrap_or_default(),
+            Self::Microphone(recording) => recording.next().await?,
         };
         let rate = self.rate();
         Ok((!samples.is_empty()).then_some(Audio { samples, rate }))
@@ -48,38 +57,48 @@ impl Source {
 
     /// The next piece, not before its time; silence behind the end, so that what was said last is over.
     pub(super) async fn next_or_silence(&mut self) -> Result<Audio> {
-        match self {
-            Self::File(_) => sleep(PIECE_DURATION).await,
-            Self::Input(_) => {}
+        if let Self::File(_) = self {
+            sleep(PIECE_DURATION).await;
         }
         let rate = self.rate();
         let silence = || Audio { samples: vec![0; (rate / 10) as usize], rate };
         Ok(self.next().await?.unwrap_or_else(silence))
     }
 
-    /// Drops a piece of what is being recorded; a file waits.
+    /// Drops what is being recorded, for ever; a file waits.
     pub(super) async fn drop_live(&mut self) -> Result<()> {
-        match self {
-            Self::File(_) => pending().await,
-            Self::Input(_) => match self.next().await? {
-                Some(_) => Ok(()),
-                None => pending().await,
-            },
+        if let Self::File(_) = self {
+            return pending().await;
         }
+        while self.next().await?.is_some() {}
+        pending().await
     }
 
     fn rate(&self) -> u32 {
         match self {
             Self::File(audio) => audio.rate,
-            Self::Input(_) => INPUT_RATE,
+            Self::Input(_) | Self::Microphone(_) => LIVE_RATE,
         }
     }
 }
 
-/// Reads a piece of standard input; a shorter one at its end.
-fn read() -> Result<Vec<i16>> {
-    let mut bytes = Vec::new();
-    let size = u64::from(INPUT_RATE / 10 * 2);
-    std::io::stdin().lock().take(size).read_to_end(&mut bytes)?;
-    Ok(bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect())
+/// Reads standard input in a thread of its own, since that blocks; the last piece may be shorter.
+fn read_input() -> Receiver<std::io::Result<Vec<i16>>> {
+    let (sender, pieces) = channel(1);
+    let read = move || {
+        let mut bytes = Vec::new();
+        let size = u64::from(LIVE_RATE / 10 * 2);
+        std::io::stdin().lock().take(size).read_to_end(&mut bytes)?;
+        Ok(bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect())
+    };
+    std::thread::spawn(move || {
+        loop {
+            let piece: std::io::Result<Vec<i16>> = read();
+            let is_end = !piece.as_ref().is_ok_and(|samples| !samples.is_empty());
+            if sender.blocking_send(piece).is_err() || is_end {
+                break;
+            }
+        }
+    });
+    pieces
 }

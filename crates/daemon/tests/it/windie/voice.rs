@@ -1,13 +1,17 @@
 //! Answers that are spoken and speech that is written down, as clients of the computer-use protocol
 //! meet them.
 
+use std::process::Stdio;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::process::{Child, Command};
+use tokio::time::{Duration, timeout};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
@@ -146,17 +150,22 @@ fn said(text: &str) -> Vec<u8> {
     std::fs::read(&file).unwrap().split_off(44)
 }
 
+/// Writes a WAV file in which the wake word and a question are said.
+fn record_question(file: &str) {
+    with_weights(&["say", "x", "--out", file]);
+    let header = std::fs::read(file).unwrap()[..40].to_vec();
+    let samples =
+        [vec![0; 48_000], said("Hey Quintet!"), vec![0; 24_000], said("What time is it?")].concat();
+    let size = u32::try_from(samples.len()).unwrap().to_le_bytes();
+    std::fs::write(file, [&header[..], &size, &samples].concat()).unwrap();
+}
+
 #[tokio::test]
 async fn a_question_after_the_wake_word_is_answered_aloud() {
     let world = World::start_with_weights("").await;
     let (recorded, out) = (world.home.path().join("in.wav"), world.home.path().join("out.wav"));
     let (recorded, out) = (recorded.to_str().unwrap(), out.to_str().unwrap());
-    with_weights(&["say", "x", "--out", recorded]);
-    let header = std::fs::read(recorded).unwrap()[..40].to_vec();
-    let samples =
-        [vec![0; 48_000], said("Hey Quintet!"), vec![0; 24_000], said("What time is it?")].concat();
-    let size = u32::try_from(samples.len()).unwrap().to_le_bytes();
-    std::fs::write(recorded, [&header[..], &size, &samples].concat()).unwrap();
+    record_question(recorded);
     let url = world.windie().to_owned();
     let arguments = ["listen", "--file", recorded, "--out", out, "--url", &url];
     let arguments = arguments.map(str::to_owned);
@@ -165,6 +174,118 @@ async fn a_question_after_the_wake_word_is_answered_aloud() {
     assert_eq!(printed, "you: What time is it?\nquintet: echo: What time is it?");
     let heard = with_weights(&["transcribe", out]).to_lowercase();
     assert!(heard.contains("what time is it"), "{heard}");
+}
+
+/// A sound server in which what is played in `room` is what the microphone hears.
+struct SoundServer {
+    server: Child,
+    home: TempDir,
+}
+
+impl SoundServer {
+    /// Starts the server; `None` if it is not installed.
+    async fn start() -> Option<Self> {
+        let home = TempDir::new().unwrap();
+        let socket = home.path().join("native");
+        let script = home.path().join("default.pa");
+        let lines = [
+            &format!(
+                "load-module module-native-protocol-unix auth-anonymous=1 socket={}",
+                socket.display()
+            ),
+            "load-module module-null-sink sink_name=room",
+            "load-module module-null-sink sink_name=loudspeaker",
+            "set-default-source room.monitor",
+            "set-default-sink loudspeaker",
+        ];
+        std::fs::write(&script, lines.join("\n")).unwrap();
+        let mut server = Command::new("pulseaudio");
+        server.args(["-n", "--use-pid-file=no", "--exit-idle-time=-1", "-F"]).arg(&script);
+        server
+            .env("HOME", home.path())
+            .env("XDG_RUNTIME_DIR", home.path())
+            .env_remove("PULSE_SERVER");
+        let server = server.stderr(Stdio::null()).kill_on_drop(true).spawn().ok()?;
+        let started = async {
+            while !socket.exists() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(WAIT_LIMIT, started).await.unwrap();
+        Some(Self { server, home })
+    }
+
+    /// A program that uses the server.
+    fn client(&self, mut program: Command) -> Command {
+        let socket = self.home.path().join("native");
+        program.env("PULSE_SERVER", format!("unix:{}", socket.display()));
+        program.env("PULSE_COOKIE", self.home.path().join("cookie")).kill_on_drop(true);
+        program
+    }
+}
+
+#[tokio::test]
+async fn the_microphone_asks_and_the_loudspeaker_answers() {
+    let Some(mut sound) = SoundServer::start().await else {
+        return println!("pulseaudio is not installed: the microphone was not tested");
+    };
+    let world = World::start_with_weights("").await;
+    let recorded = world.home.path().join("in.wav");
+    record_question(recorded.to_str().unwrap());
+    let mut recorder = Command::new("parec");
+    recorder.args([
+        "--device=loudspeaker.monitor",
+        "--rate=24000",
+        "--channels=1",
+        "--format=s16le",
+    ]);
+    let mut recorder = sound.client(recorder).stdout(Stdio::piped()).spawn().unwrap();
+    let mut loudspeaker = recorder.stdout.take().unwrap();
+    let mut listen = Command::from(quintet(&["listen", "--url", world.windie()]));
+    listen.env_remove("QUINTET_LOCAL_MODELS_DIR").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut listen = sound.client(listen).spawn().unwrap();
+    let mut states = BufReader::new(listen.stderr.take().unwrap()).lines();
+    let mut state = async || timeout(WAIT_LIMIT, states.next_line()).await.unwrap().unwrap();
+    assert_eq!(state().await.as_deref(), Some("waiting for \"hey Quintet\""));
+    let mut play = Command::new("paplay");
+    play.arg("--device=room").arg(&recorded);
+    let played = sound.client(play).status();
+    assert!(timeout(WAIT_LIMIT, played).await.unwrap().unwrap().success());
+    assert_eq!(state().await.as_deref(), Some("listening"));
+    // It waits again when the answer was heard, of which the recorder still gets the last part.
+    assert_eq!(state().await.as_deref(), Some("waiting for \"hey Quintet\""));
+    let mut printed = BufReader::new(listen.stdout.take().unwrap()).lines();
+    assert_eq!(printed.next_line().await.unwrap().as_deref(), Some("you: What time is it?"));
+    assert_eq!(
+        printed.next_line().await.unwrap().as_deref(),
+        Some("quintet: echo: What time is it?")
+    );
+    let mut heard = Vec::new();
+    let said = async {
+        // The answer, and a second of silence behind it.
+        let is_over = |heard: &[u8]| {
+            let end = heard.len().saturating_sub(48_000);
+            heard.iter().any(|byte| *byte != 0) && heard[end..].iter().all(|byte| *byte == 0)
+        };
+        while !is_over(&heard) {
+            loudspeaker.read_buf(&mut heard).await.unwrap();
+        }
+    };
+    timeout(WAIT_LIMIT, said).await.unwrap();
+    let out = world.home.path().join("out.wav");
+    let mut wav = std::fs::read(&recorded).unwrap();
+    wav.truncate(40);
+    wav.extend(u32::try_from(heard.len()).unwrap().to_le_bytes());
+    wav.extend(heard);
+    std::fs::write(&out, wav).unwrap();
+    let heard = with_weights(&["transcribe", out.to_str().unwrap()]).to_lowercase();
+    assert!(heard.contains("what time is it"), "{heard}");
+    // Without the server there is nothing to listen to.
+    sound.server.kill().await.unwrap();
+    let ended = timeout(WAIT_LIMIT, listen.wait()).await.unwrap().unwrap();
+    assert!(!ended.success());
+    let reason = state().await.unwrap();
+    assert!(reason.contains("the sound server ended the recording"), "{reason}");
 }
 
 #[tokio::test]
