@@ -33,7 +33,7 @@ use crate::follow::{Cursor, Delta, Item};
 use crate::id::{BlobId, CallId, SessionId, TurnId};
 use crate::memory::{self, LineRange, MemoryEntry, MemoryQuery, Passage, SavedEntry, SearchResult};
 use crate::message;
-use crate::model::{Chunk, Failure, ModelInfo, ModelRef, Profile, Prompt, TokenCount};
+use crate::model::{Chunk, Failure, ModelInfo, ModelRef, Price, Profile, Prompt, TokenCount};
 use crate::session::{Refusal, State};
 use crate::session_summary::{Fork, SessionSummary};
 use crate::stamp::Stamp;
@@ -479,6 +479,11 @@ pub trait ModelProfiles: fmt::Debug + Send + Sync {
     /// The number of tokens in a text; exact if the model's tokenizer is known.
     fn count(&self, _model: &ModelRef, text: &str) -> TokenCount {
         TokenCount::guess(text)
+    }
+
+    /// The price of a model, if it is known.
+    fn price(&self, _model: &ModelRef) -> Option<Price> {
+        None
     }
 }
 

@@ -96,6 +96,10 @@ impl Entry {
         self.efforts.iter().filter_map(|word| Effort::parse(word)).collect()
     }
 
+    pub(crate) fn price(&self) -> Option<Price> {
+        self.price.as_deref().and_then(price)
+    }
+
     /// The description for users.
     pub(crate) fn about(&self) -> ModelDetails {
         let family = self.family.as_ref().map(|family| format!("{}::{family}", self.vendor));
@@ -110,7 +114,7 @@ impl Entry {
             max_output: self.max_output,
             description: self.description.clone(),
             strengths: self.strengths.clone(),
-            price: self.price.as_deref().and_then(price),
+            price: self.price(),
             latency: self.latency.as_deref().and_then(latency),
             ..ModelDetails::default()
         }

@@ -54,7 +54,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::model::{
-    Chunk, Failure, FailureKind, ModelInfo, ModelRef, Profile, Prompt, TokenCount,
+    Chunk, Failure, FailureKind, ModelInfo, ModelRef, Price, Profile, Prompt, TokenCount,
 };
 use quintet_kernel::port::{BoxFuture, ModelProfiles, ModelStream, Models};
 use tokio::task::JoinSet;
@@ -183,6 +183,13 @@ impl ModelProfiles for Providers {
             (Some(in_process), _) => in_process.count(model, text),
             (None, Some(provider)) => provider.count(&model.model, text),
             (None, None) => TokenCount::guess(text),
+        }
+    }
+
+    fn price(&self, model: &ModelRef) -> Option<Price> {
+        match self.in_process(model) {
+            Some(in_process) => in_process.price(model),
+            None => self.provider(model)?.price(&model.model),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::model::{
-    Failure, FailureKind, ModelDetails, ModelInfo, ModelLocation, ModelRef, Profile, Prompt,
+    Failure, FailureKind, ModelDetails, ModelInfo, ModelLocation, ModelRef, Price, Profile, Prompt,
     SearchSupport, TokenCount,
 };
 use quintet_kernel::port::ModelStream;
@@ -71,6 +71,11 @@ impl Provider {
                 Ok(Box::new(demo::DemoStream::new(&prompt, demo_interval)))
             }
         }
+    }
+
+    /// The price of a model, if the catalogue has it.
+    pub(crate) fn price(&self, model: &str) -> Option<Price> {
+        catalogue::find(&self.config.vendor, model)?.price()
     }
 
     /// The properties of a model: from the configuration, else the catalogue, else the provider's own list.

@@ -1,6 +1,6 @@
 //! The catalog of models: capabilities and descriptions.
 
-use super::{Effort, ModelRef};
+use super::{Effort, ModelRef, Usage};
 use crate::message::MediaKind;
 
 /// The known capabilities of a model.
@@ -106,6 +106,18 @@ pub struct Price {
     pub cached: Option<u64>,
 }
 
+impl Price {
+    /// What these tokens cost, in millionths of a US dollar. Writing to a cache counts as reading.
+    pub fn cost(self, usage: Usage) -> u64 {
+        let product = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
+        let cached = usage.cached.min(usage.input);
+        let sum = product(usage.input - cached, self.input)
+            + product(cached, self.cached.unwrap_or(self.input))
+            + product(usage.output, self.output);
+        u64::try_from(sum / 1_000_000).unwrap_or(u64::MAX)
+    }
+}
+
 /// The time to the first output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latency {
@@ -125,5 +137,20 @@ impl Latency {
             Self::Medium => "medium",
             Self::Slow => "slow",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cached_tokens_cost_what_they_cost() {
+        let price = Price { input: 1_250_000, output: 10_000_000, cached: Some(125_000) };
+        let usage = Usage { input: 1_000, output: 100, cached: 800, ..Usage::default() };
+        assert_eq!(price.cost(usage), 250 + 100 + 1_000);
+        assert_eq!(Price { cached: None, ..price }.cost(usage), 1_250 + 1_000);
+        let odd = Usage { input: 1, cached: 9, ..Usage::default() };
+        assert_eq!(price.cost(odd), 0);
     }
 }
