@@ -13,90 +13,78 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use quintet_kernel::port::{BoxFuture, Diagnosis, Finding, Severity};
+use tokio::sync::Semaphore;
 
 use crate::cli::Flags;
 use crate::options;
 
-/// The result of a check.
+/// The checks of `quintet doctor`, for the daemon that runs.
 #[derive(Debug)]
-struct Finding {
-    /// The part that was checked.
-    about: &'static str,
-    severity: Severity,
-    /// The state of the part.
-    message: String,
-    /// What the user can do about it.
-    remedy: Option<String>,
+pub(crate) struct Doctor {
+    flags: Flags,
+    /// One examination at a time: the checks read whole files of models.
+    limit: Semaphore,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Severity {
-    Ok,
-    /// The part works, but less well or less safely than it could.
-    Warning,
-    /// The daemon, or a part of it, cannot work so.
-    Error,
-}
-
-impl Severity {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warn",
-            Self::Error => "FAIL",
-        }
+impl Doctor {
+    /// The checks of a daemon that was started with these flags.
+    pub(crate) fn new(flags: Flags) -> Self {
+        Self { flags, limit: Semaphore::new(1) }
     }
 }
 
-impl Finding {
-    fn ok(about: &'static str, message: impl Into<String>) -> Self {
-        Self { about, severity: Severity::Ok, message: message.into(), remedy: None }
-    }
-
-    fn warning(about: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            about,
-            severity: Severity::Warning,
-            message: message.into(),
-            remedy: Some(remedy.into()),
-        }
-    }
-
-    fn error(about: &'static str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            about,
-            severity: Severity::Error,
-            message: message.into(),
-            remedy: Some(remedy.into()),
-        }
+impl Diagnosis for Doctor {
+    fn check(&self) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(async {
+            let _permit = self.limit.acquire().await;
+            let flags = self.flags.clone();
+            let checked = tokio::task::spawn_blocking(move || findings(&flags)).await;
+            checked.unwrap_or_else(|error| {
+                let remedy = "run `quintet doctor` on the daemon's machine";
+                vec![Finding::error("doctor", format!("a check broke off: {error}"), remedy)]
+            })
+        })
     }
 }
 
 /// Runs all checks and prints a line for each. The exit code is a failure if a check found an error.
 pub(crate) fn main(flags: &Flags) -> Result<ExitCode> {
-    let findings = match options::read(flags) {
-        Ok(options) => {
-            let environment = options::environment();
-            let mut findings = machine::check(&options, &environment);
-            findings.extend(setup::check(&options, flags));
-            findings.extend(store::check(&options));
-            findings.extend(memory::check(&options));
-            findings.extend(mcp::check(&options, &environment));
-            findings.extend(keyring::check(&options));
-            findings
-        }
-        Err(error) => {
-            let remedy = "mend that line; `quintet config` prints what is in force";
-            vec![Finding::error("configuration", format!("{error:#}"), remedy)]
-        }
-    };
+    let findings = findings(flags);
     let mut stdout = std::io::stdout().lock();
     for Finding { about, severity, message, remedy } in &findings {
-        writeln!(stdout, "{:<5} {about:<14} {message}", severity.word())?;
+        writeln!(stdout, "{:<5} {about:<14} {message}", word(*severity))?;
         if let Some(remedy) = remedy {
             writeln!(stdout, "      {:<14} -> {remedy}", "")?;
         }
     }
     let ill = findings.iter().any(|finding| finding.severity == Severity::Error);
     Ok(if ill { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Reads the configuration as it is now and runs all checks.
+fn findings(flags: &Flags) -> Vec<Finding> {
+    let options = match options::read(flags) {
+        Ok(options) => options,
+        Err(error) => {
+            let remedy = "mend that line; `quintet config` prints what is in force";
+            return vec![Finding::error("configuration", format!("{error:#}"), remedy)];
+        }
+    };
+    let environment = options::environment();
+    let mut findings = machine::check(&options, &environment);
+    findings.extend(setup::check(&options, flags));
+    findings.extend(store::check(&options));
+    findings.extend(memory::check(&options));
+    findings.extend(mcp::check(&options, &environment));
+    findings.extend(keyring::check(&options));
+    findings
+}
+
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Ok => "ok",
+        Severity::Warning => "warn",
+        Severity::Error => "FAIL",
+    }
 }

@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::assemble::{Assembly, assemble, secrets};
 use crate::audit::Audit;
 use crate::cli::Flags;
+use crate::doctor::Doctor;
 use crate::nodes::{self, BoundNode};
 use crate::options::{self, Auth, ListenAddress, Listener, Options};
 use crate::sessions::{self, Indexer};
@@ -59,12 +60,13 @@ pub(crate) fn main(flags: &Flags, dev: bool, detached: bool) -> Result<()> {
     }
     open_files::raise_limit();
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ended = threads.block_on(run(&options, detached));
+    let doctor = Arc::new(Doctor::new(flags.clone()));
+    let ended = threads.block_on(run(&options, doctor, detached));
     threads.shutdown_timeout(BLOCKING_TIMEOUT);
     ended
 }
 
-async fn run(options: &Options, detached: bool) -> Result<()> {
+async fn run(options: &Options, doctor: Arc<Doctor>, detached: bool) -> Result<()> {
     let mut signals = Signals::listen()?;
     for advice in &options.advice {
         tracing::warn!("{advice}");
@@ -90,7 +92,7 @@ async fn run(options: &Options, detached: bool) -> Result<()> {
         Err(error) if detached => tracing::warn!("nobody reads the ready line: {error:#}"),
         announced => announced?,
     }
-    let mut daemon = Daemon::start(options, assembly, bound, node);
+    let mut daemon = Daemon::start(options, assembly, doctor, bound, node);
     let ended = tokio::select! {
         _ = signals.next() => Ok(()),
         failure = daemon.failed() => Err(failure),
@@ -235,11 +237,12 @@ impl Daemon {
     fn start(
         options: &Options,
         assembly: Assembly,
+        doctor: Arc<Doctor>,
         mut bound: Vec<Bound>,
         node: Option<BoundNode>,
     ) -> Self {
         let (closing, parked) = (CancellationToken::new(), CancellationToken::new());
-        let services = services(&assembly, &closing, &parked);
+        let services = services(&assembly, doctor, &closing, &parked);
         let mut listeners = Tasks::default();
         let mut followers = projections(options, &assembly, &parked);
         followers.spawn("the leases of runs", assembly.runs.clone().watch(closing.clone()));
@@ -326,6 +329,7 @@ fn endpoint(
 /// The parts that protocols are built on.
 fn services(
     assembly: &Assembly,
+    doctor: Arc<Doctor>,
     closing: &CancellationToken,
     parked: &CancellationToken,
 ) -> Services {
@@ -356,6 +360,7 @@ fn services(
         speaker: Arc::clone(&assembly.voice.speaker),
         directory_listing: Arc::clone(&assembly.directory_listing),
         tool_servers: Arc::new(assembly.mcp.clone()),
+        diagnosis: doctor,
         change_feed: assembly.changes.clone(),
         editors: assembly.editors.clone(),
         unattended_tools: assembly.unattended_tools.clone(),

@@ -17,10 +17,10 @@ use axum::Router;
 use axum::response::Response;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, BoxFuture, Clock, DirectoryListing, DryRuns, Embedder, Installs, Memory,
-    Models, Ocr, Preferences, PromptHistory, Runs, SessionDeletion, SessionForks, SessionIndex,
-    SessionSearch, SessionToolServers, Sessions, SpeechSynthesizer, StorageHealth, Transcriber,
-    TurnChanges, Uploads, Vision,
+    Artifacts, Blobs, BoxFuture, Clock, Diagnosis, DirectoryListing, DryRuns, Embedder, Installs,
+    Memory, Models, Ocr, Preferences, PromptHistory, Runs, SessionDeletion, SessionForks,
+    SessionIndex, SessionSearch, SessionToolServers, Sessions, SpeechSynthesizer, StorageHealth,
+    ToolServerControl, Transcriber, TurnChanges, Uploads, Vision,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -251,6 +251,8 @@ pub struct Services {
     pub directory_listing: Arc<dyn DirectoryListing>,
     /// Tool servers (MCP) that a client brings for a session.
     pub tool_servers: Arc<dyn SessionToolServers>,
+    /// The checks of the machine and the configuration.
+    pub diagnosis: Arc<dyn Diagnosis>,
     /// Which sessions changed.
     pub change_feed: ChangeFeed,
     /// The editors that have sessions open and share their files.

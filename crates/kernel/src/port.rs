@@ -5,6 +5,7 @@
 //! [`Tool`], …) are implemented by adapters and called by the runtime. An adapter depends on
 //! this module alone, never on another adapter.
 
+mod diagnosis;
 mod editors;
 mod forward;
 mod front_ends;
@@ -40,6 +41,7 @@ use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Outcome, ToolSpec};
 
+pub use diagnosis::{Diagnosis, Finding, Severity};
 pub use editors::Editors;
 pub use forward::{Forward, ForwardError};
 pub use front_ends::{

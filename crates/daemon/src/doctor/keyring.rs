@@ -1,6 +1,7 @@
 //! Checks the keys that should be in the keyring.
 
-use super::Finding;
+use quintet_kernel::port::Finding;
+
 use crate::options::Options;
 
 /// The findings; none if no key was looked for.

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use quintet_dialects::transport::access::peer;
 use quintet_dialects::transport::uds::connect;
+use quintet_kernel::port::{Finding, Severity};
 use rustix::fs::{Access, access};
 
-use super::{Finding, Severity};
 use crate::options::{Auth, ListenAddress, Listener};
 
 /// A line for each, with who may connect there; `runs` says whether a daemon has the data already, and so

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use quintet_kernel::port::Finding;
 use quintet_tools::sandbox::{self, Mode};
 use rustix::fs::{Access, access};
 
-use super::Finding;
 use crate::open_files;
 use crate::options::Options;
 

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use quintet_kernel::port::{ToolServer, ToolTransport};
+use quintet_kernel::port::{Finding, ToolServer, ToolTransport};
 
-use super::Finding;
 use crate::options::Options;
 
 /// The findings; none if no server is configured.

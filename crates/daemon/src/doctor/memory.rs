@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::Finding;
+use quintet_kernel::port::Finding;
+
 use crate::options::Options;
 
 /// The file that should stay short, because models receive all of it.

@@ -7,10 +7,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use quintet_kernel::port::Finding;
 use quintet_stores::DataDir;
 use rustix::fs::statvfs;
 
-use super::{Finding, listeners, weights};
+use super::{listeners, weights};
 use crate::cli::Flags;
 use crate::options::{Options, Provider};
 

@@ -1,8 +1,8 @@
 //! Whether the database that several daemons share can be used.
 
+use quintet_kernel::port::Finding;
 use quintet_stores::postgres::{Probe, probe};
 
-use super::Finding;
 use crate::options::Options;
 
 pub(super) fn check(options: &Options) -> Option<Finding> {

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use quintet_kernel::port::Finding;
 use quintet_local::PROVIDER;
 use quintet_local::weights as chat;
 use quintet_senses::weights as senses;
 use quintet_weights::{Model, State, check};
 
-use super::Finding;
 use crate::options::{EmbeddingSource, Options, TranscriptionSource};
 
 const ABOUT: &str = "model files";
