@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use quintet_kernel::port::{ToolServer, ToolTransport};
-use quintet_tools::mcp::{Allowed, McpServers, WorkspaceServers, described, digest};
+use quintet_kernel::port::ToolServer;
+use quintet_tools::mcp::{Allowed, McpServers, WorkspaceServers, described, digest, place};
 
 use crate::assemble::supervisor;
 use crate::cli::{Flags, Mcp};
@@ -78,14 +78,6 @@ fn list(flags: &Flags) -> Result<()> {
         writeln!(stdout, "{problem}")?;
     }
     Ok(())
-}
-
-/// The command or the address; neither variables nor headers, which are secrets.
-fn place(server: &ToolServer) -> String {
-    match &server.transport {
-        ToolTransport::Stdio { command, .. } => command.join(" "),
-        ToolTransport::Http { url, .. } => url.clone(),
-    }
 }
 
 fn test(flags: &Flags, name: &str) -> Result<()> {

@@ -360,6 +360,7 @@ fn services(
         speaker: Arc::clone(&assembly.voice.speaker),
         directory_listing: Arc::clone(&assembly.directory_listing),
         tool_servers: Arc::new(assembly.mcp.clone()),
+        tool_server_control: Arc::new(assembly.mcp.clone()),
         diagnosis: doctor,
         change_feed: assembly.changes.clone(),
         editors: assembly.editors.clone(),

@@ -251,6 +251,8 @@ pub struct Services {
     pub directory_listing: Arc<dyn DirectoryListing>,
     /// Tool servers (MCP) that a client brings for a session.
     pub tool_servers: Arc<dyn SessionToolServers>,
+    /// What people see of tool servers, and what they allow.
+    pub tool_server_control: Arc<dyn ToolServerControl>,
     /// The checks of the machine and the configuration.
     pub diagnosis: Arc<dyn Diagnosis>,
     /// Which sessions changed.

@@ -56,7 +56,10 @@ pub use senses::{
     VisionResult, VisualTarget,
 };
 pub use session_search::{SearchError, SessionHit, SessionHits, SessionQuery, SessionSearch};
-pub use tool_source::{SessionToolServers, ToolServer, ToolSource, ToolTransport};
+pub use tool_source::{
+    ServerOrigin, ServerState, SessionToolServers, ToolServer, ToolServerControl, ToolServerInfo,
+    ToolSource, ToolTransport,
+};
 pub use voice::{
     Audio, RECOGNITION_SAMPLE_RATE, Recognizer, SpeechSynthesizer, Transcriber, Transcript,
     TranscriptionStream,

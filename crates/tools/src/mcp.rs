@@ -7,6 +7,7 @@
 
 mod allowed;
 mod connection;
+mod control;
 mod index;
 mod name;
 mod offered_tools;
@@ -25,6 +26,14 @@ use quintet_kernel::port::{ToolServer, ToolTransport};
 pub use allowed::Allowed;
 pub use pool::{McpServers, McpSettings, ServerReport};
 pub use workspace::{CONNECT, WorkspaceServers, described};
+
+/// The command or the address; neither variables nor headers, which are secrets.
+pub fn place(server: &ToolServer) -> String {
+    match &server.transport {
+        ToolTransport::Stdio { command, .. } => command.join(" "),
+        ToolTransport::Http { url, .. } => url.clone(),
+    }
+}
 
 /// Names a definition: two servers of the same digest are the same to us.
 pub fn digest(server: &ToolServer, folder: &std::path::Path) -> String {

@@ -1,11 +1,11 @@
 //! Tools that come and go while the daemon runs, and the servers that clients bring for a session.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Tool;
+use super::{BoxFuture, Tool};
 use crate::dynamic_tools::DynamicTools;
 use crate::id::SessionId;
 
@@ -24,6 +24,71 @@ pub trait SessionToolServers: Send + Sync {
     /// without waiting for them; processes work in the workspace. An empty list stops all of them.
     /// Servers are not kept across restarts.
     fn join(&self, session: &SessionId, workspace: &Path, servers: Vec<ToolServer>);
+}
+
+/// Inbound: what people see of tool servers, and which of a workspace's own they allow.
+pub trait ToolServerControl: Send + Sync {
+    /// The servers of the configuration, those that clients brought, and those that these folders
+    /// define. Starts none.
+    fn list(&self, workspaces: Vec<PathBuf>) -> BoxFuture<'_, Vec<ToolServerInfo>>;
+    /// Allows servers that a workspace defines, named by their digests, and starts them. Fails with a
+    /// message for people, and allows none, if the workspace does not define all of them any more.
+    fn allow(&self, workspace: PathBuf, digests: Vec<String>) -> BoxFuture<'_, Result<(), String>>;
+    /// Takes an allowance back and ends the servers that ran by it. Fails with a message for people
+    /// if that cannot be written down.
+    fn disallow(
+        &self,
+        workspace: PathBuf,
+        digests: Vec<String>,
+    ) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// A tool server as people see it. Has no secrets of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolServerInfo {
+    /// The name.
+    pub name: String,
+    /// Where it is defined.
+    pub origin: ServerOrigin,
+    /// The command or the address. Of a workspace's server all that a person allows, with nothing
+    /// invisible in it.
+    pub definition: String,
+    /// Names the definition: one that changes in any way has another digest.
+    pub digest: String,
+    /// Whether it runs.
+    pub state: ServerState,
+    /// The names and descriptions of its tools, as it listed them last.
+    pub tools: Vec<(String, String)>,
+    /// What is wrong with tools that were left out, or with the file that defines it.
+    pub problems: Vec<String>,
+}
+
+/// Where a tool server is defined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerOrigin {
+    /// In the configuration.
+    Configuration,
+    /// In a file of a workspace.
+    Workspace(PathBuf),
+    /// A client brought it for a session.
+    Session(SessionId),
+}
+
+/// Whether a tool server runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerState {
+    /// A person has not allowed it.
+    NotAllowed,
+    /// No session has needed it since the daemon started.
+    NotStarted,
+    /// The connection is being made.
+    Starting,
+    /// The server is connected; its tools can be called.
+    Ready,
+    /// The last attempt failed, for this reason; there will be others.
+    Failed(String),
+    /// The server was ended.
+    Stopped,
 }
 
 /// A tool server (MCP), as somebody defines it.

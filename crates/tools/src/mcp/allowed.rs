@@ -31,9 +31,20 @@ impl Allowed {
     pub fn add(&self, digests: impl IntoIterator<Item = String>) -> io::Result<()> {
         let mut all = self.read();
         all.extend(digests);
+        self.write(&all)
+    }
+
+    /// Takes digests out of what is allowed; durable on return. Fails if the file cannot be written.
+    pub fn remove(&self, digests: &[String]) -> io::Result<()> {
+        let mut all = self.read();
+        all.retain(|digest| !digests.contains(digest));
+        self.write(&all)
+    }
+
+    fn write(&self, all: &BTreeSet<String>) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let mut file = NamedTempFile::new_in(folder)?;
-        file.write_all(&serde_json::to_vec_pretty(&all)?)?;
+        file.write_all(&serde_json::to_vec_pretty(all)?)?;
         file.as_file().sync_all()?;
         file.persist(&self.path)?;
         Ok(())

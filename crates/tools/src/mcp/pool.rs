@@ -57,17 +57,17 @@ pub struct ServerReport {
 
 /// Every MCP server, and their tools.
 #[derive(Clone, Debug)]
-pub struct McpServers(Arc<Pool>);
+pub struct McpServers(pub(super) Arc<Pool>);
 
 /// What servers and the tools that change them share.
 pub(super) struct Pool {
     launcher: ServerLauncher,
-    allowed: Allowed,
+    pub(super) allowed: Allowed,
     cache: PathBuf,
-    configured: Vec<Server>,
+    pub(super) configured: Vec<Server>,
     workspaces: Mutex<HashMap<PathBuf, WorkspacePool>>,
     /// Servers that clients brought, by session.
-    sessions: Mutex<HashMap<SessionId, Vec<Arc<Server>>>>,
+    pub(super) sessions: Mutex<HashMap<SessionId, Vec<Arc<Server>>>>,
     /// Servers of workspaces and sessions by digest, so that equal ones are one.
     shared: Mutex<HashMap<String, Weak<Server>>>,
     /// The tools that searches of a session found.
@@ -215,11 +215,11 @@ fn store_list(path: &Path, tools: &[ListedTool]) {
 }
 
 /// A folder by the name that it has without links: what is allowed counts there, however one got there.
-fn real(folder: &Path) -> PathBuf {
+pub(super) fn real(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -289,10 +289,22 @@ impl Pool {
         self.allowed.add(digests.clone())?;
         // The servers are found again in the file as it is now.
         self.look(workspace);
+        let cores = self.running_in(workspace).into_iter();
+        Ok(cores.filter(|core| digests.contains(&core.digest)).collect())
+    }
+
+    /// Takes back what was allowed, and ends the workspace's servers that ran by it.
+    pub(super) fn disallow_now(&self, workspace: &Path, digests: &[String]) -> io::Result<()> {
+        self.allowed.remove(digests)?;
+        self.look(workspace);
+        Ok(())
+    }
+
+    /// The servers of a workspace that were started.
+    pub(super) fn running_in(&self, workspace: &Path) -> Vec<Arc<Core>> {
         let workspaces = lock(&self.workspaces);
         let running = workspaces.get(workspace).map(|known| known.running.clone());
-        let cores = running.unwrap_or_default().into_iter().map(|server| Arc::clone(server.core()));
-        Ok(cores.filter(|core| digests.contains(&core.digest)).collect())
+        running.unwrap_or_default().iter().map(|server| Arc::clone(server.core())).collect()
     }
 
     /// Looks at a workspace's file, and starts what is allowed and ends what is gone.
