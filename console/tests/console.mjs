@@ -39,6 +39,20 @@ const messageText = (session) =>
   session.messages.filter((one) => one.role === "assistant")
     .map((one) => one.parts.filter((part) => part.type === "text").map((part) => part.text).join("")).join(" ");
 
+/** Opens a page in both themes, wide and as on a phone: axe is content and nothing is wider than the screen. */
+async function everywhere({ open, axe }, look) {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const viewport of [{ width: 1280, height: 800 }, { width: 360, height: 640 }]) {
+      const page = await open({ colorScheme, viewport });
+      await look(page);
+      await check(page, axe);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `fits ${viewport.width}`);
+    }
+  }
+}
+
+const MCP_SERVER = join(import.meta.dirname, "../../crates/daemon/tests/mcp/server.py");
+
 export const tests = [
   {
     name: "a task from the first screen to the undo",
@@ -498,6 +512,152 @@ export const tests = [
       assert.equal(await by(page, "textbox", "Task").inputValue(), "one more");
       await by(row, "button", "Stop run").click();
       await row.getByText("stopped").waitFor();
+    },
+  },
+  {
+    name: "usage over time, of all sessions and of one",
+    config: (url) => `${APPROVE_ALL}[providers.openai]\napi = "openai-chat"\nbase_url = "${url}"\napi_key = "test"\n`,
+    async run({ daemon, model, open, axe, pictures }) {
+      const work = daemon.workspace("w");
+      model.say("Priced.", { text: "One.", usage: [10_000, 500, 4_000] });
+      const { session: priced } = await daemon.post("sessions", { workspace: work, model: "openai/gpt-5" });
+      await daemon.post(`sessions/${priced}/messages`, { text: "Priced.", key: "k" });
+      model.say("Look twice.", { tools: [{ name: "list_files", args: {} }], usage: [2_000, 20] }, { text: "Two.", usage: [2_100, 30] });
+      const free = await daemon.session(work, "Look twice.");
+      const over = (id) => until("the turn", async () => (await daemon.journal(id)).turns?.[0]?.status === "succeeded");
+      await over(priced);
+      await over(free);
+      // A fork shares what was paid; it is not paid again.
+      await daemon.post(`sessions/${free}/fork`, { at: null });
+      const totals = async (page) => {
+        const list = page.locator('dl[aria-label="Totals"]').last();
+        await list.waitFor();
+        return (await list.innerText()).replace(/\s+/g, " ");
+      };
+      await everywhere({ open, axe }, async (page) => {
+        await page.goto(`${daemon.url}/usage`);
+        const shown = await totals(page);
+        // gpt-5: 6,000 at $1.25, 4,000 at $0.125 and 500 at $10 for a million.
+        assert.match(shown, /Model calls 3 Input 14100 Output 550 Cached 4000 28 % Cost \$0\.013/, shown);
+        await page.getByRole("img", { name: /^Tokens, / }).waitFor();
+        await page.getByRole("img", { name: /^Time of a model call, / }).waitFor();
+        await by(page, "table", "Models").getByRole("row", { name: /fake\/fake 2 4100 50 0 unknown/ }).waitFor();
+        await page.getByText("The price of 2 calls is not known.").waitFor();
+      });
+      const page = await open();
+      await page.goto(`${daemon.url}/usage`);
+      await totals(page);
+      if (pictures) await page.screenshot({ path: join(pictures, "console-usage.png") });
+      // By keyboard to another range, and to the numbers behind a plot.
+      await by(page, "combobox", "Time").selectOption({ label: "Last hour" });
+      await page.getByText("Numbers").first().press("Enter");
+      await by(page, "table", "Tokens").getByRole("row", { name: /4000 10100 550/ }).waitFor();
+      await everywhere({ open, axe }, async (page) => {
+        await page.goto(`${daemon.url}/sessions/${free}`);
+        await by(page, "button", "Usage").click();
+        assert.match(await totals(page), /Model calls 2 Input 4100 Output 50 Cached 0 Cost unknown/);
+        await page.getByRole("img", { name: /^Tokens of a call, / }).waitFor();
+      });
+      // New calls appear while the page is open.
+      await page.goto(`${daemon.url}/sessions/${free}`);
+      await by(page, "button", "Usage").click();
+      await totals(page);
+      await daemon.post(`sessions/${free}/messages`, { text: "more", key: "k2" });
+      await until("the next call", async () => /Model calls 3 Input 5100/.test(await totals(page)));
+    },
+  },
+  {
+    name: "the doctor in the browser",
+    config: `${APPROVE_ALL}[mcp.servers.lost]\ncommand = ["no-such-program"]\n`,
+    async run({ daemon, open, axe }) {
+      await everywhere({ open, axe }, async (page) => {
+        await page.goto(`${daemon.url}/doctor`);
+        const first = by(page, "list", "Findings").getByRole("listitem").first();
+        await first.getByText("lost: there is no program no-such-program").waitFor();
+        await first.getByText("install no-such-program, or mend mcp.servers.lost.command").waitFor();
+        await first.getByText("problem", { exact: true }).waitFor();
+      });
+      const page = await open();
+      await page.goto(`${daemon.url}/settings`);
+      await by(page, "link", "doctor").click();
+      await page.getByText("is in use by a daemon").waitFor();
+      // The file as it is now counts, and a mistake in it is shown.
+      writeFileSync(daemon.config, readFileSync(daemon.config, "utf8") + "\n[nonsense]\nx = 1\n");
+      await by(page, "button", "Check again").click();
+      await page.getByText(/nonsense/).waitFor();
+    },
+  },
+  {
+    name: "MCP servers are shown, allowed and taken back",
+    config: `${APPROVE_ALL}[mcp.servers.tools]\ncommand = ["python3", "${MCP_SERVER}"]\n[mcp.servers.tools.env]\nSECRET = "hidden-value"\n`,
+    async run({ daemon, open, axe }) {
+      const work = daemon.workspace("w");
+      const note = join(daemon.folder, "note");
+      const define = (words) => writeFileSync(join(work, ".mcp.json"), JSON.stringify({
+        mcpServers: { own: { command: "python3", args: [MCP_SERVER, ...words], env: { NOTE: note } }, odd: {} },
+      }));
+      define([]);
+      await daemon.session(work, "hello");
+      await everywhere({ open, axe }, async (page) => {
+        await page.goto(`${daemon.url}/tools`);
+        await by(page, "article", "tools").getByText("ready").waitFor();
+        await by(page, "article", "own").getByText("not allowed").waitFor();
+        await page.getByText(".mcp.json: odd: needs either").waitFor();
+      });
+      const page = await open();
+      await page.goto(`${daemon.url}/tools`);
+      const tools = by(page, "article", "tools");
+      await tools.getByText("Tools", { exact: true }).click();
+      await tools.getByText("echo", { exact: true }).waitFor();
+      assert.equal(await page.getByText("hidden-value").count(), 0);
+      const own = by(page, "article", "own");
+      assert.match(await own.locator("pre").innerText(), /NOTE=.*server\.py/);
+      assert.ok(!existsSync(note));
+      // What is allowed is what was shown: a definition that changed meanwhile is refused.
+      const seen = (await daemon.get("tool-servers")).servers.find((one) => one.name === "own");
+      define(["--changed"]);
+      await assert.rejects(daemon.post("tool-servers/allow", { workspace: work, digests: [seen.digest] }), /not those that were shown/);
+      assert.ok(!existsSync(note));
+      define([]);
+      await own.getByText("--changed").waitFor({ state: "detached" });
+      await own.getByRole("button", { name: "Allow" }).press("Enter");
+      await own.getByText("ready").waitFor();
+      const pid = await until("the server runs", () => existsSync(note) && Number(readFileSync(note, "utf8").split("\n")[0]));
+      await by(own, "button", "Take back").click();
+      await own.getByText("not allowed").waitFor();
+      await until("the server is gone", () => !existsSync(`/proc/${pid}`));
+    },
+  },
+  {
+    name: "a map of subagents and forks",
+    config: APPROVE_ALL,
+    async run({ daemon, model, open, axe }) {
+      model.say("Delegate it.", { tools: [{ name: "spawn_agent", args: { task: "Look around in the <b>cellar</b>." } }] }, { text: "All reported." });
+      model.say("Look around in the <b>cellar</b>.", { text: "It is dark." });
+      const id = await daemon.session(daemon.workspace("w"), "Delegate it.");
+      await until("the turn", async () => (await daemon.journal(id)).turns?.[0]?.status === "succeeded");
+      const { session: fork } = await daemon.post(`sessions/${id}/fork`, { at: null });
+      await everywhere({ open, axe }, async (page) => {
+        await page.goto(`${daemon.url}/sessions/${fork}`);
+        await by(page, "button", "Map").click();
+        const map = by(page, "dialog", "Map");
+        await map.getByText(/fork at event \d+/).waitFor();
+        await map.getByText("subagent", { exact: true }).waitFor();
+      });
+      const page = await open();
+      await page.goto(`${daemon.url}/sessions/${fork}`);
+      await by(page, "button", "Map").click();
+      const map = by(page, "dialog", "Map");
+      // The session itself is marked; what it was forked from stands above it and the subagent.
+      assert.equal(await map.locator("[aria-current=page]").getAttribute("href"), `/sessions/${fork}`);
+      assert.equal(await map.locator("ul.tree > li > .node a").getAttribute("href"), `/sessions/${id}`);
+      assert.equal(await map.locator("ul.tree > li > ul > li").count(), 2);
+      // Another fork appears by itself, below the one that it was made from.
+      await daemon.post(`sessions/${fork}/fork`, { at: null });
+      await until("the fork of the fork", async () => (await map.locator("ul.tree > li > ul > li > ul > li").count()) === 1);
+      await by(map, "link", "Look around in the <b>cellar</b>.").press("Enter");
+      await transcript(page).getByText("It is dark.").waitFor();
+      assert.equal(await map.count(), 0);
     },
   },
   {

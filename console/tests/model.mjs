@@ -49,9 +49,9 @@ export async function startModel() {
         function: { name: tool.name, arguments: JSON.stringify(tool.args) },
       }],
     }));
-    const [prompt_tokens, completion_tokens] = step.usage ?? [1000, 50];
+    const [prompt_tokens, completion_tokens, cached_tokens = 0] = step.usage ?? [1000, 50];
     send({}, step.tools ? "tool_calls" : "stop", {
-      prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens,
+      prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens, prompt_tokens_details: { cached_tokens },
     });
     response.end("data: [DONE]\n\n");
   });

@@ -44,7 +44,7 @@ async function open(daemon, options = {}) {
   });
   if (args.includes("--from-disk")) {
     const names = new Map(readdirSync(assets).map((name) => [`/${name}`, join(assets, name)]));
-    const file = (url) => (/^\/(sessions\/.*|settings|runs)?$/.test(url.pathname) ? names.get("/index.html") : names.get(url.pathname));
+    const file = (url) => (/^\/(sessions\/.*|settings|runs|usage|tools|doctor)?$/.test(url.pathname) ? names.get("/index.html") : names.get(url.pathname));
     await context.route((url) => file(url) !== undefined, (route) =>
       route.fulfill({ path: file(new URL(route.request().url())) }));
   }
@@ -59,7 +59,7 @@ for (const { name, config, embedded, run } of tests) {
   let daemon;
   const pages = [];
   try {
-    daemon = await Daemon.create(program, model.url, config);
+    daemon = await Daemon.create(program, model.url, typeof config === "function" ? config(model.url) : config);
     const pictures = args.includes("--pictures") ? join(here, "../../docs/pictures") : undefined;
     await run({
       daemon, model, pictures,

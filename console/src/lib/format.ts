@@ -18,6 +18,13 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
+/** Millionths of a US dollar, with as many digits as say something. */
+export function dollars(micros: number | null): string {
+  if (micros === null) return "unknown";
+  const value = micros / 1e6;
+  return `$${value === 0 || value >= 0.1 ? value.toFixed(2) : value.toPrecision(2).replace(/0+$/, "")}`;
+}
+
 export function folder(path: string): string {
   return path.split("/").filter(Boolean).at(-1) ?? path;
 }

@@ -142,6 +142,80 @@ export interface HistoryPage {
   position: string;
 }
 
+/** Model calls summed up. Costs are millionths of a US dollar; null where no price is known. */
+export interface UsageSum {
+  calls: number;
+  failed: number;
+  retries: number;
+  usage: Usage;
+  cost: number | null;
+  unpriced: number;
+  median_ms: number | null;
+  p95_ms: number | null;
+  tokens_per_second: number | null;
+}
+
+export interface UsageOverall {
+  steps: UsageSum[];
+  models: (UsageSum & { model: string })[];
+  whole: UsageSum;
+  sessions: number;
+  partial: boolean;
+}
+
+export interface ModelCall {
+  seq: number;
+  at: number;
+  model: string;
+  purpose: "answer" | "summary" | "review";
+  usage: Usage;
+  cost: number | null;
+  took_ms: number | null;
+  retries: number;
+  failed: boolean;
+}
+
+export interface SessionUsage {
+  calls: ModelCall[];
+  left_out: number;
+}
+
+export interface PlotSeries {
+  name: string;
+  colour: "accent" | "good" | "warn" | "bad";
+  values: (number | null)[];
+}
+
+export interface Finding {
+  about: string;
+  severity: "ok" | "warning" | "error";
+  message: string;
+  remedy: string | null;
+}
+
+export interface ToolServer {
+  name: string;
+  workspace: string | null;
+  session: string | null;
+  definition: string;
+  digest: string;
+  state: "not_allowed" | "not_started" | "starting" | "ready" | "failed" | "stopped";
+  reason: string | null;
+  tools: { name: string; description: string }[];
+  problems: string[];
+}
+
+/** A session with the subagents and forks below it. */
+export interface FamilyNode {
+  id: string;
+  title: string;
+  status: Status;
+  tokens: number;
+  created: number;
+  forked_at: number | null;
+  below: FamilyNode[];
+}
+
 /** A task for a worker of the fleet. Times are microseconds since 1970. */
 export interface Run {
   id: string;

@@ -9,6 +9,7 @@ mod assets;
 mod decode;
 mod dialect;
 mod encode;
+mod family;
 mod files;
 mod history;
 mod memory;
@@ -22,6 +23,8 @@ mod shape;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod tool_servers;
+mod usage;
 mod wire;
 
 pub(crate) use dialect::DIALECT;

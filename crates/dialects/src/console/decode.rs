@@ -36,12 +36,19 @@ pub(super) enum Route {
     Login,
     Start,
     Models,
+    Usage,
+    Doctor,
+    ToolServers,
+    AllowServers,
+    DisallowServers,
     Stream,
     Search,
     Sessions,
     CreateSession,
     Session(SessionId),
     History(SessionId),
+    SessionUsage(SessionId),
+    Family(SessionId),
     Prompt(SessionId),
     Attachment(SessionId, String),
     Artifact(SessionId, CallId, String),
@@ -90,6 +97,9 @@ pub(super) enum Step {
     Delete(SessionId),
     CreateRun(NewRun),
     ControlRun(RunId, RunCommand),
+    /// Servers of a folder, by the digests of what was shown.
+    AllowServers(PathBuf, Vec<String>),
+    DisallowServers(PathBuf, Vec<String>),
 }
 
 /// A file as it was sent.
@@ -133,17 +143,30 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         }
         Route::CreateRun => create_run(&json(body)?),
         Route::ControlRun(run) => control_run(run, json(body)?),
+        Route::AllowServers => {
+            let (folder, digests) = servers(json(body)?)?;
+            Ok(Step::AllowServers(folder, digests))
+        }
+        Route::DisallowServers => {
+            let (folder, digests) = servers(json(body)?)?;
+            Ok(Step::DisallowServers(folder, digests))
+        }
         Route::Page
         | Route::File(_)
         | Route::Login
         | Route::Start
         | Route::Runs
         | Route::Models
+        | Route::Usage
+        | Route::Doctor
+        | Route::ToolServers
         | Route::Stream
         | Route::Search
         | Route::Sessions
         | Route::Session(_)
         | Route::History(_)
+        | Route::SessionUsage(_)
+        | Route::Family(_)
         | Route::Prompt(_)
         | Route::Attachment(..)
         | Route::Artifact(..)
@@ -167,18 +190,28 @@ fn create(body: wire::CreateSession) -> Result<Step, Reply> {
     if workspace.is_empty() {
         return Err(Reply::new(400, "name the folder that the session works in"));
     }
-    if !Path::new(workspace).is_absolute() || workspace.contains('\0') {
-        return Err(Reply::new(
-            400,
-            "the workspace must be an absolute path, such as /home/me/app",
-        ));
-    }
+    let workspace = folder(workspace)?;
     let model = body.model.filter(|model| !model.is_empty());
     Ok(Step::Create(NewSession {
-        workspace: PathBuf::from(workspace),
+        workspace,
         model: model.as_deref().map(model_ref).transpose()?,
         ..NewSession::default()
     }))
+}
+
+fn folder(path: &str) -> Result<PathBuf, Reply> {
+    if !Path::new(path).is_absolute() || path.contains('\0') {
+        let wrong = "the workspace must be an absolute path, such as /home/me/app";
+        return Err(Reply::new(400, wrong));
+    }
+    Ok(PathBuf::from(path))
+}
+
+fn servers(body: wire::NameServers) -> Result<(PathBuf, Vec<String>), Reply> {
+    if body.digests.is_empty() {
+        return Err(Reply::new(400, "name the servers by their digests"));
+    }
+    Ok((folder(&body.workspace)?, body.digests))
 }
 
 fn message(session: &SessionId, body: wire::SendMessage) -> Result<Step, Reply> {

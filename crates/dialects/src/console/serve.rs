@@ -11,8 +11,9 @@ use axum::response::Response;
 use quintet_kernel::command::{Approve, Command, NewAttachment, NewMessage};
 use quintet_kernel::event::Event;
 use quintet_kernel::port::{
-    Blobs, DirectoryListing, Error, Memory, Models, PromptHistory, Receipt, Runs, SessionDeletion,
-    SessionForks, SessionSearch, Sessions, StorageHealth, TurnChanges,
+    Blobs, Diagnosis, DirectoryListing, Error, Memory, Models, PromptHistory, Receipt, Runs,
+    SessionDeletion, SessionForks, SessionSearch, Sessions, StorageHealth, ToolServerControl,
+    TurnChanges,
 };
 use quintet_kernel::{CallId, SessionId, State};
 use serde_json::{Value, json};
@@ -23,7 +24,11 @@ use super::decode::{
     BODY_LIMIT, File, MESSAGE_LIMIT, Reply, Route, Step, decode, media_kind, refusal,
 };
 use super::routes::{REFUSALS, ROUTES};
-use super::{assets, files, history, memory, prompt, question, runs, sessions, shape, stream};
+use super::usage::{self, Range, UsageCache};
+use super::{
+    assets, family, files, history, memory, prompt, question, runs, sessions, shape, stream,
+    tool_servers,
+};
 use crate::change_feed::ChangeFeed;
 use crate::dialect::Services;
 use crate::transport::access::Denied;
@@ -50,6 +55,9 @@ pub(super) struct Ports {
     pub(super) memory: Option<Arc<dyn Memory>>,
     pub(super) runs: Arc<dyn Runs>,
     pub(super) storage_health: Arc<dyn StorageHealth>,
+    pub(super) tool_servers: Arc<dyn ToolServerControl>,
+    pub(super) diagnosis: Arc<dyn Diagnosis>,
+    pub(super) usage: UsageCache,
     pub(super) change_feed: ChangeFeed,
     pub(super) closing: CancellationToken,
     pub(super) default_model: Arc<str>,
@@ -73,6 +81,9 @@ impl Ports {
             memory: services.memory.clone(),
             runs: Arc::clone(&services.runs),
             storage_health: Arc::clone(&services.storage_health),
+            tool_servers: Arc::clone(&services.tool_server_control),
+            diagnosis: Arc::clone(&services.diagnosis),
+            usage: UsageCache::default(),
             change_feed: services.change_feed.clone(),
             closing: services.closing.clone(),
             default_model: default_model.into(),
@@ -165,6 +176,19 @@ impl App {
                 page.map_err(|error| refusal(&error))?
             }
             Route::Session(id) => shape::session(&*self.view(id).await?),
+            Route::Usage | Route::SessionUsage(_) => self.usage(&route, query).await?,
+            Route::Doctor => {
+                let found = ports.diagnosis.check().await;
+                json!({ "findings": found.iter().map(shape::finding).collect::<Vec<_>>() })
+            }
+            Route::ToolServers => {
+                let listed = tool_servers::list(&*ports.tool_servers, &*ports.session_forks).await;
+                listed.map_err(|error| refusal(&error))?
+            }
+            Route::Family(id) => {
+                let tree = family::tree(&*ports.sessions, &*ports.session_forks, id).await;
+                tree.map_err(|error| refusal(&error))?
+            }
             Route::History(id) => self.history(id, query).await?,
             Route::Prompt(id) => self.prompt(id, query).await?,
             Route::Attachment(id, name) => return self.file(id, None, name).await,
@@ -198,7 +222,9 @@ impl App {
             | Route::Retry(..)
             | Route::Withdraw(..)
             | Route::CreateRun
-            | Route::ControlRun(_) => self.change(&route, head, body).await?,
+            | Route::ControlRun(_)
+            | Route::AllowServers
+            | Route::DisallowServers => self.change(&route, head, body).await?,
         };
         Ok(json_response(&shown))
     }
@@ -220,6 +246,22 @@ impl App {
 
     async fn view(&self, session: &SessionId) -> Result<Arc<State>, Reply> {
         self.ports.sessions.view(session).await.map_err(|error| refusal(&error))
+    }
+
+    /// What model calls took: all of a time, or those of one session.
+    async fn usage(&self, route: &Route, query: &str) -> Result<Value, Reply> {
+        let sources = usage::Sources {
+            archive: &*self.ports.archive,
+            session_forks: &*self.ports.session_forks,
+            models: &*self.ports.models,
+        };
+        let shown = if let Route::SessionUsage(session) = route {
+            usage::of_session(&sources, session).await
+        } else {
+            let range = Range::parse(query).map_err(|wrong| Reply::new(400, wrong))?;
+            self.ports.usage.overall(&sources, range).await
+        };
+        shown.map_err(|error| refusal(&error))
     }
 
     async fn history(&self, session: &SessionId, query: &str) -> Result<Value, Reply> {
@@ -315,6 +357,14 @@ impl App {
             Step::ControlRun(run, command) => {
                 let changed = self.ports.runs.submit(&run, command).await;
                 return Ok(runs::shape(&changed.map_err(|error| runs::refusal(&error))?.entry));
+            }
+            Step::AllowServers(folder, digests) => {
+                let allowed = self.ports.tool_servers.allow(folder, digests).await;
+                return allowed.map(|()| json!({})).map_err(|why| Reply::new(409, why));
+            }
+            Step::DisallowServers(folder, digests) => {
+                let done = self.ports.tool_servers.disallow(folder, digests).await;
+                return done.map(|()| json!({})).map_err(|why| Reply::new(500, why));
             }
         };
         result(&done.map_err(|error| refusal(&error))?)

@@ -2,7 +2,7 @@
 
 use quintet_kernel::change::{FileChange, UnrecordedChange};
 use quintet_kernel::model::ModelInfo;
-use quintet_kernel::port::{Changeset, SessionHit};
+use quintet_kernel::port::{Changeset, Finding, SessionHit, Severity};
 use quintet_kernel::session::{Turn, TurnStatus};
 use quintet_kernel::{SessionSummary, State, Status, Time};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn turn(turn: &Turn) -> Value {
     })
 }
 
-fn status(summary: &SessionSummary) -> &'static str {
+pub(super) fn status(summary: &SessionSummary) -> &'static str {
     match summary.status {
         Status::Active if summary.open => "running",
         Status::Active => "idle",
@@ -67,7 +67,7 @@ fn status(summary: &SessionSummary) -> &'static str {
     }
 }
 
-fn title(summary: &SessionSummary) -> &str {
+pub(super) fn title(summary: &SessionSummary) -> &str {
     summary.labels.get("title").unwrap_or(&summary.title)
 }
 
@@ -98,6 +98,18 @@ pub(super) fn model(listed: &ModelInfo) -> Value {
         "id": listed.model.to_string(), "label": listed.about.label, "usable": listed.usable,
         "window": listed.profile.context_window, "tools": listed.profile.tools,
         "images": listed.profile.inputs.contains(&quintet_kernel::message::MediaKind::Image),
+    })
+}
+
+/// What a check of the daemon found.
+pub(super) fn finding(finding: &Finding) -> Value {
+    json!({
+        "about": finding.about, "message": finding.message, "remedy": finding.remedy,
+        "severity": match finding.severity {
+            Severity::Ok => "ok",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        },
     })
 }
 

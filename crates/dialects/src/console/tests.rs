@@ -1,8 +1,8 @@
 //! Golden transcripts: what the page sends and what it is sent, one story a file.
 //!
 //! `>` a request and `=` what it decodes to; `!` an event of the journal (or text in flight as
-//! `! text …`) and `<` what the page is sent; `?` a query of the stream. `UPDATE_GOLDEN=1` rewrites the
-//! `=` and `<` lines.
+//! `! text …`) and `<` what the page is sent; `?` a query of the stream and
+//! `u` one of the usage. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use super::decode::{Reply, Route, Step, decode};
 use super::encode;
 use super::routes::{REFUSALS, ROUTES};
 use super::stream;
+use super::usage::Range;
 use crate::transport::routes::find;
 
 fn route(method: &str, path: &str) -> Result<Route, Reply> {
@@ -95,6 +96,10 @@ impl Story {
                     let read = stream::Request::parse(&line[2..]);
                     writeln!(self.out, "= {read:?}").unwrap();
                 }
+                Some("u ") => {
+                    let read = Range::parse(&line[2..]);
+                    writeln!(self.out, "= {read:?}").unwrap();
+                }
                 _ => {}
             }
         }
@@ -117,6 +122,12 @@ impl Story {
             Ok(Step::Delete(session)) => format!("delete {session}"),
             Ok(Step::CreateRun(new)) => format!("{new:?}"),
             Ok(Step::ControlRun(run, command)) => format!("{run} {command:?}"),
+            Ok(Step::AllowServers(folder, digests)) => {
+                format!("allow {} {digests:?}", folder.display())
+            }
+            Ok(Step::DisallowServers(folder, digests)) => {
+                format!("disallow {} {digests:?}", folder.display())
+            }
             Err(Reply { status, error }) => format!("{status} {error}"),
         };
         writeln!(self.out, "= {line}").unwrap();

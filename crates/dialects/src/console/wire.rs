@@ -115,3 +115,12 @@ pub(super) struct Fork {
 pub(super) struct ChooseModel {
     pub(super) model: String,
 }
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NameServers {
+    /// The folder that defines them.
+    pub(super) workspace: String,
+    /// The digests of the definitions as they were shown.
+    pub(super) digests: Vec<String>,
+}
