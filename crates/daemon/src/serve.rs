@@ -14,6 +14,7 @@ use anyhow::{Context, Result, anyhow};
 use quintet_dialects::dialect::{
     AccessRules, Endpoint, ListenerSpec, Service, Services, Transport,
 };
+use quintet_dialects::presence::Presence;
 use quintet_dialects::projection::{self, Sources};
 use quintet_dialects::transport::access::{Access, Token};
 use quintet_dialects::transport::listener::serve as serve_http;
@@ -252,6 +253,7 @@ impl Daemon {
         for (dialect, protocol) in &options.protocols {
             let is_own =
                 |bound: &Bound| dialect.listeners.iter().any(|own| own.name == bound.spec.name);
+            let services = services.for_front_end(dialect.name);
             let serving = protocol.serve(&services, bound.iter().any(is_own));
             for (name, task) in serving.background {
                 followers.spawn(name, task.0);
@@ -363,6 +365,7 @@ fn services(
         tool_server_control: Arc::new(assembly.mcp.clone()),
         diagnosis: doctor,
         change_feed: assembly.changes.clone(),
+        presence: Presence::default(),
         editors: assembly.editors.clone(),
         unattended_tools: assembly.unattended_tools.clone(),
         web_search: assembly.searches.clone(),

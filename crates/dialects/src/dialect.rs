@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::change_feed::ChangeFeed;
 use crate::editors::EditorRegistry;
+use crate::presence::Presence;
 use crate::transport::access::{Denied, Token};
 use crate::transport::uds::Socket;
 
@@ -257,6 +258,8 @@ pub struct Services {
     pub diagnosis: Arc<dyn Diagnosis>,
     /// Which sessions changed.
     pub change_feed: ChangeFeed,
+    /// Which front ends follow which sessions.
+    pub presence: Presence,
     /// The editors that have sessions open and share their files.
     pub editors: EditorRegistry,
     /// The tools of the daemon that run without an approval.
@@ -275,6 +278,14 @@ pub struct Services {
     pub vision: Arc<dyn Vision>,
     /// True if a vision model is configured; else vision knows no more than the text on a picture.
     pub has_vision_model: bool,
+}
+
+impl Services {
+    /// The same services for one front end, under whose name its followers of sessions count.
+    pub fn for_front_end(&self, name: &'static str) -> Self {
+        let sessions = self.presence.watched(name, Arc::clone(&self.sessions));
+        Self { sessions, ..self.clone() }
+    }
 }
 
 impl fmt::Debug for Services {

@@ -1,0 +1,25 @@
+//! Who is there, and for how long.
+
+use super::*;
+
+fn check(presence: &Presence, session: &SessionId, expected: &[(&'static str, u64)]) {
+    assert_eq!(presence.of(session).into_iter().collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_counts_after_a_moment_and_until_it_is_dropped() {
+    let (presence, session) = (Presence::default(), SessionId::parse("s1").unwrap());
+    let first = presence.enter(&session, "one");
+    check(&presence, &session, &[]);
+    tokio::time::advance(MINIMUM_AGE).await;
+    check(&presence, &session, &[("one", 1)]);
+    let second = presence.enter(&session, "one");
+    let other = presence.enter(&session, "other");
+    tokio::time::advance(MINIMUM_AGE).await;
+    check(&presence, &session, &[("one", 2), ("other", 1)]);
+    check(&presence, &SessionId::parse("s2").unwrap(), &[]);
+    drop((first, other));
+    check(&presence, &session, &[("one", 1)]);
+    drop(second);
+    assert!(presence.shared.lock().is_empty());
+}
