@@ -1,6 +1,7 @@
 // What the console promises, each on a daemon of its own.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
@@ -51,6 +52,7 @@ async function everywhere({ open, axe }, look) {
   }
 }
 
+const SCREEN = join(import.meta.dirname, "../../crates/senses/tests/it/screens/quarter.png");
 const MCP_SERVER = join(import.meta.dirname, "../../crates/daemon/tests/mcp/server.py");
 
 export const tests = [
@@ -658,6 +660,97 @@ export const tests = [
       await by(map, "link", "Look around in the <b>cellar</b>.").press("Enter");
       await transcript(page).getByText("It is dark.").waitFor();
       assert.equal(await map.count(), 0);
+    },
+  },
+  {
+    name: "who else has a session open",
+    config: APPROVE_ALL,
+    async run({ daemon, open, axe }) {
+      const id = await daemon.session(daemon.workspace("w"), "hello");
+      const page = await open();
+      await page.goto(`${daemon.url}/sessions/${id}`);
+      await transcript(page).getByText("echo: hello").waitFor();
+      const tab = await page.context().newPage();
+      await tab.goto(`${daemon.url}/sessions/${id}`);
+      await transcript(tab).getByText("echo: hello").waitFor();
+      // Tabs of one browser are one page; what only reads is not there.
+      await daemon.journal(id);
+      await tab.evaluate(() => new Promise((done) => (new BroadcastChannel("quintet").onmessage = ({ data }) => data.frame?.event === "beat" && done())));
+      assert.equal(await page.getByText(/also open in/).count(), 0);
+      await tab.close();
+      const other = await open();
+      await other.goto(`${daemon.url}/sessions/${id}`);
+      await page.getByText("also open in another page", { exact: true }).waitFor();
+      const stop = new AbortController();
+      const events = await fetch(`http://127.0.0.1:${daemon.harnessPort}/v1/sessions/${id}/events`, { signal: stop.signal });
+      const reader = events.body.getReader();
+      await reader.read();
+      await page.getByText("also open in another page, harness", { exact: true }).waitFor();
+      await check(page, axe);
+      await reader.cancel();
+      stop.abort();
+      await other.context().close();
+      await page.getByText(/also open in/).waitFor({ state: "detached", timeout: 15_000 });
+    },
+  },
+  {
+    name: "the text on a picture",
+    config: APPROVE_ALL,
+    async run({ daemon, open, axe }) {
+      const page = await open();
+      await page.goto(`${daemon.url}/sessions/${await daemon.session(daemon.workspace("w"))}`);
+      await page.getByLabel("Attach files").setInputFiles([
+        { name: "quarter.png", mimeType: "image/png", buffer: readFileSync(SCREEN) },
+        { name: "no picture.png", mimeType: "image/png", buffer: Buffer.from("hello") },
+      ]);
+      await send(page, "What is this?");
+      await transcript(page).getByText("echo: What is this?").waitFor();
+      const button = by(transcript(page), "button", "Text").first();
+      if (!(await daemon.get("start")).reads_pictures) {
+        console.log("      the weights of ocr are not here: only what is not offered was tested");
+        return assert.equal(await button.count(), 0);
+      }
+      await button.press("Enter");
+      const text = by(transcript(page), "region", "Text on quarter.png");
+      await text.waitFor({ timeout: 60_000 });
+      assert.match(await text.innerText(), /Inspection report/);
+      const [picture, box] = [await transcript(page).locator(".over img").first().boundingBox(), await transcript(page).locator(".over rect").first().boundingBox()];
+      assert.ok(box.x >= picture.x - 2 && box.y >= picture.y - 2 && box.x + box.width <= picture.x + picture.width + 2 && box.y + box.height <= picture.y + picture.height + 2);
+      await check(page, axe);
+      await by(transcript(page), "button", "Text").last().click();
+      await transcript(page).getByRole("alert").waitFor();
+      await page.setViewportSize({ width: 360, height: 640 });
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    },
+  },
+  {
+    name: "a message that is spoken",
+    config: APPROVE_ALL,
+    async run({ daemon, open, program, axe }) {
+      const id = await daemon.session(daemon.workspace("w"));
+      const file = join(daemon.folder, "said.wav");
+      const speaks = (await daemon.get("start")).transcribes;
+      if (speaks) execFileSync(program, ["say", "--config", daemon.config, "--out", file, "Open the garden gate. Thank you very much."]);
+      const page = await open({
+        permissions: ["microphone"],
+        flags: ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream", `--use-file-for-fake-audio-capture=${file}%noloop`],
+      });
+      await page.goto(`${daemon.url}/sessions/${id}`);
+      const message = by(page, "textbox", "Message");
+      await message.fill("Please:");
+      if (!speaks) {
+        console.log("      the weights of transcription are not here: only what is not offered was tested");
+        return assert.equal(await by(page, "button", "Speak").count(), 0);
+      }
+      await by(page, "button", "Speak").press("Enter");
+      await by(page, "button", "Done speaking").waitFor();
+      await check(page, axe);
+      // The microphone plays the file once, in its own time: 24,000 samples of two bytes a second.
+      await page.waitForTimeout((statSync(file).size / 48_000) * 1000 + 500);
+      await by(page, "button", "Done speaking").press("Enter");
+      await until("the words", async () => /^Please: .*garden/i.test(await message.inputValue()), 60_000);
+      await send(page, await message.inputValue());
+      await transcript(page).getByText(/echo: Please: .*garden/i).waitFor();
     },
   },
   {

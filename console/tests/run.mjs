@@ -20,14 +20,17 @@ const FLAGS = [
   "--disable-component-update", "--disable-sync",
 ];
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+const EXECUTABLE = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const browser = await chromium.launch({ executablePath: EXECUTABLE, args: FLAGS });
 const model = await startModel();
 let failed = 0;
 
-/** A page that notes what must never happen: foreign requests, errors, violations of the policy. */
-async function open(daemon, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", ...options });
+/** A page that notes what must never happen: foreign requests, errors, violations of the policy. With `flags` it has a browser of its own. */
+async function open(daemon, { flags, ...options } = {}) {
+  const own = flags && (await chromium.launch({ executablePath: EXECUTABLE, args: [...FLAGS, ...flags] }));
+  const context = await (own ?? browser).newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", ...options });
   const page = await context.newPage();
+  page.own = own;
   page.setDefaultTimeout(10_000);
   page.trouble = [];
   page.requests = [];
@@ -62,7 +65,7 @@ for (const { name, config, embedded, run } of tests) {
     daemon = await Daemon.create(program, model.url, typeof config === "function" ? config(model.url) : config);
     const pictures = args.includes("--pictures") ? join(here, "../../docs/pictures") : undefined;
     await run({
-      daemon, model, pictures,
+      daemon, model, pictures, program,
       axe: readFileSync(join(here, "../node_modules/axe-core/axe.min.js"), "utf8"),
       open: async (options) => {
         const page = await open(daemon, options);
@@ -81,7 +84,10 @@ for (const { name, config, embedded, run } of tests) {
     }
     if (daemon?.log) console.log(daemon.log.split("\n").slice(-8).join("\n"));
   } finally {
-    for (const page of pages) await page.context().close();
+    for (const page of pages) {
+      await page.context().close();
+      await page.own?.close();
+    }
     await daemon?.stop().catch(() => {});
   }
 }

@@ -62,6 +62,10 @@ class App {
   restarted = $state(0);
   version = $state("");
   storage = $state<string | null>(null);
+  readsPictures = $state(false);
+  transcribes = $state(false);
+  /** How many followers of each front end a session has. */
+  presence = $state.raw<Record<string, Record<string, number>>>({});
   started = $state(false);
   path = $state(location.pathname);
   session = $state.raw<OpenSession | null>(null);
@@ -103,6 +107,8 @@ class App {
         this.defaultModel = start.default_model;
         this.version = start.version;
         this.storage = start.storage;
+        this.readsPictures = start.reads_pictures;
+        this.transcribes = start.transcribes;
         this.boot ||= start.boot;
         this.started = true;
         return;
@@ -201,6 +207,9 @@ class App {
       }
       case "item":
         if (this.session?.id === data.session) this.session!.transcript.take(data);
+        break;
+      case "beat":
+        this.presence = data.presence;
         break;
       case "reset":
         if (this.session?.id === data.session) void this.reload();

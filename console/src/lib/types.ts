@@ -68,6 +68,8 @@ export interface Start {
   boot: number;
   version: string;
   storage: string | null;
+  reads_pictures: boolean;
+  transcribes: boolean;
   runs: Run[];
 }
 
@@ -203,6 +205,13 @@ export interface ToolServer {
   reason: string | null;
   tools: { name: string; description: string }[];
   problems: string[];
+}
+
+/** The text on a picture, in pixels of the picture. */
+export interface PictureText {
+  width: number;
+  height: number;
+  lines: { text: string; confidence: number; x: number; y: number; width: number; height: number }[];
 }
 
 /** A session with the subagents and forks below it. */

@@ -17,6 +17,7 @@ mod prompt;
 mod question;
 mod routes;
 mod runs;
+mod senses;
 mod serve;
 mod sessions;
 mod shape;

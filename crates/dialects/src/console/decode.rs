@@ -10,14 +10,14 @@ use quintet_kernel::event::{
 };
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Effort, ModelRef, Sampling};
-use quintet_kernel::port::Error;
+use quintet_kernel::port::{Audio, Error};
 use quintet_kernel::run::{ControlAction, ControlMode, NewRun, RunCommand};
 use quintet_kernel::{ApprovalId, CallId, RunId, SessionId, TurnId};
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 
 use super::wire;
-use crate::http_status;
+use crate::{http_status, wav};
 
 /// The most bytes that the body of a request may have.
 pub(super) const BODY_LIMIT: usize = 1024 * 1024;
@@ -52,6 +52,8 @@ pub(super) enum Route {
     Prompt(SessionId),
     Attachment(SessionId, String),
     Artifact(SessionId, CallId, String),
+    AttachmentText(SessionId, String),
+    ArtifactText(SessionId, CallId, String),
     Memory(SessionId),
     SendMessage(SessionId),
     AnswerQuestion(SessionId),
@@ -66,6 +68,7 @@ pub(super) enum Route {
     Redo(SessionId, TurnId),
     Retry(SessionId, TurnId),
     Withdraw(SessionId, TurnId),
+    Transcribe,
     Runs,
     CreateRun,
     ControlRun(RunId),
@@ -100,6 +103,7 @@ pub(super) enum Step {
     /// Servers of a folder, by the digests of what was shown.
     AllowServers(PathBuf, Vec<String>),
     DisallowServers(PathBuf, Vec<String>),
+    Transcribe(Audio),
 }
 
 /// A file as it was sent.
@@ -143,6 +147,7 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         }
         Route::CreateRun => create_run(&json(body)?),
         Route::ControlRun(run) => control_run(run, json(body)?),
+        Route::Transcribe => Ok(Step::Transcribe(recording(&json(body)?)?)),
         Route::AllowServers => {
             let (folder, digests) = servers(json(body)?)?;
             Ok(Step::AllowServers(folder, digests))
@@ -170,6 +175,8 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         | Route::Prompt(_)
         | Route::Attachment(..)
         | Route::Artifact(..)
+        | Route::AttachmentText(..)
+        | Route::ArtifactText(..)
         | Route::Memory(_)
         | Route::Changes(..)
         | Route::TryUndo(..) => Err(Reply::new(405, "this path is only read")),
@@ -253,6 +260,12 @@ fn file(file: wire::File) -> Result<File, Reply> {
         return Err(Reply::new(400, format!("{}: bad type", file.name)));
     }
     Ok(File { name: file.name, mime, content })
+}
+
+fn recording(body: &wire::Recording) -> Result<Audio, Reply> {
+    let content = STANDARD.decode(&body.wav);
+    let content = content.map_err(|_| Reply::new(400, "the recording is bad base64"))?;
+    wav::parse(&content).map_err(|error| Reply::new(400, format!("the recording: {error}")))
 }
 
 /// What a file is to a model.

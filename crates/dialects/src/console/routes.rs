@@ -39,9 +39,13 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
         Ok(Route::Attachment(session(path)?, path.get("name").into()))
     }),
     ("GET", "/api/sessions/{session}/artifacts/{call}/{name}", |path| {
-        let call = CallId::parse(path.get("call"));
-        let none = || Reply::new(404, format!("call not found: {}", path.get("call")));
-        Ok(Route::Artifact(session(path)?, call.ok_or_else(none)?, path.get("name").into()))
+        Ok(Route::Artifact(session(path)?, call(path)?, path.get("name").into()))
+    }),
+    ("GET", "/api/sessions/{session}/attachments/{name}/text", |path| {
+        Ok(Route::AttachmentText(session(path)?, path.get("name").into()))
+    }),
+    ("GET", "/api/sessions/{session}/artifacts/{call}/{name}/text", |path| {
+        Ok(Route::ArtifactText(session(path)?, call(path)?, path.get("name").into()))
     }),
     ("GET", "/api/sessions/{session}/memory", |path| session(path).map(Route::Memory)),
     ("POST", "/api/sessions/{session}/messages", |path| session(path).map(Route::SendMessage)),
@@ -69,6 +73,7 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("POST", "/api/sessions/{session}/turns/{turn}/withdraw", |path| {
         Ok(Route::Withdraw(session(path)?, turn(path)?))
     }),
+    ("POST", "/api/transcribe", |_| Ok(Route::Transcribe)),
     ("GET", "/api/runs", |_| Ok(Route::Runs)),
     ("POST", "/api/runs", |_| Ok(Route::CreateRun)),
     ("POST", "/api/runs/{run}/control", |path| {
@@ -90,6 +95,11 @@ fn file(path: &PathParameters<'_>) -> Route {
 fn session(path: &PathParameters<'_>) -> Result<SessionId, Reply> {
     let id = path.get("session");
     SessionId::parse(id).ok_or_else(|| Reply::new(404, format!("session not found: {id}")))
+}
+
+fn call(path: &PathParameters<'_>) -> Result<CallId, Reply> {
+    let id = path.get("call");
+    CallId::parse(id).ok_or_else(|| Reply::new(404, format!("call not found: {id}")))
 }
 
 fn turn(path: &PathParameters<'_>) -> Result<TurnId, Reply> {

@@ -11,9 +11,9 @@ use axum::response::Response;
 use quintet_kernel::command::{Approve, Command, NewAttachment, NewMessage};
 use quintet_kernel::event::Event;
 use quintet_kernel::port::{
-    Blobs, Diagnosis, DirectoryListing, Error, Memory, Models, PromptHistory, Receipt, Runs,
+    Blobs, Diagnosis, DirectoryListing, Error, Memory, Models, Ocr, PromptHistory, Receipt, Runs,
     SessionDeletion, SessionForks, SessionSearch, Sessions, StorageHealth, ToolServerControl,
-    TurnChanges,
+    Transcriber, TurnChanges,
 };
 use quintet_kernel::{CallId, SessionId, State};
 use serde_json::{Value, json};
@@ -26,11 +26,12 @@ use super::decode::{
 use super::routes::{REFUSALS, ROUTES};
 use super::usage::{self, Range, UsageCache};
 use super::{
-    assets, family, files, history, memory, prompt, question, runs, sessions, shape, stream,
-    tool_servers,
+    assets, family, files, history, memory, prompt, question, runs, senses, sessions, shape,
+    stream, tool_servers,
 };
 use crate::change_feed::ChangeFeed;
 use crate::dialect::Services;
+use crate::presence::Presence;
 use crate::transport::access::Denied;
 use crate::transport::body::{Unread, whole};
 use crate::transport::query::parameter;
@@ -57,6 +58,9 @@ pub(super) struct Ports {
     pub(super) storage_health: Arc<dyn StorageHealth>,
     pub(super) tool_servers: Arc<dyn ToolServerControl>,
     pub(super) diagnosis: Arc<dyn Diagnosis>,
+    pub(super) ocr: Arc<dyn Ocr>,
+    pub(super) transcriber: Arc<dyn Transcriber>,
+    pub(super) presence: Presence,
     pub(super) usage: UsageCache,
     pub(super) change_feed: ChangeFeed,
     pub(super) closing: CancellationToken,
@@ -83,6 +87,9 @@ impl Ports {
             storage_health: Arc::clone(&services.storage_health),
             tool_servers: Arc::clone(&services.tool_server_control),
             diagnosis: Arc::clone(&services.diagnosis),
+            ocr: Arc::clone(&services.ocr),
+            transcriber: Arc::clone(&services.transcriber),
+            presence: services.presence.clone(),
             usage: UsageCache::default(),
             change_feed: services.change_feed.clone(),
             closing: services.closing.clone(),
@@ -193,6 +200,8 @@ impl App {
             Route::Prompt(id) => self.prompt(id, query).await?,
             Route::Attachment(id, name) => return self.file(id, None, name).await,
             Route::Artifact(id, call, name) => return self.file(id, Some(call), name).await,
+            Route::AttachmentText(id, name) => self.text_on(id, None, name).await?,
+            Route::ArtifactText(id, call, name) => self.text_on(id, Some(call), name).await?,
             Route::Memory(id) => self.memory(id, query).await?,
             Route::Changes(id, turn) => {
                 let changes = ports.changes.turn_changes(id, turn).await;
@@ -224,7 +233,8 @@ impl App {
             | Route::CreateRun
             | Route::ControlRun(_)
             | Route::AllowServers
-            | Route::DisallowServers => self.change(&route, head, body).await?,
+            | Route::DisallowServers
+            | Route::Transcribe => self.change(&route, head, body).await?,
         };
         Ok(json_response(&shown))
     }
@@ -240,6 +250,8 @@ impl App {
         let runs = runs::list(&*ports.runs).await.map_err(|error| runs::refusal(&error))?;
         shown["runs"] = runs.into();
         let storage = ports.storage_health.check().await;
+        shown["reads_pictures"] = ports.ocr.ready().is_ok().into();
+        shown["transcribes"] = ports.transcriber.ready().is_ok().into();
         shown["storage"] = storage.err().map_or(Value::Null, |error| error.to_string().into());
         Ok(shown)
     }
@@ -303,12 +315,33 @@ impl App {
         call: Option<&CallId>,
         name: &str,
     ) -> Result<Response, Reply> {
+        let (content, mime) = self.content(session, call, name).await?;
+        Ok(files::response(content, &mime))
+    }
+
+    /// The text on a picture.
+    async fn text_on(
+        &self,
+        session: &SessionId,
+        call: Option<&CallId>,
+        name: &str,
+    ) -> Result<Value, Reply> {
+        let (picture, _) = self.content(session, call, name).await?;
+        senses::text_on(&*self.ports.ocr, picture).await
+    }
+
+    async fn content(
+        &self,
+        session: &SessionId,
+        call: Option<&CallId>,
+        name: &str,
+    ) -> Result<(Vec<u8>, String), Reply> {
         let name = parameter(&format!("name={name}"), "name").unwrap_or_default();
         let state = self.view(session).await?;
         let none = || Reply::new(404, format!("file not found: {name}"));
         let (blob, mime) = files::find(&state, call, &name).ok_or_else(none)?;
         let content = self.ports.blobs.get(&blob).await;
-        Ok(files::response(content.map_err(|error| refusal(&error.into()))?, &mime))
+        Ok((content.map_err(|error| refusal(&error.into()))?, mime))
     }
 
     /// Passages of the workspace's memory that fit a query or, without one, what should stay known.
@@ -329,7 +362,7 @@ impl App {
             return Err(Reply::new(415, "the body must be application/json"));
         }
         let limit = match route {
-            Route::SendMessage(_) => MESSAGE_LIMIT,
+            Route::SendMessage(_) | Route::Transcribe => MESSAGE_LIMIT,
             _ => BODY_LIMIT,
         };
         let step = decode(route, &read(body, limit).await?)?;
@@ -357,6 +390,9 @@ impl App {
             Step::ControlRun(run, command) => {
                 let changed = self.ports.runs.submit(&run, command).await;
                 return Ok(runs::shape(&changed.map_err(|error| runs::refusal(&error))?.entry));
+            }
+            Step::Transcribe(audio) => {
+                return senses::transcript(&*self.ports.transcriber, audio).await;
             }
             Step::AllowServers(folder, digests) => {
                 let allowed = self.ports.tool_servers.allow(folder, digests).await;

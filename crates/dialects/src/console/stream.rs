@@ -14,15 +14,18 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use quintet_kernel::port::{Error, Follower};
 use quintet_kernel::{Cursor, SessionId, SessionSummary, Time};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::serve::Ports;
 use super::{encode, question, shape};
 use crate::change_feed::{Change, Subscription};
+use crate::presence::Presence;
 use crate::transport::query::parameters;
 
 /// How often the stream shows that it is alive.
 const BEAT_INTERVAL: Duration = Duration::from_secs(5);
+/// When a page learns who else is there: once it counts itself.
+const FIRST_BEAT_DELAY: Duration = Duration::from_millis(1_200);
 /// How long changes of sessions are gathered.
 const GATHER_INTERVAL: Duration = Duration::from_millis(120);
 /// How many sessions a page may show at once.
@@ -88,6 +91,7 @@ pub(super) async fn open(ports: Ports, request: Request) -> Result<Response, Err
     for summary in summaries.iter().filter(is_new) {
         frame(&mut first, "card", &shape::summary(summary));
     }
+    let watched = request.watched.iter().map(|(session, _)| session.clone()).collect();
     let mut sources: Vec<Frames> = Vec::new();
     for (session, position) in request.watched {
         match ports.sessions.follow(&session, position).await {
@@ -101,7 +105,7 @@ pub(super) async fn open(ports: Ports, request: Request) -> Result<Response, Err
     }
     let closing = ports.closing.clone();
     let stop = move || closing.clone().cancelled_owned().boxed();
-    sources.push(beats().take_until(stop()).boxed());
+    sources.push(beats(ports.presence.clone(), watched).take_until(stop()).boxed());
     sources.push(Feed { ports, subscription, asking }.frames().take_until(stop()).boxed());
     let frames = stream::iter([first]).chain(stream::select_all(sources));
     let body = frames.map(|frame| Ok::<_, Infallible>(Bytes::from(frame)));
@@ -162,12 +166,18 @@ fn followed(session: SessionId, follow: Box<dyn Follower>) -> Frames {
     frames.filter(|frame| std::future::ready(!frame.is_empty())).boxed()
 }
 
-fn beats() -> impl stream::Stream<Item = Vec<u8>> + Send {
-    stream::unfold((), |()| async {
-        tokio::time::sleep(BEAT_INTERVAL).await;
+/// Signs of life, each with who else follows the sessions of the page.
+fn beats(
+    presence: Presence,
+    watched: Vec<SessionId>,
+) -> impl stream::Stream<Item = Vec<u8>> + Send {
+    stream::unfold((presence, watched, FIRST_BEAT_DELAY), |(presence, watched, delay)| async move {
+        tokio::time::sleep(delay).await;
+        let of = |session: &SessionId| (session.to_string(), json!(presence.of(session)));
+        let present: Map<String, Value> = watched.iter().map(of).collect();
         let mut out = Vec::new();
-        frame(&mut out, "beat", &json!({}));
-        Some((out, ()))
+        frame(&mut out, "beat", &json!({ "presence": present }));
+        Some((out, (presence, watched, BEAT_INTERVAL)))
     })
 }
 

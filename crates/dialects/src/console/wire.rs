@@ -124,3 +124,10 @@ pub(super) struct NameServers {
     /// The digests of the definitions as they were shown.
     pub(super) digests: Vec<String>,
 }
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Recording {
+    /// A WAV file in base64.
+    pub(super) wav: String,
+}
