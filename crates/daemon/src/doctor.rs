@@ -46,6 +46,14 @@ impl Diagnosis for Doctor {
             })
         })
     }
+
+    fn configuration(&self) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(async {
+            let flags = self.flags.clone();
+            let shown = tokio::task::spawn_blocking(move || options::shown(&flags)).await;
+            shown.map_err(|error| error.to_string())?.map_err(|error| format!("{error:#}"))
+        })
+    }
 }
 
 /// Runs all checks and prints a line for each. The exit code is a failure if a check found an error.

@@ -11,6 +11,7 @@ mod parsed;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 
 use anyhow::Result;
@@ -44,14 +45,18 @@ fn load(flags: &Flags) -> Result<Layers> {
 
 /// `quintet config`.
 pub(crate) fn print(flags: &Flags) -> Result<()> {
+    Ok(std::io::stdout().lock().write_all(shown(flags)?.as_bytes())?)
+}
+
+/// Everything that is set and where it comes from, without the secrets.
+pub(crate) fn shown(flags: &Flags) -> Result<String> {
     let layers = load(flags)?;
     let options = Options::parse(&layers)?;
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(layers.show(&options.key_sources()).as_bytes())?;
+    let mut text = layers.show(&options.key_sources());
     for (what, remedy) in options.warnings() {
-        writeln!(stdout, "# {what}; {remedy}")?;
+        writeln!(text, "# {what}; {remedy}")?;
     }
-    Ok(())
+    Ok(text)
 }
 
 /// The one place where the environment is read.

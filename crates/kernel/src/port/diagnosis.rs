@@ -57,4 +57,7 @@ pub enum Severity {
 pub trait Diagnosis: Send + Sync {
     /// Runs all checks. No secret is in what they find.
     fn check(&self) -> BoxFuture<'_, Vec<Finding>>;
+    /// Everything that is set and where it comes from, as TOML without secrets. Fails with a message
+    /// for people if the configuration cannot be read.
+    fn configuration(&self) -> BoxFuture<'_, Result<String, String>>;
 }
