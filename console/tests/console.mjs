@@ -53,6 +53,7 @@ async function everywhere({ open, axe }, look) {
 }
 
 const SCREEN = join(import.meta.dirname, "../../crates/senses/tests/it/screens/quarter.png");
+const HOSTILE = "<img src=x onerror=alert(1)>\u202e";
 const MCP_SERVER = join(import.meta.dirname, "../../crates/daemon/tests/mcp/server.py");
 
 export const tests = [
@@ -276,6 +277,9 @@ export const tests = [
       const page = await open();
       await page.goto(`${daemon.url}/settings`);
       await page.getByText("fake/fake").first().waitFor();
+      const configuration = by(page, "region", "Configuration");
+      await configuration.getByText(/providers\.fake\.api_key = "\*\*\*"/).waitFor();
+      assert.doesNotMatch(await configuration.innerText(), /"test"/);
       await check(page, axe);
       await page.keyboard.press("/");
       assert.ok(await by(page, "searchbox", "Search").evaluate((box) => box === document.activeElement));
@@ -596,7 +600,7 @@ export const tests = [
       const work = daemon.workspace("w");
       const note = join(daemon.folder, "note");
       const define = (words) => writeFileSync(join(work, ".mcp.json"), JSON.stringify({
-        mcpServers: { own: { command: "python3", args: [MCP_SERVER, ...words], env: { NOTE: note } }, odd: {} },
+        mcpServers: { own: { command: "python3", args: [MCP_SERVER, ...words], env: { NOTE: note } }, odd: {}, [HOSTILE]: { command: HOSTILE } },
       }));
       define([]);
       await daemon.session(work, "hello");
@@ -612,6 +616,8 @@ export const tests = [
       await tools.getByText("Tools", { exact: true }).click();
       await tools.getByText("echo", { exact: true }).waitFor();
       assert.equal(await page.getByText("hidden-value").count(), 0);
+      await page.locator("strong", { hasText: "<img src=x onerror=alert(1)>\\u202e" }).waitFor();
+      assert.equal(await page.locator("main img").count(), 0);
       const own = by(page, "article", "own");
       assert.match(await own.locator("pre").innerText(), /NOTE=.*server\.py/);
       assert.ok(!existsSync(note));
@@ -751,6 +757,36 @@ export const tests = [
       await until("the words", async () => /^Please: .*garden/i.test(await message.inputValue()), 60_000);
       await send(page, await message.inputValue());
       await transcript(page).getByText(/echo: Please: .*garden/i).waitFor();
+    },
+  },
+  {
+    name: "an answer that is read aloud",
+    config: APPROVE_ALL,
+    async run({ daemon, model, open, axe }) {
+      model.say("Say it.", { text: "**Good** morning.\n\n```sh\nrm -rf everything\n```\n\nThe tea is ready." });
+      const id = await daemon.session(daemon.workspace("w"), "Say it.");
+      const page = await open({ flags: ["--autoplay-policy=no-user-gesture-required"] });
+      const spoken = [];
+      page.on("response", async (response) => response.url().endsWith("/api/speak") && spoken.push(await response.json()));
+      await page.goto(`${daemon.url}/sessions/${id}`);
+      await transcript(page).getByText("The tea is ready.").waitFor();
+      const button = by(transcript(page), "button", "Read aloud");
+      if (!(await daemon.get("start")).speaks) {
+        console.log("      the weights of speech are not here: only what is not offered was tested");
+        return assert.equal(await button.count(), 0);
+      }
+      await button.press("Enter");
+      await by(transcript(page), "button", "Stop reading").waitFor();
+      await check(page, axe);
+      await button.waitFor({ timeout: 60_000 });
+      assert.deepEqual(spoken.map((one) => [one.sentences, one.wav?.length > 10_000]), [[2, true], [2, true]]);
+      assert.equal(await page.getByRole("alert").count(), 0);
+      // Reading ends when the session is left.
+      await button.press("Enter");
+      await by(transcript(page), "button", "Stop reading").waitFor();
+      await by(page, "link", "Quintet").click();
+      await page.goBack();
+      await button.waitFor();
     },
   },
   {

@@ -64,6 +64,7 @@ class App {
   storage = $state<string | null>(null);
   readsPictures = $state(false);
   transcribes = $state(false);
+  speaks = $state(false);
   /** How many followers of each front end a session has. */
   presence = $state.raw<Record<string, Record<string, number>>>({});
   started = $state(false);
@@ -109,6 +110,7 @@ class App {
         this.storage = start.storage;
         this.readsPictures = start.reads_pictures;
         this.transcribes = start.transcribes;
+        this.speaks = start.speaks;
         this.boot ||= start.boot;
         this.started = true;
         return;

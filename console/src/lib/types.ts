@@ -70,6 +70,7 @@ export interface Start {
   storage: string | null;
   reads_pictures: boolean;
   transcribes: boolean;
+  speaks: boolean;
   runs: Run[];
 }
 

@@ -38,6 +38,7 @@ pub(super) enum Route {
     Models,
     Usage,
     Doctor,
+    Configuration,
     ToolServers,
     AllowServers,
     DisallowServers,
@@ -69,6 +70,7 @@ pub(super) enum Route {
     Retry(SessionId, TurnId),
     Withdraw(SessionId, TurnId),
     Transcribe,
+    Speak,
     Runs,
     CreateRun,
     ControlRun(RunId),
@@ -104,6 +106,8 @@ pub(super) enum Step {
     AllowServers(PathBuf, Vec<String>),
     DisallowServers(PathBuf, Vec<String>),
     Transcribe(Audio),
+    /// One sentence of a text, by its number from 0 on, is to be read aloud.
+    Speak(String, usize),
 }
 
 /// A file as it was sent.
@@ -148,6 +152,10 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         Route::CreateRun => create_run(&json(body)?),
         Route::ControlRun(run) => control_run(run, json(body)?),
         Route::Transcribe => Ok(Step::Transcribe(recording(&json(body)?)?)),
+        Route::Speak => {
+            let wire::Speak { text, sentence } = json(body)?;
+            Ok(Step::Speak(text, sentence))
+        }
         Route::AllowServers => {
             let (folder, digests) = servers(json(body)?)?;
             Ok(Step::AllowServers(folder, digests))
@@ -164,6 +172,7 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         | Route::Models
         | Route::Usage
         | Route::Doctor
+        | Route::Configuration
         | Route::ToolServers
         | Route::Stream
         | Route::Search

@@ -23,6 +23,7 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/api/models", |_| Ok(Route::Models)),
     ("GET", "/api/usage", |_| Ok(Route::Usage)),
     ("GET", "/api/doctor", |_| Ok(Route::Doctor)),
+    ("GET", "/api/configuration", |_| Ok(Route::Configuration)),
     ("GET", "/api/tool-servers", |_| Ok(Route::ToolServers)),
     ("POST", "/api/tool-servers/allow", |_| Ok(Route::AllowServers)),
     ("POST", "/api/tool-servers/disallow", |_| Ok(Route::DisallowServers)),
@@ -74,6 +75,7 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
         Ok(Route::Withdraw(session(path)?, turn(path)?))
     }),
     ("POST", "/api/transcribe", |_| Ok(Route::Transcribe)),
+    ("POST", "/api/speak", |_| Ok(Route::Speak)),
     ("GET", "/api/runs", |_| Ok(Route::Runs)),
     ("POST", "/api/runs", |_| Ok(Route::CreateRun)),
     ("POST", "/api/runs/{run}/control", |path| {

@@ -1,11 +1,16 @@
-//! Text on pictures, and speech as text.
+//! Text on pictures, speech as text, and answers that are read aloud.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use quintet_kernel::port::{
-    Audio, Ocr, RecognizedText, SenseError, TextBox, Transcriber, Transcript, TranscriptionStream,
+    Audio, Ocr, RecognizedText, SenseError, SpeechSynthesizer, TextBox, Transcriber, Transcript,
+    TranscriptionStream,
 };
+use quintet_kernel::speech::Sentences;
 use serde_json::{Value, json};
 
 use super::decode::Reply;
+use crate::wav;
 
 /// How many samples a stream is given at once.
 const PIECE_SAMPLES: usize = 1_600;
@@ -32,6 +37,26 @@ pub(super) async fn transcript(
     let heard = tokio::try_join!(push(&*stream, &audio), words(&*stream));
     let ((), text) = heard.map_err(refusal)?;
     Ok(json!({ "text": text }))
+}
+
+/// The audio of a sentence of an answer, and how many sentences the answer has. Code and what marks the
+/// text up are not read; where nothing can be pronounced there is no audio.
+pub(super) async fn spoken(
+    speaker: &dyn SpeechSynthesizer,
+    text: &str,
+    sentence: usize,
+) -> Result<Value, Reply> {
+    let mut cut = Sentences::default();
+    let mut sentences = cut.push(text);
+    sentences.extend(cut.finish());
+    let count = sentences.len();
+    let Some(sentence) = sentences.into_iter().nth(sentence) else {
+        return Ok(json!({ "sentences": count, "wav": null }));
+    };
+    let audio = speaker.speak(sentence).await.map_err(refusal)?;
+    let file = wav::bytes(&audio).map_err(|error| Reply::new(500, error.to_string()))?;
+    let file = (!audio.samples.is_empty()).then(|| STANDARD.encode(file));
+    Ok(json!({ "sentences": count, "wav": file }))
 }
 
 async fn push(stream: &dyn TranscriptionStream, audio: &Audio) -> Result<(), SenseError> {

@@ -12,8 +12,8 @@ use quintet_kernel::command::{Approve, Command, NewAttachment, NewMessage};
 use quintet_kernel::event::Event;
 use quintet_kernel::port::{
     Blobs, Diagnosis, DirectoryListing, Error, Memory, Models, Ocr, PromptHistory, Receipt, Runs,
-    SessionDeletion, SessionForks, SessionSearch, Sessions, StorageHealth, ToolServerControl,
-    Transcriber, TurnChanges,
+    SessionDeletion, SessionForks, SessionSearch, Sessions, SpeechSynthesizer, StorageHealth,
+    ToolServerControl, Transcriber, TurnChanges,
 };
 use quintet_kernel::{CallId, SessionId, State};
 use serde_json::{Value, json};
@@ -60,6 +60,7 @@ pub(super) struct Ports {
     pub(super) diagnosis: Arc<dyn Diagnosis>,
     pub(super) ocr: Arc<dyn Ocr>,
     pub(super) transcriber: Arc<dyn Transcriber>,
+    pub(super) speaker: Arc<dyn SpeechSynthesizer>,
     pub(super) presence: Presence,
     pub(super) usage: UsageCache,
     pub(super) change_feed: ChangeFeed,
@@ -89,6 +90,7 @@ impl Ports {
             diagnosis: Arc::clone(&services.diagnosis),
             ocr: Arc::clone(&services.ocr),
             transcriber: Arc::clone(&services.transcriber),
+            speaker: Arc::clone(&services.speaker),
             presence: services.presence.clone(),
             usage: UsageCache::default(),
             change_feed: services.change_feed.clone(),
@@ -188,6 +190,10 @@ impl App {
                 let found = ports.diagnosis.check().await;
                 json!({ "findings": found.iter().map(shape::finding).collect::<Vec<_>>() })
             }
+            Route::Configuration => {
+                let text = ports.diagnosis.configuration().await;
+                json!({ "text": text.map_err(|why| Reply::new(500, why))? })
+            }
             Route::ToolServers => {
                 let listed = tool_servers::list(&*ports.tool_servers, &*ports.session_forks).await;
                 listed.map_err(|error| refusal(&error))?
@@ -234,7 +240,8 @@ impl App {
             | Route::ControlRun(_)
             | Route::AllowServers
             | Route::DisallowServers
-            | Route::Transcribe => self.change(&route, head, body).await?,
+            | Route::Transcribe
+            | Route::Speak => self.change(&route, head, body).await?,
         };
         Ok(json_response(&shown))
     }
@@ -251,6 +258,7 @@ impl App {
         shown["runs"] = runs.into();
         let storage = ports.storage_health.check().await;
         shown["reads_pictures"] = ports.ocr.ready().is_ok().into();
+        shown["speaks"] = ports.speaker.ready().is_ok().into();
         shown["transcribes"] = ports.transcriber.ready().is_ok().into();
         shown["storage"] = storage.err().map_or(Value::Null, |error| error.to_string().into());
         Ok(shown)
@@ -393,6 +401,9 @@ impl App {
             }
             Step::Transcribe(audio) => {
                 return senses::transcript(&*self.ports.transcriber, audio).await;
+            }
+            Step::Speak(text, sentence) => {
+                return senses::spoken(&*self.ports.speaker, &text, sentence).await;
             }
             Step::AllowServers(folder, digests) => {
                 let allowed = self.ports.tool_servers.allow(folder, digests).await;

@@ -128,6 +128,7 @@ impl Story {
             Ok(Step::DisallowServers(folder, digests)) => {
                 format!("disallow {} {digests:?}", folder.display())
             }
+            Ok(Step::Speak(text, sentence)) => format!("speak {sentence} of {text:?}"),
             Ok(Step::Transcribe(audio)) => format!("transcribe {audio:?}"),
             Err(Reply { status, error }) => format!("{status} {error}"),
         };

@@ -131,3 +131,12 @@ pub(super) struct Recording {
     /// A WAV file in base64.
     pub(super) wav: String,
 }
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Speak {
+    /// An answer as the model wrote it.
+    pub(super) text: String,
+    /// Which of its sentences is wanted, from 0 on.
+    pub(super) sentence: usize,
+}
