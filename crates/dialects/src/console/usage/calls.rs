@@ -1,5 +1,7 @@
 //! The model calls of one session, from its events.
 
+use std::sync::Arc;
+
 use quintet_kernel::Time;
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::model::{ModelRef, Usage};
@@ -15,7 +17,7 @@ pub(in crate::console) struct ModelCall {
     pub(super) seq: Seq,
     /// When it ended.
     pub(super) at: Time,
-    pub(super) model: ModelRef,
+    pub(super) model: Arc<ModelRef>,
     pub(super) purpose: Purpose,
     pub(super) usage: Usage,
     /// In millionths of a US dollar, if the model's price is known.
@@ -57,7 +59,7 @@ impl ModelCall {
 pub(in crate::console) struct CallReader {
     calls: Vec<ModelCall>,
     /// The model of the newest step.
-    model: Option<ModelRef>,
+    model: Option<Arc<ModelRef>>,
     open: Option<OpenCall>,
 }
 
@@ -77,7 +79,9 @@ impl CallReader {
     pub(super) fn take(&mut self, record: &Record, models: &(impl ModelProfiles + ?Sized)) {
         match &record.event {
             Event::StepStarted { model, .. } => {
-                self.model = Some(model.clone());
+                if self.model.as_deref() != Some(model) {
+                    self.model = Some(Arc::new(model.clone()));
+                }
                 self.open = Some(OpenCall { began: Some(record.at), retries: 0 });
             }
             Event::ModelRetrying { .. } => {
@@ -115,17 +119,16 @@ impl CallReader {
         by: Option<&ModelRef>,
         models: &(impl ModelProfiles + ?Sized),
     ) {
-        let (Some(open), Some(model)) = (self.open.take(), by.or(self.model.as_ref())) else {
-            return;
-        };
+        let model = by.map(|by| Arc::new(by.clone())).or_else(|| self.model.clone());
+        let (Some(open), Some(model)) = (self.open.take(), model) else { return };
         let took = open.began.map(|began| record.at.micros().saturating_sub(began.micros()));
         self.calls.push(ModelCall {
             seq: record.seq,
             at: record.at,
-            model: model.clone(),
+            cost: models.price(&model).map(|price| price.cost(usage)),
+            model,
             purpose: Purpose::Answer,
             usage,
-            cost: models.price(model).map(|price| price.cost(usage)),
             took_ms: took.map(|micros| u64::try_from(micros / 1000).unwrap_or_default()),
             retries: open.retries,
             failed: false,
@@ -140,14 +143,14 @@ impl CallReader {
         usage: Usage,
         models: &(impl ModelProfiles + ?Sized),
     ) {
-        let Some(model) = self.model.as_ref().filter(|_| usage.total() > 0) else { return };
+        let Some(model) = self.model.clone().filter(|_| usage.total() > 0) else { return };
         self.calls.push(ModelCall {
             seq: record.seq,
             at: record.at,
-            model: model.clone(),
+            cost: models.price(&model).map(|price| price.cost(usage)),
+            model,
             purpose,
             usage,
-            cost: models.price(model).map(|price| price.cost(usage)),
             took_ms: None,
             retries: 0,
             failed: false,
