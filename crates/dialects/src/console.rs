@@ -13,6 +13,7 @@ mod family;
 mod files;
 mod history;
 mod memory;
+mod ports;
 mod prompt;
 mod question;
 mod routes;

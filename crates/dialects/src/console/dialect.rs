@@ -1,7 +1,8 @@
 //! What the web console declares: its listener and its options.
 
 use super::access::Login;
-use super::serve::{Ports, refuse, router};
+use super::ports::Ports;
+use super::serve::{refuse, router};
 use crate::dialect::{
     AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
     Serving, Shape,

@@ -16,7 +16,7 @@ use quintet_kernel::port::{Error, Follower};
 use quintet_kernel::{Cursor, SessionId, SessionSummary, Time};
 use serde_json::{Map, Value, json};
 
-use super::serve::Ports;
+use super::ports::Ports;
 use super::{encode, question, shape};
 use crate::change_feed::{Change, Subscription};
 use crate::presence::Presence;
