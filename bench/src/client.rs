@@ -6,7 +6,7 @@ mod computer;
 mod desktop;
 mod harness;
 pub(crate) mod terminal;
-mod websocket;
+pub(crate) mod websocket;
 
 use std::net::SocketAddr;
 use std::path::Path;

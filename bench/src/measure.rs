@@ -23,6 +23,7 @@ mod stored;
 mod terminal;
 mod throughput;
 mod tools;
+mod voice;
 mod wake;
 
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ use crate::rig::Rig;
 use crate::table::{self, Row};
 
 /// In the order of the table.
-pub(crate) const ALL: [&str; 24] = [
+pub(crate) const ALL: [&str; 25] = [
     "asked",
     "cpu",
     "latency",
@@ -60,6 +61,7 @@ pub(crate) const ALL: [&str; 24] = [
     "agent",
     "runs",
     "senses",
+    "voice",
 ];
 
 /// No measurement may take longer.
@@ -134,6 +136,7 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "runs" => runs::run(rig, plan).await,
         "recovery" => recovery::run(rig, plan).await,
         "senses" => senses::run(rig, plan).await,
+        "voice" => voice::run(rig, plan).await,
         "restart" => recovery::among_many(rig, plan).await,
         _ => anyhow::bail!("there is no measurement {name:?}"),
     }

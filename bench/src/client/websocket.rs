@@ -27,6 +27,10 @@ impl WebSocket {
         Ok(self.0.send(Message::text(text)).await?)
     }
 
+    pub(crate) async fn send_bytes(&mut self, bytes: Vec<u8>) -> Result<()> {
+        Ok(self.0.send(Message::binary(bytes)).await?)
+    }
+
     /// The next message with text in it.
     pub(crate) async fn next(&mut self) -> Result<Utf8Bytes> {
         loop {
