@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{
     Artifact, Artifacts, Blobs, Clock, StorageError, UploadWriter, Uploads,
@@ -38,6 +40,17 @@ pub(super) fn is_own(name: &str) -> bool {
     let Some((stem, ending)) = name.split_once('.') else { return false };
     let known = KINDS.iter().any(|kind| kind.ending == ending);
     known && stem.len() == 32 && stem.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The bytes of a text in base64, perhaps a data URL, with any whitespace in it.
+pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim();
+    let data = match text.strip_prefix("data:") {
+        Some(url) => url.split_once(',')?.1,
+        None => text,
+    };
+    let data: Vec<u8> = data.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    STANDARD.decode(data).ok().filter(|bytes| !bytes.is_empty())
 }
 
 /// As many bytes as tell what something is.

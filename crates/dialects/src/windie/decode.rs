@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::fields::{Object, read};
 use super::wire::agent_definition::{Definition, LONGEST_PATH};
-use super::wire::fields::{Faults, Object};
 use super::wire::query::Query;
 use super::wire::rehydrate::Rehydrate;
 use super::wire::tool_results::{BundleResult, ToolResult};
@@ -79,19 +79,20 @@ pub(crate) enum Asks {
 /// Reads the first message; whoever sends another one is hung up on, and the reason is for the log.
 pub(crate) fn handshake(frame: &str) -> Result<Handshake, String> {
     let value = json(frame)?;
-    let faults = Faults::default();
-    let Some(object) = Object::at("handshake", &value, &faults) else {
+    if !value.is_object() {
         return Err("the handshake is not an object".into());
-    };
-    object.only(&["type", "user_id", "agent_definition", repeated(&value)]);
-    object.needed("type");
-    object.word("type", &["handshake"]);
-    let user = object.solid_text("user_id", LONGEST_REF).unwrap_or_default();
-    if user == NOBODY {
-        object.wrong("user_id", "default_user is nobody");
     }
-    let definition = object.object("agent_definition").map(|object| Definition::of(&object));
-    faults.unless(Handshake { user, definition }).map_err(|wrong| wrong.to_string())
+    let handshake = |object: &Object<'_>| {
+        object.only(&["type", "user_id", "agent_definition", repeated(&value)]);
+        object.needed("type").choice(&[("handshake", ())]);
+        let user = object.needed("user_id").solid_text(LONGEST_REF).unwrap_or_default();
+        if user == NOBODY {
+            object.wrong("user_id", "default_user is nobody");
+        }
+        let definition = object.object("agent_definition").map(|object| Definition::of(&object));
+        Handshake { user, definition }
+    };
+    read("handshake", &value, handshake).map_err(|wrong| wrong.to_string())
 }
 
 /// A member that is taken although handshakes do not have it any more: the original Python client says
@@ -113,14 +114,13 @@ pub(crate) fn decode(frame: &str) -> Result<Message, Box<Answer>> {
         let wrong = format!("Invalid message format: root must be an object, got {kind}");
         return Err(Box::new(Answer::error(None, &wrong)));
     }
-    let faults = Faults::default();
-    let read = Object::at("", &value, &faults).and_then(|envelope| message(&envelope));
-    let wrong = match faults.unless(read) {
-        Ok(Some(read)) => return read,
-        Ok(None) => "type: Field required".into(),
-        Err(wrong) => wrong.to_string(),
-    };
-    Err(Box::new(Answer::error(None, &format!("Invalid message format: {wrong}"))))
+    match read("", &value, message) {
+        Ok(Some(read)) => read,
+        Ok(None) => unreachable!("an envelope that is not read has a fault"),
+        Err(wrong) => {
+            Err(Box::new(Answer::error(None, &format!("Invalid message format: {wrong}"))))
+        }
+    }
 }
 
 fn json(frame: &str) -> Result<Value, String> {
@@ -144,20 +144,18 @@ fn python_name(value: &Value) -> &'static str {
     }
 }
 
-/// Reads an envelope. A fault of what is inside, and not of its shape, comes back as the answer.
+/// Reads an envelope; nothing if it is not known what it asks for. A fault of what is inside, and not of
+/// its shape, comes back as the answer.
 fn message(envelope: &Object<'_>) -> Option<Result<Message, Box<Answer>>> {
     envelope.only(&MEMBERS);
-    let id = envelope.name("id", LONGEST_ID, "_-");
+    let id = envelope.needed("id").identifier(LONGEST_ID, "_-").unwrap_or_default();
     for name in ["user_id", "session_id", "conversation_ref", "turn_ref", "event_id"] {
         envelope.text(name, 0..=usize::MAX);
     }
-    envelope.whole("sequence", i64::MIN..=i64::MAX);
-    envelope.needed("type")?;
-    let kind = envelope.word("type", &TYPES)?;
+    envelope.field("sequence").whole(i64::MIN..=i64::MAX);
+    let kind = envelope.needed("type").choice(&TYPES.map(|word| (word, word)))?;
     let payload = envelope.object_or_empty("payload")?;
-    let asks = asks(kind, &payload)?;
-    let id = id?;
-    Some(match asks {
+    Some(match asks(kind, &payload) {
         Ok(asks) => Ok(Message { id, asks }),
         Err(wrong) => {
             let answer = Answer::error(Some(&id), &wrong);
@@ -172,38 +170,37 @@ fn message(envelope: &Object<'_>) -> Option<Result<Message, Box<Answer>>> {
     })
 }
 
-fn asks(kind: &str, payload: &Object<'_>) -> Option<Result<Asks, String>> {
-    Some(match kind {
-        "query" => Query::of(payload)?.map(|query| Asks::Query(Box::new(query))),
-        "stop-query" => Ok(Asks::Stop {
+fn asks(kind: &str, payload: &Object<'_>) -> Result<Asks, String> {
+    Ok(match kind {
+        "query" => Asks::Query(Box::new(Query::of(payload)?)),
+        "stop-query" => Asks::Stop {
             conversation: reference(payload, "conversation_ref"),
             turn: reference(payload, "turn_ref"),
-        }),
-        "rehydrate-conversation" => Ok(Asks::Rehydrate(Rehydrate::of(payload)?)),
+        },
+        "rehydrate-conversation" => Asks::Rehydrate(Rehydrate::of(payload)),
         "load-settings" => {
             payload.text("client_version", 1..=LONGEST_VERSION);
-            Ok(Asks::LoadSettings)
+            Asks::LoadSettings
         }
         "update-settings" => match Patch::of(payload) {
-            Ok(patch) => Ok(Asks::UpdateSettings(Box::new(patch))),
-            Err(wrong) => Err(format!("Invalid settings: Invalid settings patch: {wrong}")),
+            Ok(patch) => Asks::UpdateSettings(Box::new(patch)),
+            Err(wrong) => return Err(format!("Invalid settings: Invalid settings patch: {wrong}")),
         },
-        "list-models" => Ok(Asks::ListModels),
-        "tool-result" => Ok(Asks::ToolResult(ToolResult::of(payload)?)),
-        "tool-bundle-result" => Ok(Asks::BundleResult(BundleResult::of(payload)?)),
-        "wakeword-detected" => Ok(Asks::Wakeword),
-        _ => Ok(Asks::Compact {
-            force: payload.flag("force").unwrap_or(true),
+        "list-models" => Asks::ListModels,
+        "tool-result" => Asks::ToolResult(ToolResult::of(payload)),
+        "tool-bundle-result" => Asks::BundleResult(BundleResult::of(payload)),
+        "wakeword-detected" => Asks::Wakeword,
+        _ => Asks::Compact {
+            force: payload.field("force").flag().unwrap_or(true),
             conversation: reference(payload, "conversation_ref"),
-        }),
+        },
     })
 }
 
 /// A client's name for something, where it gives one.
 fn reference(payload: &Object<'_>, name: &str) -> Option<String> {
-    let text = payload.text(name, 0..=LONGEST_REF)?;
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.into())
+    let text = payload.text(name, 0..=LONGEST_REF)?.trim().to_owned();
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// The folder that a message is about.

@@ -1,110 +1,128 @@
-//! Requests: who sent them, what they are about, and their answers.
+//! Requests over HTTP: the routes, who sent a request, and the JSON that comes with it.
 
 mod artifacts;
-mod asked;
 mod embeddings;
-pub(super) mod fields;
 mod install;
 mod introspection;
 mod ocr;
 mod perception;
+mod preview_request;
 mod range;
 pub(super) mod reply;
-mod route;
 mod runs;
 mod semantic;
-mod sense_error;
-mod service_key;
 mod vision;
 mod written;
 
-use axum::extract::Request;
+use axum::extract::{FromRequest, Request, State};
+use axum::handler::Handler;
 use axum::http::HeaderMap;
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use serde_json::json;
+use axum::routing::{self, MethodRouter};
+use axum::{Extension, Json, Router};
+use serde_json::{Map, Value, json};
 
 use super::auth::User;
-use super::openapi;
+use super::fields::{self, Object, Wrong};
 use super::serve::AppState;
 use crate::transport::body::{Unread, whole};
-use fields::Fields;
-use perception::Perception;
-use reply::{Reply, ok};
-use route::{About, Route, route};
-use service_key::{EMBEDDINGS, require_key};
+use crate::transport::query::parameters;
+use reply::Reply;
 
 /// The largest body that is JSON: an image of the largest size may stand in it.
 const LARGEST_BODY: usize = 40 * 1024 * 1024;
 
-/// Answers a request that may come in.
-pub(super) async fn answer(app: &AppState, request: Request) -> Result<Response, Reply> {
-    let path = request.uri().path().to_owned();
-    let user = caller(app, &path, request.headers()).await?;
-    match route(request.method().as_str(), &path)? {
-        Route::Health => health(app).await,
-        Route::OpenApi => Ok(ok(&openapi::document())),
-        Route::Register => install::register(app, request).await,
-        Route::Me => install::me(app, user, request.headers()).await,
-        Route::Upload => artifacts::upload(app, user.as_ref(), request).await,
-        Route::Artifact(id) => {
-            artifacts::fetch(app, user.as_ref(), &id, &request.into_parts().0).await
-        }
-        Route::Summarize => semantic::summarize(app, request).await,
-        Route::Title => semantic::name(app, request).await,
-        Route::SemanticHealth => Ok(semantic::health()),
-        Route::Sdk(about) => introspect(app, user.as_ref(), about, request).await,
-        Route::Perception(route) => {
-            let context = Perception {
-                ocr: &*app.ports.ocr,
-                vision: &*app.ports.vision,
-                artifacts: &app.artifact_store,
-                user: user.as_ref(),
-                size_limit: app.settings.largest_artifact,
-            };
-            perception::answer(&context, route, request).await
-        }
-        Route::Embeddings => embeddings::embed_text(&*app.ports.embedder, request).await,
-        Route::EmbeddingsHealth => embeddings::health(&*app.ports.embedder),
-        Route::Embed => {
-            let key = app.settings.embedding_key.as_ref();
-            require_key(key, request.headers(), &EMBEDDINGS)?;
-            embeddings::embed_batch(&*app.ports.embedder, request).await
-        }
-        Route::Runs(run) => runs::answer(app, run, request).await,
-    }
+/// What most requests are answered with.
+type JsonReply = Result<Json<Value>, Reply>;
+
+/// The user who sent a request; none where users need not say who they are.
+type Caller = Extension<Option<User>>;
+
+/// What answers requests of a method at a path.
+struct Route<S> {
+    method: &'static str,
+    path: &'static str,
+    handler: MethodRouter<S>,
 }
 
-async fn introspect(
-    app: &AppState,
-    user: Option<&User>,
-    about: About,
-    request: Request,
-) -> Result<Response, Reply> {
-    let query = request.uri().query().unwrap_or_default().to_owned();
-    match about {
-        About::Models => introspection::models(app, user, &query).await,
-        About::Tools => introspection::tool_schemas(app, user, &query).await,
-        About::Tool(name) => introspection::tool(app, user, (&name, &query)).await,
-        About::SystemPrompt => introspection::system_prompt(app, user, &query).await,
-        About::Preview => introspection::preview(app, user, request).await,
-        About::QueryPlan => introspection::query_plan(app, user, request).await,
-    }
+fn get<S: Clone + Send + Sync + 'static, T: 'static>(
+    path: &'static str,
+    handler: impl Handler<T, S>,
+) -> Route<S> {
+    Route { method: "get", path, handler: routing::get(handler) }
 }
 
-async fn health(app: &AppState) -> Result<Response, Reply> {
-    match app.ports.storage_health.check().await {
-        Ok(()) => Ok(ok(&json!({ "status": "healthy", "version": env!("CARGO_PKG_VERSION") }))),
-        Err(error) => Err(Reply::new(503, format!("storage cannot be written: {error}"))),
+fn post<S: Clone + Send + Sync + 'static, T: 'static>(
+    path: &'static str,
+    handler: impl Handler<T, S>,
+) -> Route<S> {
+    Route { method: "post", path, handler: routing::post(handler) }
+}
+
+/// All routes; `openapi.json` describes the same ones.
+fn routes() -> impl Iterator<Item = Route<AppState>> {
+    let own = [
+        get("/health", health),
+        get("/openapi.json", async || Json(openapi())),
+        post("/api/install/register", install::register),
+        get("/api/install/me", install::me),
+        post("/api/artifacts/", artifacts::upload),
+        get("/api/artifacts/{artifact_id}", artifacts::fetch),
+        post("/api/semantic/summarize", semantic::summarize),
+        post("/api/semantic/title", semantic::name),
+        get("/api/semantic/health", semantic::health),
+        get("/api/sdk/models", introspection::models),
+        get("/api/sdk/tool-schemas", introspection::tool_schemas),
+        get("/api/sdk/tool-capabilities/{tool_name}", introspection::tool),
+        get("/api/sdk/system-prompt", introspection::system_prompt),
+        post("/api/sdk/prompt-preview", introspection::preview),
+        post("/api/sdk/query-plan", introspection::query_plan),
+        post("/api/runs/", runs::create),
+        get("/api/runs/", runs::list),
+        post("/api/runs/stop-all", runs::stop_all),
+        post("/api/runs/workers/heartbeat", runs::poll),
+        get("/api/runs/{run_id}", runs::show),
+        get("/api/runs/{run_id}/events", runs::events),
+        post("/api/runs/{run_id}/events", runs::report),
+        post("/api/runs/{run_id}/control", runs::control),
+        post("/api/runs/{run_id}/worker-dispatched", runs::dispatched),
+        post("/api/runs/{run_id}/worker-heartbeat", runs::heartbeat),
+    ];
+    own.into_iter().chain(perception::routes())
+}
+
+/// Answers requests that may come in.
+pub(super) fn router(app: &AppState) -> Router<AppState> {
+    routed(routes()).layer(from_fn_with_state(app.clone(), identify))
+}
+
+/// A router for these routes. A slash at the end of a path changes nothing.
+fn routed<S: Clone + Send + Sync + 'static>(routes: impl Iterator<Item = Route<S>>) -> Router<S> {
+    let mut router = Router::new();
+    for Route { path, handler, .. } in routes {
+        let path = path.trim_end_matches('/');
+        router = router.route(path, handler.clone()).route(&format!("{path}/"), handler);
     }
+    let not_allowed = async || Reply::new(405, "Method Not Allowed");
+    let not_found = async || Reply::new(404, "Not Found");
+    router.method_not_allowed_fallback(not_allowed).fallback(not_found)
 }
 
 /// Everything below `/api` but the way to get a token is for those who have one.
-async fn caller(app: &AppState, path: &str, headers: &HeaderMap) -> Result<Option<User>, Reply> {
-    if is_for_installs(path) && !is_registration(path) {
-        Ok(app.identify(headers).await?)
+async fn identify(
+    State(app): State<AppState>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Reply> {
+    let path = request.uri().path();
+    let user = if is_for_installs(path) && !is_registration(path) {
+        app.identify(request.headers()).await?
     } else {
-        Ok(None)
-    }
+        None
+    };
+    request.extensions_mut().insert(user);
+    Ok(next.run(request).await)
 }
 
 /// Whether a path is below `/api`.
@@ -117,20 +135,63 @@ pub(super) fn is_registration(path: &str) -> bool {
     path.trim_end_matches('/') == "/api/install/register"
 }
 
-/// The members of a body.
-async fn body(request: Request) -> Result<Fields, Reply> {
-    body_within(request, LARGEST_BODY).await
+async fn health(State(app): State<AppState>) -> JsonReply {
+    match app.ports.storage_health.check().await {
+        Ok(()) => Ok(Json(json!({ "status": "healthy", "version": env!("CARGO_PKG_VERSION") }))),
+        Err(error) => Err(Reply::new(503, format!("storage cannot be written: {error}"))),
+    }
 }
 
-/// The members of a body that has at most so many bytes.
-async fn body_within(request: Request, limit: usize) -> Result<Fields, Reply> {
-    let body = whole(request.into_body(), limit).await.map_err(|unread| match unread {
-        Unread::Broken => Reply::new(400, "There was an error parsing the body"),
-        Unread::TooLarge => Reply::new(413, "Request body too large"),
-    })?;
-    Fields::of_body(&body)
+/// The OpenAPI document, kept as a file so that people can read it.
+fn openapi() -> Value {
+    serde_json::from_str(include_str!("openapi.json")).expect("openapi.json is checked by a test")
+}
+
+/// The JSON of a body of at most so many bytes, not looked at yet.
+struct Body<const LIMIT: usize = LARGEST_BODY>(Value);
+
+impl<S: Sync, const LIMIT: usize> FromRequest<S> for Body<LIMIT> {
+    type Rejection = Reply;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Reply> {
+        let body = whole(request.into_body(), LIMIT).await.map_err(|unread| match unread {
+            Unread::Broken => Reply::new(400, "There was an error parsing the body"),
+            Unread::TooLarge => Reply::new(413, "Request body too large"),
+        })?;
+        Ok(Self::parse(&body)?)
+    }
+}
+
+impl<const LIMIT: usize> Body<LIMIT> {
+    fn parse(body: &[u8]) -> Result<Self, Wrong> {
+        if body.is_empty() {
+            return Err(Wrong::one(&["body".into()], "missing", "Field required"));
+        }
+        let json = serde_json::from_slice(body);
+        json.map(Self).map_err(|error| {
+            let place = ["body".into(), error.column().into()];
+            Wrong::one(&place, "json_invalid", "JSON decode error")
+        })
+    }
+
+    /// What the body says. Fails with everything that is wrong with it.
+    fn read<T>(self, look: impl FnOnce(&Object<'_>) -> T) -> Result<T, Wrong> {
+        fields::read("body", &self.0, look)
+    }
+}
+
+/// What a query says. Fails with everything that is wrong with it.
+fn read_query<T>(query: Option<&str>, look: impl FnOnce(&Object<'_>) -> T) -> Result<T, Wrong> {
+    let mut members = Map::new();
+    for (name, value) in parameters(query.unwrap_or_default()) {
+        members.entry(name).or_insert(value.into());
+    }
+    fields::read("query", &members.into(), look)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -168,10 +168,9 @@ pub(super) fn service(ports: Ports, settings: Settings) -> Router {
     let (turns, acknowledged, stops, setting) = Default::default();
     let settings = Arc::new(settings);
     let app = AppState { ports, settings, artifact_store, turns, acknowledged, stops, setting };
-    Router::new()
+    http::router(&app)
         .route("/ws", get(connect))
         .route("/ws/transcription", get(transcription::connect))
-        .fallback(serve)
         // Every family of requests has its own limit.
         .layer(DefaultBodyLimit::disable())
         .with_state(app)
@@ -190,13 +189,9 @@ async fn connect(
     upgrade.on_upgrade(|socket| ws::run(app, headers, socket))
 }
 
-async fn serve(State(app): State<AppState>, request: Request) -> Response {
-    http::answer(&app, request).await.unwrap_or_else(Response::from)
-}
-
 /// How a request is refused.
 pub(super) fn refuse(denied: &Denied) -> Response {
-    Reply::new(denied.status(), denied.to_string()).into()
+    Reply::new(denied.status(), denied.to_string()).into_response()
 }
 
 impl Settings {

@@ -2,7 +2,6 @@
 
 pub(crate) mod agent_definition;
 pub(crate) mod audio;
-pub(crate) mod fields;
 pub(crate) mod models;
 pub(crate) mod query;
 pub(crate) mod rehydrate;

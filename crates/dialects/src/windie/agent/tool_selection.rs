@@ -198,8 +198,7 @@ impl ToolSelection<'_> {
             };
             able && asked.is_none_or(|asked| asked.contains(method))
         };
-        let all = [Method::Manual, Method::Ocr, Method::Prediction];
-        let methods: Vec<Method> = all.into_iter().filter(fits).collect();
+        let methods: Vec<Method> = Method::ALL.into_iter().filter(fits).collect();
         if methods.is_empty() { vec![Method::Manual] } else { methods }
     }
 }

@@ -112,7 +112,8 @@ fn calls(parts: &[AssistantPart]) -> Vec<Value> {
     assistant_calls(parts).map(call).collect()
 }
 
-fn text(parts: &[PromptPart]) -> String {
+/// The text of a message.
+pub(crate) fn text(parts: &[PromptPart]) -> String {
     let text = |part: &PromptPart| match part {
         PromptPart::Text(text) => Some(text.clone()),
         PromptPart::Media { .. } => None,

@@ -3,6 +3,7 @@
 use quintet_kernel::model::{Prompt, PromptMessage, PromptPart};
 use serde_json::{Value, json};
 
+use super::history::text;
 use crate::windie::agent::builtin_tools;
 
 /// Messages of a turn that show what the model is asked: their types and payloads, in order.
@@ -46,12 +47,7 @@ fn asked(prompt: &Prompt) -> (String, bool) {
         | PromptMessage::Result { .. } => None,
     });
     let parts = last.unwrap_or_default();
-    let text = parts.iter().filter_map(|part| match part {
-        PromptPart::Text(text) => Some(text.as_str()),
-        PromptPart::Media { .. } => None,
-    });
-    let pictured = parts.iter().any(|part| matches!(part, PromptPart::Media { .. }));
-    (text.collect(), pictured)
+    (text(parts), parts.iter().any(|part| matches!(part, PromptPart::Media { .. })))
 }
 
 /// What stands around a question.

@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::multipart::{Field, MultipartError};
-use axum::extract::{FromRequest as _, Multipart, Request};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::extract::{FromRequest as _, Multipart, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
+use axum::{Extension, Json};
 use futures_util::stream::try_unfold;
 use quintet_kernel::port::{Artifact, StorageError, UploadWriter, Uploads};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::range::{Wanted, names, wanted};
-use super::reply::{Reply, ok};
-use super::text;
+use super::reply::Reply;
+use super::{Caller, JsonReply, text};
 use crate::windie::artifacts::{CHUNK_BYTES, TELLING, Taken};
 use crate::windie::auth::User;
+use crate::windie::fields::Wrong;
 use crate::windie::serve::AppState;
 
 /// What clients may say a picture is. What it really is its bytes tell.
@@ -28,16 +29,16 @@ const DRAINED: u64 = 64 * 1024 * 1024;
 
 /// `POST /api/artifacts/`: a form with a `file`.
 pub(super) async fn upload(
-    app: &AppState,
-    user: Option<&User>,
+    State(app): State<AppState>,
+    Extension(user): Caller,
     request: Request,
-) -> Result<Response, Reply> {
+) -> JsonReply {
     let host = text(request.headers(), "host").unwrap_or_default().to_owned();
     let mut form = Multipart::from_request(request, &()).await.map_err(|_| no_file())?;
     while let Some(field) = form.next_field().await.map_err(broken)? {
         if field.name() == Some("file") {
-            let artifact = take(app, user, field).await?;
-            return Ok(ok(&shown(&artifact, &host)));
+            let artifact = take(&app, user.as_ref(), field).await?;
+            return Ok(Json(shown(&artifact, &host)));
         }
     }
     Err(no_file())
@@ -119,8 +120,7 @@ async fn drain(field: &mut Field<'_>, mut read: u64) -> Result<(), Reply> {
 }
 
 fn no_file() -> Reply {
-    let fault = json!({ "type": "missing", "loc": ["body", "file"], "msg": "Field required" });
-    Reply::unprocessable(vec![fault])
+    Wrong::one(&["body".into(), "file".into()], "missing", "Field required").into()
 }
 
 fn broken(_: MultipartError) -> Reply {
@@ -129,31 +129,26 @@ fn broken(_: MultipartError) -> Reply {
 
 /// `GET /api/artifacts/{id}`, and `HEAD`.
 pub(super) async fn fetch(
-    app: &AppState,
-    user: Option<&User>,
-    id: &str,
-    request: &Parts,
+    State(app): State<AppState>,
+    Extension(user): Caller,
+    (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> Result<Response, Reply> {
+    let id = uri.path().split('/').nth(3).unwrap_or_default();
     if !is_id(id) {
         return Err(Reply::new(400, "Invalid artifact id"));
     }
     let gone = || Reply::new(404, "Artifact not found");
-    let artifact = app.artifact_store.find(user, id).await?.ok_or_else(gone)?;
+    let artifact = app.artifact_store.find(user.as_ref(), id).await?.ok_or_else(gone)?;
     // The file may be gone, where the daemon ended in the middle of taking it in or away.
     match app.artifact_store.uploads.part(id, 0, 1).await {
         Err(StorageError::Missing(_)) => return Err(gone()),
         read => read?,
     };
-    given(app, &artifact, request)
-}
-
-fn given(app: &AppState, artifact: &Artifact, request: &Parts) -> Result<Response, Reply> {
-    let (headers, size) = (&request.headers, artifact.size);
-    let tag = format!("\"{}\"", artifact.sha256);
-    if names(text(headers, "if-none-match"), &tag) {
-        return Ok(labelled(StatusCode::NOT_MODIFIED, artifact, &tag, Body::empty()));
+    let (tag, size) = (format!("\"{}\"", artifact.sha256), artifact.size);
+    if names(text(&headers, "if-none-match"), &tag) {
+        return Ok(labelled(StatusCode::NOT_MODIFIED, &artifact, &tag, Body::empty()));
     }
-    let (status, range) = match wanted(asked(headers, &tag), size) {
+    let (status, range) = match wanted(asked(&headers, &tag), size) {
         Wanted::All => (StatusCode::OK, 0..size),
         Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Wanted::Nothing => {
@@ -161,11 +156,11 @@ fn given(app: &AppState, artifact: &Artifact, request: &Parts) -> Result<Respons
             return Err(reply.with(header::CONTENT_RANGE, format!("bytes */{size}")));
         }
     };
-    let body = match request.method {
+    let body = match method {
         Method::HEAD => Body::empty(),
         _ => content(Arc::clone(&app.artifact_store.uploads), artifact.id.clone(), range.clone()),
     };
-    let mut response = labelled(status, artifact, &tag, body);
+    let mut response = labelled(status, &artifact, &tag, body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_LENGTH, (range.end - range.start).into());
     if status == StatusCode::PARTIAL_CONTENT {

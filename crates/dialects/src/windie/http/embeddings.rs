@@ -1,16 +1,15 @@
 //! Embeddings: one text for clients, a batch for other services.
 
-use axum::extract::Request;
-use axum::response::Response;
-use quintet_kernel::port::{Embedder, EmbeddingSpace, Embeddings, SenseError};
+use axum::Json;
+use axum::extract::{FromRequest as _, Request, State};
+use quintet_kernel::port::{Embedder, EmbeddingSpace, Embeddings};
 use serde::Serialize;
-use serde_json::json;
 
-use super::body;
-use super::fields::Fields;
-use super::reply::{Reply, ok};
-use super::sense_error::PerceptionService;
+use super::perception::Senses;
+use super::reply::{Reply, unavailable};
+use super::{Body, text};
 use crate::checked_embedding;
+use crate::windie::fields::Object;
 
 /// The longest text, in characters.
 const TEXT_LIMIT: usize = 8192;
@@ -21,6 +20,9 @@ const BATCH_LIMIT: usize = 256;
 const BATCH_CHARACTERS_LIMIT: usize = 65_536;
 /// The provider under which other services store vectors of this daemon.
 const SERVICE_PROVIDER: &str = "embedding-service";
+/// The header with the key of other services.
+const KEY: &str = "x-windie-embedding-key";
+const SERVICE: &str = "Embedding service";
 
 /// The model behind an answer.
 #[derive(Serialize)]
@@ -46,38 +48,38 @@ impl From<EmbeddingSpace> for EmbeddingModel {
 
 /// `POST /api/embeddings/`.
 pub(super) async fn embed_text(
-    embedder: &dyn Embedder,
-    request: Request,
-) -> Result<Response, Reply> {
+    State(senses): State<Senses>,
+    body: Body,
+) -> Result<Json<impl Serialize>, Reply> {
     #[derive(Serialize)]
     struct Answer {
         embedding: Vec<f32>,
         #[serde(flatten)]
         model: EmbeddingModel,
     }
-    let text = read_text(body(request).await?)?;
-    let mut embeddings = embed(embedder, vec![text]).await?;
+    let text = body.read(read_text)?;
+    let mut embeddings = embed(&*senses.embedder, vec![text]).await?;
     let embedding = embeddings.vectors.pop().unwrap_or_default();
-    Ok(ok(&Answer { embedding, model: embedder.space().into() }))
+    Ok(Json(Answer { embedding, model: senses.embedder.space().into() }))
 }
 
 /// `GET /api/embeddings/health`.
-pub(super) fn health(embedder: &dyn Embedder) -> Result<Response, Reply> {
+pub(super) async fn health(State(senses): State<Senses>) -> Result<Json<impl Serialize>, Reply> {
     #[derive(Serialize)]
     struct Answer {
         status: &'static str,
         #[serde(flatten)]
         model: EmbeddingModel,
     }
-    embedder.ready().map_err(unavailable)?;
-    Ok(ok(&Answer { status: "healthy", model: embedder.space().into() }))
+    senses.embedder.ready().map_err(unavailable(SERVICE))?;
+    Ok(Json(Answer { status: "healthy", model: senses.embedder.space().into() }))
 }
 
-/// `POST /embed`, for other services. The caller has checked the key.
+/// `POST /embed`, for other services, which have a key. Without a configured key all are refused.
 pub(super) async fn embed_batch(
-    embedder: &dyn Embedder,
+    State(senses): State<Senses>,
     request: Request,
-) -> Result<Response, Reply> {
+) -> Result<Json<impl Serialize>, Reply> {
     #[derive(Serialize)]
     struct Answer {
         embeddings: Vec<Vec<f32>>,
@@ -86,37 +88,36 @@ pub(super) async fn embed_batch(
         queue_wait_ms: f64,
         service_time_ms: f64,
     }
-    let texts = read_batch(body(request).await?)?;
+    let missing = || Reply::new(503, "Embedding service API key is not configured");
+    let key = senses.embedding_key.as_ref().ok_or_else(missing)?;
+    if !key.matches(text(request.headers(), KEY).unwrap_or_default()) {
+        return Err(Reply::new(401, "Invalid embedding service API key"));
+    }
+    let texts = <Body>::from_request(request, &()).await?.read(read_batch)?;
+    let embedder = &*senses.embedder;
     let Embeddings { vectors, queue_wait_ms, service_time_ms } = embed(embedder, texts).await?;
     let space = EmbeddingSpace { provider: SERVICE_PROVIDER.into(), ..embedder.space() };
-    Ok(ok(&Answer { embeddings: vectors, model: space.into(), queue_wait_ms, service_time_ms }))
+    Ok(Json(Answer { embeddings: vectors, model: space.into(), queue_wait_ms, service_time_ms }))
 }
 
-fn read_text(mut fields: Fields) -> Result<String, Reply> {
-    let text = fields.text("text", 1..=TEXT_LIMIT);
-    fields.maybe_text("model_name", 1..=MODEL_NAME_LIMIT);
-    fields.rest()?;
-    Ok(text)
+fn read_text(body: &Object<'_>) -> String {
+    body.text("model_name", 1..=MODEL_NAME_LIMIT);
+    body.needed_text("text", 1..=TEXT_LIMIT)
 }
 
-fn read_batch(mut fields: Fields) -> Result<Vec<String>, Reply> {
-    let texts = fields.texts("texts", 1..=BATCH_LIMIT, &(0..=TEXT_LIMIT));
+fn read_batch(body: &Object<'_>) -> Vec<String> {
+    let texts = body.needed("texts").entries(1..=BATCH_LIMIT);
+    let texts: Vec<String> = texts.iter().filter_map(|text| text.text(0..=TEXT_LIMIT)).collect();
     let characters: usize = texts.iter().map(|text| text.chars().count()).sum();
     if characters > BATCH_CHARACTERS_LIMIT {
         let why = "Value error, the texts may have at most 65536 characters together";
-        fields.wrong(&[json!("texts")], "value_error", why);
+        body.wrong("texts", why);
     }
-    fields.rest()?;
-    Ok(texts)
+    texts
 }
 
 async fn embed(embedder: &dyn Embedder, texts: Vec<String>) -> Result<Embeddings, Reply> {
-    checked_embedding::embed(embedder, texts).await.map_err(unavailable)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn unavailable(error: SenseError) -> Reply {
-    PerceptionService::Embeddings.failed(&error)
+    checked_embedding::embed(embedder, texts).await.map_err(unavailable(SERVICE))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! How installs come by a token, and learn whose it is.
 
-use axum::extract::Request;
+use axum::extract::{FromRequest as _, Request, State};
 use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::{Extension, Json};
 use serde_json::json;
 
-use super::reply::{Reply, ok};
-use super::{body, text};
-use crate::windie::auth::{User, fresh};
+use super::reply::Reply;
+use super::{Body, Caller, JsonReply, text};
+use crate::windie::auth::fresh;
 use crate::windie::serve::{AppState, Registration};
 
 /// The longest name of a system.
@@ -15,15 +15,17 @@ const LONGEST_SYSTEM: usize = 128;
 const SECRET: &str = "x-windie-install-registration-secret";
 
 /// `POST /api/install/register`: a new user with a new install.
-pub(super) async fn register(app: &AppState, request: Request) -> Result<Response, Reply> {
+pub(super) async fn register(State(app): State<AppState>, request: Request) -> JsonReply {
     may_register(&app.settings.registration, request.headers())?;
-    let mut fields = body(request).await?;
-    let system = fields.maybe_text("operating_system", 0..=LONGEST_SYSTEM);
-    fields.whole()?;
+    let body = <Body>::from_request(request, &()).await?;
+    let system = body.read(|body| {
+        body.only(&["operating_system"]);
+        body.text("operating_system", 0..=LONGEST_SYSTEM)
+    })?;
     let (install, token) = fresh(app.now(), system);
     let (user, id) = (install.user.clone(), install.id.clone());
     app.ports.installs.register(install).await?;
-    Ok(ok(&json!({
+    Ok(Json(json!({
         "success": true,
         "user_id": user,
         "install_id": id,
@@ -45,13 +47,13 @@ fn may_register(registration: &Registration, headers: &HeaderMap) -> Result<(), 
 
 /// `GET /api/install/me`: always by the token, also where nobody else has to bring one.
 pub(super) async fn me(
-    app: &AppState,
-    user: Option<User>,
-    headers: &HeaderMap,
-) -> Result<Response, Reply> {
+    State(app): State<AppState>,
+    Extension(user): Caller,
+    headers: HeaderMap,
+) -> JsonReply {
     let user = match user {
         Some(user) => user,
-        None => app.authenticate(headers).await?,
+        None => app.authenticate(&headers).await?,
     };
-    Ok(ok(&json!({ "success": true, "user_id": user.id, "install_id": user.install })))
+    Ok(Json(json!({ "success": true, "user_id": user.id, "install_id": user.install })))
 }

@@ -1,20 +1,22 @@
 //! What the daemon would do, for those who build agents: its models, its tools, and exactly what a
 //! model would be sent.
 
-use axum::extract::Request;
-use axum::response::Response;
-use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, assistant_calls, assistant_text};
+use axum::extract::State;
+use axum::http::Uri;
+use axum::{Extension, Json};
+use quintet_kernel::model::{Prompt, PromptMessage, assistant_calls, assistant_text};
 use quintet_kernel::port::Error;
 use quintet_kernel::prompt;
 use serde_json::{Value, json};
 
-use super::asked::{Overrides, PreviewRequest};
-use super::body;
-use super::reply::{Reply, ok};
+use super::preview_request::{Overrides, PreviewRequest};
+use super::reply::Reply;
+use super::{Body, Caller, JsonReply};
 use crate::windie::agent::builtin_tools;
 use crate::windie::agent::dry_run::Scene;
 use crate::windie::agent::turn_setup::Agent;
 use crate::windie::auth::User;
+use crate::windie::encode::history::text;
 use crate::windie::encode::prompt_disclosure;
 use crate::windie::serve::AppState;
 use crate::windie::wire::models;
@@ -22,16 +24,17 @@ use crate::windie::wire::models;
 /// What is asked where only the surroundings of a question are wanted.
 const ANYTHING: &str = "hello";
 
+type App = State<AppState>;
+
 /// `GET /api/sdk/models`.
 pub(super) async fn models(
-    app: &AppState,
-    user: Option<&User>,
-    query: &str,
-) -> Result<Response, Reply> {
-    let overrides = Overrides::of_query(query)?;
-    let settings = overrides.settings(app, user).await?;
+    State(app): App,
+    Extension(user): Caller,
+    overrides: Overrides,
+) -> JsonReply {
+    let settings = overrides.settings(&app, user.as_ref()).await?;
     let known = app.ports.models.list().await;
-    Ok(ok(&json!({
+    Ok(Json(json!({
         "config": settings.snapshot(&app.settings.default_model),
         "models": models::listed(&known, &settings),
     })))
@@ -39,13 +42,13 @@ pub(super) async fn models(
 
 /// `GET /api/sdk/tool-schemas`.
 pub(super) async fn tool_schemas(
-    app: &AppState,
-    user: Option<&User>,
-    query: &str,
-) -> Result<Response, Reply> {
-    let asked = PreviewRequest::alone(Overrides::of_query(query)?);
-    let shown = Shown::new(app, user, &asked).await?;
-    Ok(ok(&json!({
+    State(app): App,
+    Extension(user): Caller,
+    overrides: Overrides,
+) -> JsonReply {
+    let asked = PreviewRequest::alone(overrides);
+    let shown = Shown::new(&app, user.as_ref(), &asked).await?;
+    Ok(Json(json!({
         "config": shown.config,
         "canonical_tool_schemas": canonical(&asked.agent),
         "provider_tool_schemas": shown.tools(),
@@ -54,15 +57,16 @@ pub(super) async fn tool_schemas(
 
 /// `GET /api/sdk/tool-capabilities/{tool_name}`.
 pub(super) async fn tool(
-    app: &AppState,
-    user: Option<&User>,
-    (name, query): (&str, &str),
-) -> Result<Response, Reply> {
-    let asked = PreviewRequest::alone(Overrides::of_query(query)?);
+    State(app): App,
+    Extension(user): Caller,
+    overrides: Overrides,
+    uri: Uri,
+) -> JsonReply {
+    let name = uri.path().split('/').nth(4).unwrap_or_default();
     let capabilities =
         builtin_tools::capabilities(name).ok_or_else(|| Reply::new(404, "Tool not found"))?;
-    let shown = Shown::new(app, user, &asked).await?;
-    Ok(ok(&json!({
+    let shown = Shown::new(&app, user.as_ref(), &PreviewRequest::alone(overrides)).await?;
+    Ok(Json(json!({
         "config": shown.config,
         "tool_name": name,
         "capability": capabilities,
@@ -73,38 +77,28 @@ pub(super) async fn tool(
 
 /// `GET /api/sdk/system-prompt`.
 pub(super) async fn system_prompt(
-    app: &AppState,
-    user: Option<&User>,
-    query: &str,
-) -> Result<Response, Reply> {
-    let asked = PreviewRequest::alone(Overrides::of_query(query)?);
-    let shown = Shown::new(app, user, &asked).await?;
-    Ok(ok(&json!({ "config": shown.config, "system_prompt": shown.prompt.system })))
+    State(app): App,
+    Extension(user): Caller,
+    overrides: Overrides,
+) -> JsonReply {
+    let shown = Shown::new(&app, user.as_ref(), &PreviewRequest::alone(overrides)).await?;
+    Ok(Json(json!({ "config": shown.config, "system_prompt": shown.prompt.system })))
 }
 
 /// `POST /api/sdk/prompt-preview`.
-pub(super) async fn preview(
-    app: &AppState,
-    user: Option<&User>,
-    request: Request,
-) -> Result<Response, Reply> {
-    let asked = PreviewRequest::read(body(request).await?)?;
-    let shown = Shown::new(app, user, &asked).await?;
-    Ok(ok(&shown.preview(&asked)))
+pub(super) async fn preview(State(app): App, Extension(user): Caller, body: Body) -> JsonReply {
+    let asked = body.read(PreviewRequest::of)?;
+    Ok(Json(Shown::new(&app, user.as_ref(), &asked).await?.preview(&asked)))
 }
 
 /// `POST /api/sdk/query-plan`.
-pub(super) async fn query_plan(
-    app: &AppState,
-    user: Option<&User>,
-    request: Request,
-) -> Result<Response, Reply> {
-    let asked = PreviewRequest::read(body(request).await?)?;
-    let shown = Shown::new(app, user, &asked).await?;
+pub(super) async fn query_plan(State(app): App, Extension(user): Caller, body: Body) -> JsonReply {
+    let asked = body.read(PreviewRequest::of)?;
+    let shown = Shown::new(&app, user.as_ref(), &asked).await?;
     let mut plan = shown.preview(&asked);
     plan["query_message"] = asked.message();
     plan["transparency_events"] = shown.events(&asked).into();
-    Ok(ok(&plan))
+    Ok(Json(plan))
 }
 
 /// What a model would be sent.
@@ -148,8 +142,7 @@ impl Shown {
         } else {
             Default::default()
         };
-        let messages: Vec<Value> =
-            self.prompt.messages.iter().flat_map(|one| message(one)).collect();
+        let messages: Vec<Value> = self.prompt.messages.iter().map(|one| message(one)).collect();
         json!({
             "config": self.config,
             "system_prompt": self.prompt.system,
@@ -197,10 +190,10 @@ fn canonical(agent: &Agent) -> Vec<Value> {
 }
 
 /// A message as models are sent it.
-fn message(message: &PromptMessage) -> Option<Value> {
+fn message(message: &PromptMessage) -> Value {
     match message {
-        PromptMessage::System(text) => Some(json!({ "role": "system", "content": text })),
-        PromptMessage::User(parts) => Some(json!({ "role": "user", "content": text(parts) })),
+        PromptMessage::System(text) => json!({ "role": "system", "content": text }),
+        PromptMessage::User(parts) => json!({ "role": "user", "content": text(parts) }),
         PromptMessage::Assistant { parts, .. } => {
             let calls = assistant_calls(parts).map(|call| {
                 json!({ "id": call.call.as_str(), "name": call.tool, "arguments": call.input })
@@ -210,30 +203,22 @@ fn message(message: &PromptMessage) -> Option<Value> {
             if !calls.is_empty() {
                 shown["tool_calls"] = calls.into();
             }
-            Some(shown)
+            shown
         }
-        PromptMessage::Result { call, tool, text, .. } => Some(json!({
+        PromptMessage::Result { call, tool, text, .. } => json!({
             "role": "tool",
             "tool_call_id": call.as_str(),
             "name": tool,
             "content": text,
-        })),
+        }),
     }
-}
-
-fn text(parts: &[PromptPart]) -> String {
-    let texts = parts.iter().filter_map(|part| match part {
-        PromptPart::Text(text) => Some(text.as_str()),
-        PromptPart::Media { .. } => None,
-    });
-    texts.collect()
 }
 
 fn refused(error: Error) -> Reply {
     match error {
         Error::Refused(refusal) => Reply::new(400, refusal.to_string()),
         Error::Closing | Error::ReadOnly => Reply::new(503, "The daemon is shutting down"),
-        Error::NotFound(_) | Error::Ahead(..) => Reply::new(500, "Internal server error"),
+        Error::NotFound(_) | Error::Ahead(..) => Reply::internal(),
         Error::Storage(error) => error.into(),
     }
 }

@@ -1,90 +1,87 @@
 //! Text on pictures: all of it, the lines that fit a query, and the one line that a query means.
 
-use axum::response::Response;
+use axum::Json;
 use serde_json::{Value, json};
 
-use super::fields::Fields;
 use super::perception::drawing::{BOX_COLOR, Mark, MarkShape};
 use super::perception::overlay::keep_overlay;
 use super::perception::source::{ImageInput, Source};
 use super::perception::{Perception, off_thread};
-use super::reply::{Reply, ok};
-use super::sense_error::PerceptionService;
+use super::reply::{Reply, unavailable};
+use super::{Body, JsonReply};
+use crate::windie::fields::Object;
 use crate::windie::ocr_rows::{Reason, THRESHOLD, TextRow, Unresolved, ranked, resolve, rows};
 
 const TEXT_LIMIT: usize = 2000;
 const CANDIDATE_LIMIT: usize = 128;
 const RESULTS_LIMIT: i64 = 100;
 /// How many results there are where a request does not say.
-const USUAL_RESULTS: usize = 10;
+const USUAL_RESULTS: i64 = 10;
 const NO_CANDIDATE: &str = "OCR candidate not found for the provided image";
 
-/// A text to look for on a picture.
+/// What a request says about a picture and the text on it.
 struct TextQuery {
-    text: String,
+    image: ImageInput,
     threshold: f64,
     max_results: usize,
+    show_labels: bool,
 }
 
 impl TextQuery {
-    fn read(mut fields: Fields) -> Result<(ImageInput, Self), Reply> {
-        let image = ImageInput::read(&mut fields);
-        let text = fields.text("text", 1..=TEXT_LIMIT);
-        let (threshold, max_results) = (threshold(&mut fields), max_results(&mut fields));
-        Ok((checked(fields, image)?, Self { text, threshold, max_results }))
+    fn of(body: &Object<'_>) -> Self {
+        let results = body.not_null("max_results").whole(1..=RESULTS_LIMIT);
+        Self {
+            image: ImageInput::of(body),
+            threshold: body.not_null("threshold").number(0.0..=1.0).unwrap_or(THRESHOLD),
+            max_results: usize::try_from(results.unwrap_or(USUAL_RESULTS)).unwrap_or_default(),
+            show_labels: body.not_null("show_labels").flag().unwrap_or(true),
+        }
     }
 
-    /// The answer that lists these rows.
-    fn listed(&self, source: &Source, matches: &[TextRow]) -> Response {
-        ok(&json!({
-            "image": source.metadata(),
-            "query": self.text,
-            "threshold": self.threshold,
-            "matches": shown(matches),
-        }))
+    /// Reads a request that names a text to look for.
+    fn with_text(body: &Object<'_>) -> (String, Self) {
+        (body.needed_text("text", 1..=TEXT_LIMIT), Self::of(body))
     }
 }
 
 /// `POST /api/sdk/ocr/run`.
-pub(super) async fn run(context: &Perception<'_>, mut fields: Fields) -> Result<Response, Reply> {
-    let image = ImageInput::read(&mut fields);
-    let (source, rows) = read_rows(context, checked(fields, image)?).await?;
-    Ok(ok(&json!({ "image": source.metadata(), "results": shown(&rows) })))
+pub(super) async fn run(context: Perception, body: Body) -> JsonReply {
+    let (source, rows) = read_rows(&context, body.read(ImageInput::of)?).await?;
+    Ok(Json(json!({ "image": source.metadata(), "results": shown(&rows) })))
 }
 
 /// `POST /api/sdk/ocr/find-text`: the rows that fit well enough.
-pub(super) async fn find_text(context: &Perception<'_>, fields: Fields) -> Result<Response, Reply> {
-    let (image, query) = TextQuery::read(fields)?;
-    let (source, rows) = read_rows(context, image).await?;
-    let mut matches = rank(&query.text, rows).await?;
-    matches.retain(|row| row.fits(query.threshold));
-    matches.truncate(query.max_results);
-    Ok(query.listed(&source, &matches))
+pub(super) async fn find_text(context: Perception, body: Body) -> JsonReply {
+    find(&context, body, |row, threshold| row.fits(threshold)).await
 }
 
 /// `POST /api/sdk/ocr/find-text-candidates`: the rows that fit best, however well that is.
-pub(super) async fn find_candidates(
-    context: &Perception<'_>,
-    fields: Fields,
-) -> Result<Response, Reply> {
-    let (image, query) = TextQuery::read(fields)?;
-    let (source, rows) = read_rows(context, image).await?;
-    let mut matches = rank(&query.text, rows).await?;
+pub(super) async fn find_candidates(context: Perception, body: Body) -> JsonReply {
+    find(&context, body, |_, _| true).await
+}
+
+async fn find(context: &Perception, body: Body, is_meant: fn(&TextRow, f64) -> bool) -> JsonReply {
+    let (text, query) = body.read(TextQuery::with_text)?;
+    let (source, rows) = read_rows(context, query.image).await?;
+    let mut matches = rank(&text, rows).await?;
+    matches.retain(|row| is_meant(row, query.threshold));
     matches.truncate(query.max_results);
-    Ok(query.listed(&source, &matches))
+    Ok(Json(json!({
+        "image": source.metadata(),
+        "query": text,
+        "threshold": query.threshold,
+        "matches": shown(&matches),
+    })))
 }
 
 /// `POST /api/sdk/ocr/resolve-text`: the one row that fits.
-pub(super) async fn resolve_text(
-    context: &Perception<'_>,
-    fields: Fields,
-) -> Result<Response, Reply> {
-    let (image, TextQuery { text, threshold, .. }) = TextQuery::read(fields)?;
-    let (source, rows) = read_rows(context, image).await?;
+pub(super) async fn resolve_text(context: Perception, body: Body) -> JsonReply {
+    let (text, TextQuery { image, threshold, .. }) = body.read(TextQuery::with_text)?;
+    let (source, rows) = read_rows(&context, image).await?;
     let ranked = rank(&text, rows).await?;
     let row = resolve((&text, threshold), &ranked, &source.id)
         .map_err(|error| Reply::detailed(status(&error), error.detail()))?;
-    Ok(ok(&json!({
+    Ok(Json(json!({
         "image": source.metadata(),
         "query": text,
         "threshold": threshold,
@@ -93,36 +90,31 @@ pub(super) async fn resolve_text(
 }
 
 /// `POST /api/sdk/ocr/resolve-candidate`: a row that an earlier answer named.
-pub(super) async fn resolve_candidate(
-    context: &Perception<'_>,
-    mut fields: Fields,
-) -> Result<Response, Reply> {
-    let image = ImageInput::read(&mut fields);
-    let id = fields.text("candidate_id", 1..=CANDIDATE_LIMIT);
-    let (source, rows) = read_rows(context, checked(fields, image)?).await?;
+pub(super) async fn resolve_candidate(context: Perception, body: Body) -> JsonReply {
+    let (image, id) = body.read(|body| {
+        (ImageInput::of(body), body.needed_text("candidate_id", 1..=CANDIDATE_LIMIT))
+    })?;
+    let (source, rows) = read_rows(&context, image).await?;
     let row = rows.iter().find(|row| row.candidate_id == id);
     let row = row.ok_or_else(|| Reply::new(404, NO_CANDIDATE))?;
-    Ok(ok(&json!({ "image": source.metadata(), "candidate_id": id, "match": row.shown() })))
+    Ok(Json(json!({ "image": source.metadata(), "candidate_id": id, "match": row.shown() })))
 }
 
 /// `POST /api/sdk/ocr/inspect`: everything that the requests above say, in one answer.
-pub(super) async fn inspect(
-    context: &Perception<'_>,
-    mut fields: Fields,
-    host: &str,
-) -> Result<Response, Reply> {
-    let image = ImageInput::read(&mut fields);
-    let text = fields.maybe_text("text", 1..=TEXT_LIMIT);
-    let (threshold, max_results) = (threshold(&mut fields), max_results(&mut fields));
-    let include_overlay = fields.maybe_flag("include_overlay").unwrap_or(false);
-    let show_labels = fields.maybe_flag("show_labels").unwrap_or(true);
-    let (source, rows) = read_rows(context, checked(fields, image)?).await?;
+pub(super) async fn inspect(context: Perception, body: Body) -> JsonReply {
+    let (text, include_overlay, query) = body.read(|body| {
+        let include_overlay = body.not_null("include_overlay").flag().unwrap_or(false);
+        (body.text("text", 1..=TEXT_LIMIT), include_overlay, TextQuery::of(body))
+    })?;
+    let TextQuery { image, threshold, max_results, show_labels } = query;
+    let (source, rows) = read_rows(&context, image).await?;
     let ranked = match &text {
         Some(text) => rank(text, rows.clone()).await?,
         None => Vec::new(),
     };
     let resolved =
         text.as_ref().map(|text| resolve((text.as_str(), threshold), &ranked, &source.id));
+    let failed = resolved.as_ref().and_then(|resolved| resolved.as_ref().err());
     let best = &ranked[..ranked.len().min(max_results)];
     let accepted: Vec<TextRow> = best.iter().filter(|row| row.fits(threshold)).cloned().collect();
     let mut answer = json!({
@@ -132,42 +124,31 @@ pub(super) async fn inspect(
         "results": shown(&rows),
         "ranked_matches": shown(best),
         "accepted_matches": shown(&accepted),
-        "resolved_match": Value::Null,
-        "resolution_error": Value::Null,
-        "overlay": Value::Null,
+        "resolved_match": resolved.as_ref().and_then(|row| row.as_ref().ok()).map(|row| row.shown()),
+        "resolution_error":
+            failed.map(|error| json!({ "status_code": status(error), "detail": error.detail() })),
+        "overlay": null,
     });
-    match resolved {
-        Some(Ok(row)) => answer["resolved_match"] = row.shown(),
-        Some(Err(error)) => {
-            answer["resolution_error"] =
-                json!({ "status_code": status(&error), "detail": error.detail() });
-        }
-        None => {}
-    }
     if include_overlay {
         let first = &rows[..rows.len().min(max_results)];
         let marks = marks(if text.is_some() { &accepted } else { first }, show_labels);
-        answer["overlay"] = keep_overlay(context, source, marks, host).await?;
+        answer["overlay"] = keep_overlay(&context, source, marks).await?;
     }
-    Ok(ok(&answer))
+    Ok(Json(answer))
 }
 
 /// `POST /api/sdk/ocr/overlay`: a picture with boxes around rows, as an artifact.
-pub(super) async fn overlay(
-    context: &Perception<'_>,
-    mut fields: Fields,
-    host: &str,
-) -> Result<Response, Reply> {
-    let image = ImageInput::read(&mut fields);
-    let text = fields.maybe_text("text", 1..=TEXT_LIMIT);
-    let candidate = fields.maybe_text("candidate_id", 1..=CANDIDATE_LIMIT);
-    if text.is_some() && candidate.is_some() {
-        let why = "Value error, at most one of text or candidate_id may be given";
-        fields.wrong(&[], "value_error", why);
-    }
-    let (threshold, max_results) = (threshold(&mut fields), max_results(&mut fields));
-    let show_labels = fields.maybe_flag("show_labels").unwrap_or(true);
-    let (source, mut rows) = read_rows(context, checked(fields, image)?).await?;
+pub(super) async fn overlay(context: Perception, body: Body) -> JsonReply {
+    let (text, candidate, query) = body.read(|body| {
+        let text = body.text("text", 1..=TEXT_LIMIT);
+        let candidate = body.text("candidate_id", 1..=CANDIDATE_LIMIT);
+        if text.is_some() && candidate.is_some() {
+            let why = "Value error, at most one of text or candidate_id may be given";
+            body.fault(&[], "value_error", why);
+        }
+        (text, candidate, TextQuery::of(body))
+    })?;
+    let (source, mut rows) = read_rows(&context, query.image).await?;
     if let Some(candidate) = candidate {
         rows.retain(|row| row.candidate_id == candidate);
         if rows.is_empty() {
@@ -175,38 +156,22 @@ pub(super) async fn overlay(
         }
     } else if let Some(text) = text {
         rows = rank(&text, rows).await?;
-        rows.retain(|row| row.fits(threshold));
+        rows.retain(|row| row.fits(query.threshold));
     }
-    rows.truncate(max_results);
-    let marks = marks(&rows, show_labels);
-    Ok(ok(&keep_overlay(context, source, marks, host).await?))
-}
-
-fn threshold(fields: &mut Fields) -> f64 {
-    fields.maybe_number("threshold", 0.0..=1.0).unwrap_or(THRESHOLD)
-}
-
-fn max_results(fields: &mut Fields) -> usize {
-    let given = fields.maybe_integer("max_results", 1..=RESULTS_LIMIT);
-    given.and_then(|given| usize::try_from(given).ok()).unwrap_or(USUAL_RESULTS)
-}
-
-/// The picture of a body that was read to its end, if nothing is wrong with it.
-pub(super) fn checked(fields: Fields, image: Option<ImageInput>) -> Result<ImageInput, Reply> {
-    fields.rest()?;
-    // A body without a picture has a fault, so this is not reached.
-    image.ok_or_else(|| Reply::new(422, "Image source is not a valid image"))
+    rows.truncate(query.max_results);
+    let marks = marks(&rows, query.show_labels);
+    Ok(Json(keep_overlay(&context, source, marks).await?))
 }
 
 /// Reads the text on a picture.
 async fn read_rows(
-    context: &Perception<'_>,
+    context: &Perception,
     image: ImageInput,
 ) -> Result<(Source, Vec<TextRow>), Reply> {
-    let failed = |error| PerceptionService::Ocr.failed(&error);
-    context.ocr.ready().map_err(failed)?;
+    let failed = unavailable("OCR service");
+    context.senses.ocr.ready().map_err(failed)?;
     let source = Source::load(context, image).await?;
-    let read = context.ocr.read(source.bytes.clone()).await.map_err(failed)?;
+    let read = context.senses.ocr.read(source.bytes.clone()).await.map_err(failed)?;
     let rows = rows(&source.id, read.lines);
     Ok((source, rows))
 }

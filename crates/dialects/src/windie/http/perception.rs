@@ -1,88 +1,93 @@
-//! Requests about pictures: what they work with, and which handler answers them.
+//! Requests about pictures and texts that the daemon's senses answer, and what they work with.
 
 pub(super) mod drawing;
 mod font;
 pub(super) mod overlay;
 pub(super) mod source;
 
-use axum::extract::Request;
-use axum::response::Response;
-use quintet_kernel::port::{Ocr, Vision};
+use std::sync::Arc;
+
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::request::Parts;
+use quintet_kernel::port::{Embedder, Ocr, Vision};
 use tokio::sync::Semaphore;
 
 use super::reply::Reply;
-use super::{body, ocr, text, vision};
+use super::{Route, embeddings, get, ocr, post, text, vision};
+use crate::transport::access::Token;
 use crate::windie::artifacts::ArtifactStore;
 use crate::windie::auth::User;
+use crate::windie::serve::AppState;
 
-/// A request about a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PerceptionRoute {
-    OcrRun,
-    OcrInspect,
-    OcrFindText,
-    OcrFindCandidates,
-    OcrResolveText,
-    OcrResolveCandidate,
-    OcrOverlay,
-    Locate,
-    LocateAll,
-    Describe,
-    VisionOverlay,
+/// The senses, and what is known of pictures.
+#[derive(Clone)]
+pub(super) struct Senses {
+    pub(super) ocr: Arc<dyn Ocr>,
+    pub(super) vision: Arc<dyn Vision>,
+    pub(super) embedder: Arc<dyn Embedder>,
+    pub(super) artifacts: ArtifactStore,
+    /// The key of other services that want embeddings.
+    pub(super) embedding_key: Option<Token>,
+    /// The most bytes that a picture may have.
+    pub(super) size_limit: u64,
 }
 
-impl PerceptionRoute {
-    /// The route of a path below `/api/sdk`.
-    pub(super) fn of(service: &str, name: &str) -> Option<Self> {
-        match (service, name) {
-            ("ocr", "run") => Some(Self::OcrRun),
-            ("ocr", "inspect") => Some(Self::OcrInspect),
-            ("ocr", "find-text") => Some(Self::OcrFindText),
-            ("ocr", "find-text-candidates") => Some(Self::OcrFindCandidates),
-            ("ocr", "resolve-text") => Some(Self::OcrResolveText),
-            ("ocr", "resolve-candidate") => Some(Self::OcrResolveCandidate),
-            ("ocr", "overlay") => Some(Self::OcrOverlay),
-            ("vision", "locate") => Some(Self::Locate),
-            ("vision", "locate-all") => Some(Self::LocateAll),
-            ("vision", "describe") => Some(Self::Describe),
-            ("vision", "overlay") => Some(Self::VisionOverlay),
-            _ => None,
+impl FromRef<AppState> for Senses {
+    fn from_ref(app: &AppState) -> Self {
+        Self {
+            ocr: Arc::clone(&app.ports.ocr),
+            vision: Arc::clone(&app.ports.vision),
+            embedder: Arc::clone(&app.ports.embedder),
+            artifacts: app.artifact_store.clone(),
+            embedding_key: app.settings.embedding_key.clone(),
+            size_limit: app.settings.largest_artifact,
         }
     }
 }
 
 /// What requests about pictures work with.
-pub(super) struct Perception<'a> {
-    pub(super) ocr: &'a dyn Ocr,
-    pub(super) vision: &'a dyn Vision,
-    pub(super) artifacts: &'a ArtifactStore,
+pub(super) struct Perception {
+    pub(super) senses: Senses,
     /// The user whose artifacts may be used; all may be where users are not told apart.
-    pub(super) user: Option<&'a User>,
-    /// The most bytes that a picture may have.
-    pub(super) size_limit: u64,
+    pub(super) user: Option<User>,
+    /// Where the daemon is reached.
+    pub(super) host: String,
 }
 
-/// Answers `POST /api/sdk/ocr/*` and `/api/sdk/vision/*`.
-pub(super) async fn answer(
-    context: &Perception<'_>,
-    route: PerceptionRoute,
-    request: Request,
-) -> Result<Response, Reply> {
-    let host = text(request.headers(), "host").unwrap_or_default().to_owned();
-    let fields = body(request).await?;
-    match route {
-        PerceptionRoute::OcrRun => ocr::run(context, fields).await,
-        PerceptionRoute::OcrInspect => ocr::inspect(context, fields, &host).await,
-        PerceptionRoute::OcrFindText => ocr::find_text(context, fields).await,
-        PerceptionRoute::OcrFindCandidates => ocr::find_candidates(context, fields).await,
-        PerceptionRoute::OcrResolveText => ocr::resolve_text(context, fields).await,
-        PerceptionRoute::OcrResolveCandidate => ocr::resolve_candidate(context, fields).await,
-        PerceptionRoute::OcrOverlay => ocr::overlay(context, fields, &host).await,
-        PerceptionRoute::Locate => vision::locate(context, fields).await,
-        PerceptionRoute::LocateAll => vision::locate_all(context, fields).await,
-        PerceptionRoute::Describe => vision::describe(context, fields).await,
-        PerceptionRoute::VisionOverlay => vision::overlay(context, fields, &host).await,
+impl<S: Sync> FromRequestParts<S> for Perception
+where
+    Senses: FromRef<S>,
+{
+    type Rejection = Reply;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Reply> {
+        let user = parts.extensions.get::<Option<User>>().cloned().flatten();
+        let host = text(&parts.headers, "host").unwrap_or_default().to_owned();
+        Ok(Self { senses: Senses::from_ref(state), user, host })
     }
+}
+
+/// The routes that the senses answer.
+pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> [Route<S>; 14]
+where
+    Senses: FromRef<S>,
+{
+    [
+        post("/api/embeddings/", embeddings::embed_text),
+        get("/api/embeddings/health", embeddings::health),
+        post("/embed", embeddings::embed_batch),
+        post("/api/sdk/ocr/run", ocr::run),
+        post("/api/sdk/ocr/inspect", ocr::inspect),
+        post("/api/sdk/ocr/find-text", ocr::find_text),
+        post("/api/sdk/ocr/find-text-candidates", ocr::find_candidates),
+        post("/api/sdk/ocr/resolve-text", ocr::resolve_text),
+        post("/api/sdk/ocr/resolve-candidate", ocr::resolve_candidate),
+        post("/api/sdk/ocr/overlay", ocr::overlay),
+        post("/api/sdk/vision/locate", vision::locate),
+        post("/api/sdk/vision/locate-all", vision::locate_all),
+        post("/api/sdk/vision/describe", vision::describe),
+        post("/api/sdk/vision/overlay", vision::overlay),
+    ]
 }
 
 /// Bounds how many pictures are decoded at once: each may take 120 MB.
@@ -100,7 +105,7 @@ pub(super) async fn off_thread<T: Send + 'static>(
     };
     tokio::task::spawn_blocking(work).await.map_err(|error| {
         tracing::error!(%error, "work on a picture broke off");
-        Reply::new(500, "Internal server error")
+        Reply::internal()
     })
 }
 

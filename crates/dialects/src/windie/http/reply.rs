@@ -1,13 +1,13 @@
 //! Answers, and the shape that errors have: `{"detail": …}`.
 
-use axum::body::Body;
+use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::response::Response;
-use quintet_kernel::port::StorageError;
-use serde::Serialize;
+use axum::response::{IntoResponse, Response};
+use quintet_kernel::port::{SenseError, StorageError};
 use serde_json::{Value, json};
 
 use crate::windie::auth::Refused;
+use crate::windie::fields::Wrong;
 use crate::windie::wire::user_settings::SettingsError;
 
 /// An answer that is an error.
@@ -24,18 +24,14 @@ impl Reply {
         Self { status, detail: Value::String(detail.into()), header: None }
     }
 
-    /// A body or a query that is not as it should be, with all that is wrong with it.
-    pub(in crate::windie) fn unprocessable(faults: Vec<Value>) -> Self {
-        Self { status: 422, detail: Value::Array(faults), header: None }
-    }
-
     /// A status with a detail that is more than words.
     pub(super) fn detailed(status: u16, detail: Value) -> Self {
         Self { status, detail, header: None }
     }
 
-    pub(super) fn not_found() -> Self {
-        Self::new(404, "Not Found")
+    /// What went wrong inside is for the log and not for clients.
+    pub(super) fn internal() -> Self {
+        Self::new(500, "Internal server error")
     }
 
     pub(super) fn status(&self) -> u16 {
@@ -47,25 +43,26 @@ impl Reply {
         self.header = Some((name, value.into()));
         self
     }
-
-    /// What it says, for whoever passes it on another way.
-    #[cfg(test)]
-    pub(in crate::windie) fn said(&self) -> (u16, &Value) {
-        (self.status, &self.detail)
-    }
 }
 
-impl From<Reply> for Response {
-    fn from(reply: Reply) -> Self {
-        let mut response = ok(&json!({ "detail": reply.detail }));
-        let status = StatusCode::from_u16(reply.status);
-        *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        if let Some((name, value)) = reply.header
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status);
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(json!({ "detail": self.detail }))).into_response();
+        if let Some((name, value)) = self.header
             && let Ok(value) = HeaderValue::from_str(&value)
         {
             response.headers_mut().insert(name, value);
         }
         response
+    }
+}
+
+/// A body or a query that is not as it should be.
+impl From<Wrong> for Reply {
+    fn from(wrong: Wrong) -> Self {
+        Self::detailed(422, wrong.details())
     }
 }
 
@@ -83,11 +80,10 @@ impl From<Refused> for Reply {
     }
 }
 
-/// What went wrong inside is for the log and not for clients.
 impl From<StorageError> for Reply {
     fn from(error: StorageError) -> Self {
-        tracing::error!(%error, "storage");
-        Self::new(500, "Internal server error")
+        tracing::error!(%error, "storage failed while a request was answered");
+        Self::internal()
     }
 }
 
@@ -98,11 +94,21 @@ impl From<SettingsError> for Reply {
     }
 }
 
-/// An answer that is JSON.
-pub(super) fn ok(body: &impl Serialize) -> Response {
-    let body = serde_json::to_vec(body).expect("our own types serialize");
-    let mut response = Response::new(Body::from(body));
-    let kind = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
+/// The answer for a sense that failed, by the name of its service: 503 if it is off, not installed or busy,
+/// 422 if the input is at fault, 502 if the model is.
+pub(super) fn unavailable(service: &'static str) -> impl Fn(SenseError) -> Reply + Copy {
+    move |error| match error {
+        SenseError::Off(_) | SenseError::MissingWeights(_) => {
+            Reply::new(503, format!("{service} not available: {error}"))
+        }
+        SenseError::Busy => {
+            let why = format!("{service} is busy: too many requests are waiting");
+            Reply::new(503, why).with(header::RETRY_AFTER, "1")
+        }
+        SenseError::BadInput(reason) => Reply::new(422, reason),
+        SenseError::Failed(reason) => {
+            tracing::warn!("{service} failed: {reason}");
+            Reply::new(502, format!("{service} failed: {reason}"))
+        }
+    }
 }

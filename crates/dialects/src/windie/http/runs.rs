@@ -5,18 +5,17 @@
 mod decode;
 mod encode;
 
-use axum::extract::Request;
-use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::Json;
+use axum::extract::{FromRequestParts, State};
+use axum::http::Uri;
+use axum::http::request::Parts;
 use quintet_kernel::RunId;
 use quintet_kernel::port::{Page, RunError, RunReceipt};
 use quintet_kernel::run::{RunCommand, RunRefusal};
 use serde_json::{Value, json};
 
-use self::decode::{Heartbeat, StopAll};
-use super::fields::Fields;
-use super::reply::{Reply, ok};
-use super::{body_within, text};
+use super::reply::Reply;
+use super::{Body, JsonReply, read_query, text};
 use crate::transport::access::Token;
 use crate::windie::serve::AppState;
 
@@ -32,147 +31,127 @@ const BODY_LIMIT: usize = 64 * 1024;
 /// Events are given until they have so many bytes together; a client asks for the rest.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
-/// A request about runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Run {
-    Create,
-    List,
-    Show,
-    Events,
-    Report,
-    Control,
-    StopAll,
-    Poll,
-    Heartbeat,
-    Dispatched,
-}
+type App = State<AppState>;
 
-impl Run {
-    /// What there is below the path of runs, by method.
-    pub(super) fn offered(segments: &[&str]) -> &'static [(&'static str, Self)] {
-        match segments {
-            [] => &[("POST", Self::Create), ("GET", Self::List)],
-            ["stop-all"] => &[("POST", Self::StopAll)],
-            ["workers", "heartbeat"] => &[("POST", Self::Poll)],
-            [_, "control"] => &[("POST", Self::Control)],
-            [_, "worker-dispatched"] => &[("POST", Self::Dispatched)],
-            [_, "worker-heartbeat"] => &[("POST", Self::Heartbeat)],
-            [_, "events"] => &[("GET", Self::Events), ("POST", Self::Report)],
-            [_] => &[("GET", Self::Show)],
-            _ => &[],
-        }
-    }
-}
+/// A request with the key. Where there is a control key, it alone opens what stops every run.
+pub(super) struct Unlocked;
 
-/// Answers a request about runs.
-pub(super) async fn answer(app: &AppState, run: Run, request: Request) -> Result<Response, Reply> {
-    unlock(app, run, request.headers())?;
-    let path = request.uri().path().to_owned();
-    let query = request.uri().query().unwrap_or_default().to_owned();
-    match run {
-        Run::Create => create(app, read(request, CREATE_BODY_LIMIT).await?).await,
-        Run::List => list(app, &query).await,
-        Run::Show => show(app, &path).await,
-        Run::Events => events(app, &path, &query).await,
-        Run::Report => {
-            let report = decode::report(read(request, EVENT_BODY_LIMIT).await?)?;
-            submit(app, &path, RunCommand::Report(report)).await
-        }
-        Run::Control => {
-            let control = decode::control(read(request, BODY_LIMIT).await?)?;
-            submit(app, &path, control).await
-        }
-        Run::StopAll => stop_all(app, read(request, BODY_LIMIT).await?).await,
-        Run::Poll => poll(app, read(request, BODY_LIMIT).await?).await,
-        Run::Heartbeat => {
-            let heartbeat = decode::heartbeat(read(request, BODY_LIMIT).await?)?;
-            submit(app, &path, heartbeat).await
-        }
-        Run::Dispatched => {
-            let dispatched = decode::dispatched(read(request, BODY_LIMIT).await?)?;
-            match submit(app, &path, dispatched).await {
-                Err(reply) if reply.status() == 404 => Err(Reply::new(404, MISMATCH)),
-                other => other,
+impl FromRequestParts<AppState> for Unlocked {
+    type Rejection = Reply;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Reply> {
+        let has = |key: &Token, name: &str| {
+            key.matches(text(&parts.headers, name).unwrap_or_default().trim())
+        };
+        let stops_all = parts.uri.path().trim_end_matches('/').ends_with("/stop-all");
+        let (is_known, refused) = match (&app.settings.runs_control_key, &app.settings.runs_key) {
+            (Some(key), _) if stops_all => {
+                (has(key, CONTROL_KEY), Reply::new(403, "Invalid runs control API key"))
             }
-        }
+            (_, Some(key)) => (has(key, KEY), Reply::new(401, "Invalid runs API key")),
+            (_, None) => (false, Reply::new(503, "Runs API key is not configured")),
+        };
+        if is_known { Ok(Self) } else { Err(refused) }
     }
-}
-
-async fn read(request: Request, limit: usize) -> Result<Fields, Reply> {
-    body_within(request, limit).await
-}
-
-/// Lets in whoever has the key. Where there is a control key, it alone opens what stops every run.
-fn unlock(app: &AppState, run: Run, headers: &HeaderMap) -> Result<(), Reply> {
-    let has = |key: &Token, name: &str| key.matches(text(headers, name).unwrap_or_default().trim());
-    if run == Run::StopAll
-        && let Some(key) = &app.settings.runs_control_key
-    {
-        let refused = || Reply::new(403, "Invalid runs control API key");
-        return has(key, CONTROL_KEY).then_some(()).ok_or_else(refused);
-    }
-    let key = app.settings.runs_key.as_ref();
-    let key = key.ok_or_else(|| Reply::new(503, "Runs API key is not configured"))?;
-    has(key, KEY).then_some(()).ok_or_else(|| Reply::new(401, "Invalid runs API key"))
 }
 
 /// The run that a path is about.
-fn run_of(path: &str) -> Result<RunId, Reply> {
-    let id = path.split('/').nth(3).and_then(RunId::parse);
+fn run_of(uri: &Uri) -> Result<RunId, Reply> {
+    let id = uri.path().split('/').nth(3).and_then(RunId::parse);
     id.ok_or_else(|| Reply::new(404, "Run not found"))
 }
 
-async fn create(app: &AppState, fields: Fields) -> Result<Response, Reply> {
-    let RunReceipt { entry, latest } = app.ports.runs.create(decode::create(fields)?).await?;
+pub(super) async fn create(
+    State(app): App,
+    _: Unlocked,
+    body: Body<CREATE_BODY_LIMIT>,
+) -> JsonReply {
+    let RunReceipt { entry, latest } = app.ports.runs.create(body.read(decode::create)?).await?;
     let events = [encode::event(&entry.run.id, latest)];
-    Ok(ok(&json!({ "run": encode::view(&entry), "events": events })))
+    Ok(Json(json!({ "run": encode::view(&entry), "events": events })))
 }
 
-async fn list(app: &AppState, query: &str) -> Result<Response, Reply> {
-    let (filter, limit) = decode::list(query)?;
+pub(super) async fn list(State(app): App, _: Unlocked, uri: Uri) -> JsonReply {
+    let (filter, limit) = read_query(uri.query(), decode::list)?;
     let runs = app.ports.runs.list(filter, limit).await?;
     let runs: Vec<Value> = runs.iter().map(encode::view).collect();
-    Ok(ok(&json!({ "runs": runs })))
+    Ok(Json(json!({ "runs": runs })))
 }
 
-async fn show(app: &AppState, path: &str) -> Result<Response, Reply> {
-    Ok(ok(&encode::view(&app.ports.runs.view(&run_of(path)?).await?)))
+pub(super) async fn show(State(app): App, _: Unlocked, uri: Uri) -> JsonReply {
+    Ok(Json(encode::view(&app.ports.runs.view(&run_of(&uri)?).await?)))
 }
 
-async fn events(app: &AppState, path: &str, query: &str) -> Result<Response, Reply> {
-    let (after, limit) = decode::page(query)?;
-    let (id, page) = (run_of(path)?, Page { events: limit, bytes: PAGE_BYTES });
+pub(super) async fn events(State(app): App, _: Unlocked, uri: Uri) -> JsonReply {
+    let (after, limit) = read_query(uri.query(), decode::page)?;
+    let (id, page) = (run_of(&uri)?, Page { events: limit, bytes: PAGE_BYTES });
     let records = app.ports.runs.events(&id, after, page).await?;
     let next = records.last().map_or(after, |record| record.seq);
     let events: Vec<Value> = records.into_iter().map(|record| encode::event(&id, record)).collect();
-    Ok(ok(&json!({ "run_id": id.as_str(), "events": events, "next_after_seq": next })))
+    Ok(Json(json!({ "run_id": id.as_str(), "events": events, "next_after_seq": next })))
 }
 
-async fn submit(app: &AppState, path: &str, command: RunCommand) -> Result<Response, Reply> {
-    let RunReceipt { entry, latest } = app.ports.runs.submit(&run_of(path)?, command).await?;
+pub(super) async fn report(
+    State(app): App,
+    _: Unlocked,
+    uri: Uri,
+    body: Body<EVENT_BODY_LIMIT>,
+) -> JsonReply {
+    submit(&app, &uri, RunCommand::Report(body.read(decode::report)?)).await
+}
+
+pub(super) async fn control(
+    State(app): App,
+    _: Unlocked,
+    uri: Uri,
+    body: Body<BODY_LIMIT>,
+) -> JsonReply {
+    submit(&app, &uri, body.read(decode::control)?).await
+}
+
+pub(super) async fn heartbeat(
+    State(app): App,
+    _: Unlocked,
+    uri: Uri,
+    body: Body<BODY_LIMIT>,
+) -> JsonReply {
+    submit(&app, &uri, body.read(decode::heartbeat)?).await
+}
+
+pub(super) async fn dispatched(
+    State(app): App,
+    _: Unlocked,
+    uri: Uri,
+    body: Body<BODY_LIMIT>,
+) -> JsonReply {
+    match submit(&app, &uri, body.read(decode::dispatched)?).await {
+        Err(reply) if reply.status() == 404 => Err(Reply::new(404, MISMATCH)),
+        other => other,
+    }
+}
+
+async fn submit(app: &AppState, uri: &Uri, command: RunCommand) -> JsonReply {
+    let RunReceipt { entry, latest } = app.ports.runs.submit(&run_of(uri)?, command).await?;
     let latest = encode::event(&entry.run.id, latest);
-    Ok(ok(&json!({ "run": encode::view(&entry), "latest_event": latest })))
+    Ok(Json(json!({ "run": encode::view(&entry), "latest_event": latest })))
 }
 
-async fn stop_all(app: &AppState, fields: Fields) -> Result<Response, Reply> {
-    let StopAll { workspace, requested_by } = decode::stop_all(fields)?;
+pub(super) async fn stop_all(State(app): App, _: Unlocked, body: Body<BODY_LIMIT>) -> JsonReply {
+    let (workspace, requested_by) = body.read(decode::stop_all)?;
     let wanted = workspace.clone().filter(|workspace| !workspace.trim().is_empty());
     let stopped = app.ports.runs.stop_all(wanted, requested_by).await?;
     let ids: Vec<&str> = stopped.iter().map(RunId::as_str).collect();
-    let answer =
-        json!({ "workspace_id": workspace, "stopped_run_ids": ids, "count": stopped.len() });
-    Ok(ok(&answer))
+    Ok(Json(json!({ "workspace_id": workspace, "stopped_run_ids": ids, "count": stopped.len() })))
 }
 
-async fn poll(app: &AppState, fields: Fields) -> Result<Response, Reply> {
-    let Heartbeat { workspace, worker } = decode::poll(fields)?;
+pub(super) async fn poll(State(app): App, _: Unlocked, body: Body<BODY_LIMIT>) -> JsonReply {
+    let (workspace, worker) = body.read(decode::poll)?;
     let shown = encode::worker(&worker, &workspace, app.now());
     let polled = app.ports.runs.poll(workspace, worker).await?;
     let commands: Vec<Value> =
         polled.controls.iter().map(|(run, control)| encode::command(run, control)).collect();
     let assigned = polled.assigned.as_ref().map(|entry| encode::assigned(&entry.run));
-    let answer = json!({ "worker": shown, "assigned_run": assigned, "control_commands": commands });
-    Ok(ok(&answer))
+    Ok(Json(json!({ "worker": shown, "assigned_run": assigned, "control_commands": commands })))
 }
 
 impl From<RunError> for Reply {

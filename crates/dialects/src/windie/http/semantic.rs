@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use axum::extract::Request;
-use axum::response::Response;
+use axum::Json;
+use axum::extract::State;
 use quintet_kernel::model::{
     Channel, Chunk, Failure, FailureKind, ModelRef, Prompt, PromptMessage, PromptPart, Sampling,
     WebSearch,
 };
 use serde_json::{Value, json};
 
-use super::body;
-use super::fields::Fields;
-use super::reply::{Reply, ok};
+use super::reply::Reply;
 use super::written::{summary, title};
+use super::{Body, JsonReply};
+use crate::windie::fields::Object;
 use crate::windie::serve::AppState;
 use crate::windie::wire::user_settings::{Choice, choice};
 
@@ -37,50 +37,50 @@ const NAME: &str = "You name conversations. Answer with a title of two to six wo
     this one is about: no quotation marks, no full stop, nothing before or after it.";
 
 /// `POST /api/semantic/summarize`.
-pub(super) async fn summarize(app: &AppState, request: Request) -> Result<Response, Reply> {
-    let mut fields = body(request).await?;
-    let conversations =
-        fields.texts("conversations", 1..=CONVERSATIONS_LIMIT, &(0..=TEXT_CHARS_LIMIT));
-    user(&mut fields);
-    fields.rest()?;
+pub(super) async fn summarize(State(app): State<AppState>, body: Body) -> JsonReply {
+    let conversations = body.read(|body| {
+        let texts = body.needed("conversations").entries(1..=CONVERSATIONS_LIMIT);
+        let texts = texts.iter().filter_map(|text| text.text(0..=TEXT_CHARS_LIMIT)).collect();
+        check_user(body);
+        texts
+    })?;
+    let conversations: Vec<String> = conversations;
     let shown = conversations.iter().zip(1..);
     let shown: Vec<String> =
         shown.map(|(text, number)| format!("Conversation {number}:\n{text}")).collect();
     let model = named(&app.settings.default_model, None, None);
-    let written = ask(app, model, SUMMARIZE, shown.join("\n\n")).await?;
+    let written = ask(&app, model, SUMMARIZE, shown.join("\n\n")).await?;
     let (summary, facts) = summary(&written);
-    Ok(ok(&json!({ "summary": summary, "facts": facts, "success": true })))
+    Ok(Json(json!({ "summary": summary, "facts": facts, "success": true })))
 }
 
 /// `POST /api/semantic/title`.
-pub(super) async fn name(app: &AppState, request: Request) -> Result<Response, Reply> {
-    let mut fields = body(request).await?;
-    user(&mut fields);
-    let asked = fields.text("user_message", 0..=TEXT_CHARS_LIMIT);
-    let answered = fields.text("assistant_message", 0..=TEXT_CHARS_LIMIT);
-    let id = fields.maybe_text("model_id", 0..=LONGEST_MODEL);
-    let provider = fields.maybe_text("model_provider", 0..=LONGEST_PROVIDER);
-    fields.rest()?;
-    let model = named(&app.settings.default_model, id.as_deref(), provider.as_deref());
-    let shown = format!("User:\n{asked}\n\nAssistant:\n{answered}");
-    let written = ask(app, model, NAME, shown).await?;
-    Ok(ok(&json!({ "title": title(&written), "success": true })))
+pub(super) async fn name(State(app): State<AppState>, body: Body) -> JsonReply {
+    let (shown, model) = body.read(|body| {
+        check_user(body);
+        let asked = body.needed_text("user_message", 0..=TEXT_CHARS_LIMIT);
+        let answered = body.needed_text("assistant_message", 0..=TEXT_CHARS_LIMIT);
+        let id = body.text("model_id", 0..=LONGEST_MODEL);
+        let provider = body.text("model_provider", 0..=LONGEST_PROVIDER);
+        let model = named(&app.settings.default_model, id.as_deref(), provider.as_deref());
+        (format!("User:\n{asked}\n\nAssistant:\n{answered}"), model)
+    })?;
+    let written = ask(&app, model, NAME, shown).await?;
+    Ok(Json(json!({ "title": title(&written), "success": true })))
 }
 
 /// `GET /api/semantic/health`.
-pub(super) fn health() -> Response {
-    ok(&json!({ "status": "healthy", "message": "Semantic summarization service ready" }))
+pub(super) async fn health() -> Json<Value> {
+    Json(json!({ "status": "healthy", "message": "Semantic summarization service ready" }))
 }
 
 /// Whoever brings a token is known by it; the name that he gives must still be one.
-fn user(fields: &mut Fields) {
-    let name = fields.text("user_id", 1..=LONGEST_USER);
+fn check_user(body: &Object<'_>) {
+    let name = body.needed_text("user_id", 1..=LONGEST_USER);
     if name == "default_user" {
-        let why = "Value error, user_id cannot be default_user";
-        fields.wrong(&[Value::from("user_id")], "value_error", why);
+        body.wrong("user_id", "Value error, user_id cannot be default_user");
     } else if !name.is_empty() && name.trim().is_empty() {
-        let why = "Value error, user_id cannot be blank";
-        fields.wrong(&[Value::from("user_id")], "value_error", why);
+        body.wrong("user_id", "Value error, user_id cannot be blank");
     }
 }
 

@@ -1,42 +1,37 @@
 //! Things on pictures: where they are, what a picture shows, and marks on it.
 
-use axum::response::Response;
+use axum::Json;
 use image::Rgb;
-use quintet_kernel::port::{SenseError, VisionResult, VisualTarget};
+use quintet_kernel::port::{VisionResult, VisualTarget};
 use serde_json::{Value, json};
 
-use super::fields::Fields;
-use super::ocr::checked;
 use super::perception::Perception;
 use super::perception::drawing::{BOX_COLOR, Mark, MarkShape, POINT_COLOR};
 use super::perception::overlay::keep_overlay;
 use super::perception::source::{ImageInput, Source};
-use super::reply::{Reply, ok};
-use super::sense_error::PerceptionService;
+use super::reply::{Reply, unavailable};
+use super::{Body, JsonReply};
+use crate::windie::fields::Object;
 use crate::windie::ocr_rows::Area;
 
+const SERVICE: &str = "Vision service";
 const DESCRIPTION_LIMIT: usize = 2000;
 const RESULTS_LIMIT: i64 = 25;
 /// How many places are looked for where a request does not say.
-const USUAL_RESULTS: usize = 5;
+const USUAL_RESULTS: i64 = 5;
 /// The most points, or regions, of one overlay.
 const MARKS_LIMIT: usize = 1000;
 const LABEL_LIMIT: usize = 200;
 const COLOR_LIMIT: usize = 32;
 
 /// `POST /api/sdk/vision/locate`: the best place.
-pub(super) async fn locate(
-    context: &Perception<'_>,
-    mut fields: Fields,
-) -> Result<Response, Reply> {
-    let image = ImageInput::read(&mut fields);
-    let description = fields.text("description", 1..=DESCRIPTION_LIMIT);
-    let image = checked(fields, image)?;
-    let (source, VisionResult { value, model }) = find(context, image, &description, 1).await?;
+pub(super) async fn locate(context: Perception, body: Body) -> JsonReply {
+    let (image, description) = body.read(image_and_description)?;
+    let (source, VisionResult { value, model }) = find(&context, image, &description, 1).await?;
     let best = value.first().ok_or_else(|| {
         Reply::new(404, format!("Vision model could not identify '{description}'"))
     })?;
-    Ok(ok(&json!({
+    Ok(Json(json!({
         "image": source,
         "description": description,
         "match": shown(best, 1, &description),
@@ -45,20 +40,16 @@ pub(super) async fn locate(
 }
 
 /// `POST /api/sdk/vision/locate-all`: all places, the best first.
-pub(super) async fn locate_all(
-    context: &Perception<'_>,
-    mut fields: Fields,
-) -> Result<Response, Reply> {
-    let image = ImageInput::read(&mut fields);
-    let description = fields.text("description", 1..=DESCRIPTION_LIMIT);
-    let most = fields.maybe_integer("max_results", 1..=RESULTS_LIMIT);
-    let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(USUAL_RESULTS);
-    let image = checked(fields, image)?;
-    let (source, VisionResult { value, model }) = find(context, image, &description, most).await?;
+pub(super) async fn locate_all(context: Perception, body: Body) -> JsonReply {
+    let ((image, description), most) = body.read(|body| {
+        let most = body.not_null("max_results").whole(1..=RESULTS_LIMIT).unwrap_or(USUAL_RESULTS);
+        (image_and_description(body), usize::try_from(most).unwrap_or_default())
+    })?;
+    let (source, VisionResult { value, model }) = find(&context, image, &description, most).await?;
     let ranked = (1..=most).zip(&value);
     let matches: Vec<Value> =
         ranked.map(|(rank, target)| shown(target, rank, &description)).collect();
-    Ok(ok(&json!({
+    Ok(Json(json!({
         "image": source,
         "description": description,
         "matches": matches,
@@ -66,29 +57,29 @@ pub(super) async fn locate_all(
     })))
 }
 
+fn image_and_description(body: &Object<'_>) -> (ImageInput, String) {
+    (ImageInput::of(body), body.needed_text("description", 1..=DESCRIPTION_LIMIT))
+}
+
 /// `POST /api/sdk/vision/describe`: a picture or a part of it in words.
-pub(super) async fn describe(
-    context: &Perception<'_>,
-    mut fields: Fields,
-) -> Result<Response, Reply> {
-    let image = ImageInput::read(&mut fields);
-    let mut region = None;
-    fields.maybe_object("region", |given| region = area(given));
-    let image = checked(fields, image)?;
-    context.vision.ready().map_err(failed)?;
-    let mut source = Source::load(context, image).await?;
+pub(super) async fn describe(context: Perception, body: Body) -> JsonReply {
+    let (image, mut region) = body
+        .read(|body| (ImageInput::of(body), body.object("region").map(|region| area(&region))))?;
+    let failed = unavailable(SERVICE);
+    context.senses.vision.ready().map_err(failed)?;
+    let mut source = Source::load(&context, image).await?;
     if let Some(area) = region {
         source = source.crop(area).await?;
         region = Some(Area { x: 0, y: 0, width: source.width, height: source.height });
     }
     let metadata = source.metadata();
-    let VisionResult { value, model } =
-        context.vision.describe(source.bytes).await.map_err(failed)?;
+    let described = context.senses.vision.describe(source.bytes).await;
+    let VisionResult { value, model } = described.map_err(failed)?;
     let description = value.trim();
     if description.is_empty() {
         return Err(Reply::new(502, "Vision provider returned an empty description"));
     }
-    Ok(ok(&json!({
+    Ok(Json(json!({
         "image": metadata,
         "region": region.map(Area::shown),
         "description": description,
@@ -97,41 +88,35 @@ pub(super) async fn describe(
 }
 
 /// `POST /api/sdk/vision/overlay`: a picture with points and regions on it, as an artifact.
-pub(super) async fn overlay(
-    context: &Perception<'_>,
-    mut fields: Fields,
-    host: &str,
-) -> Result<Response, Reply> {
-    let image = ImageInput::read(&mut fields);
-    let mut marks = Vec::new();
-    read_marks(&mut fields, &mut marks);
-    // Clients send an earlier answer back as it is.
-    fields.maybe_object("result", |result| read_marks(result, &mut marks));
-    if !fields.maybe_flag("show_labels").unwrap_or(true) {
-        marks.iter_mut().for_each(|mark| mark.label = None);
-    }
+pub(super) async fn overlay(context: Perception, body: Body) -> JsonReply {
+    let (image, mut marks) = body.read(|body| {
+        // Clients send an earlier answer back as it is.
+        let result = body.object("result");
+        let mut marks: Vec<Mark> =
+            [Some(body), result.as_ref()].into_iter().flatten().flat_map(marks).collect();
+        if !body.not_null("show_labels").flag().unwrap_or(true) {
+            marks.iter_mut().for_each(|mark| mark.label = None);
+        }
+        (ImageInput::of(body), marks)
+    })?;
     // Points stay visible where regions cover them.
     marks.sort_by_key(|mark| matches!(mark.shape, MarkShape::Point { .. }));
-    let source = Source::load(context, checked(fields, image)?).await?;
-    Ok(ok(&keep_overlay(context, source, marks, host).await?))
+    let source = Source::load(&context, image).await?;
+    Ok(Json(keep_overlay(&context, source, marks).await?))
 }
 
 async fn find(
-    context: &Perception<'_>,
+    context: &Perception,
     image: ImageInput,
     description: &str,
     limit: usize,
 ) -> Result<(Value, VisionResult<Vec<VisualTarget>>), Reply> {
-    context.vision.ready().map_err(failed)?;
+    let (vision, failed) = (&context.senses.vision, unavailable(SERVICE));
+    vision.ready().map_err(failed)?;
     let source = Source::load(context, image).await?;
     let metadata = source.metadata();
-    let found = context.vision.locate(source.bytes, description.to_owned(), limit).await;
+    let found = vision.locate(source.bytes, description.to_owned(), limit).await;
     Ok((metadata, found.map_err(failed)?))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn failed(error: SenseError) -> Reply {
-    PerceptionService::Vision.failed(&error)
 }
 
 fn shown(target: &VisualTarget, rank: usize, description: &str) -> Value {
@@ -145,50 +130,40 @@ fn shown(target: &VisualTarget, rank: usize, description: &str) -> Value {
     })
 }
 
-/// A region of a picture; nothing if it is not as it should be.
-fn area(region: &mut Fields) -> Option<Area> {
-    let mut side = |name: &str, least: i64| {
-        let side = region.integer(name, least..=i64::MAX)?;
-        Some(u32::try_from(side).unwrap_or(u32::MAX))
+/// A region of a picture.
+fn area(region: &Object<'_>) -> Area {
+    let side = |name: &str, least: i64| {
+        let side = region.needed(name).whole(least..=i64::MAX).unwrap_or_default();
+        u32::try_from(side).unwrap_or(u32::MAX)
     };
-    let (x, y, width, height) = (side("x", 0), side("y", 0), side("width", 1), side("height", 1));
-    Some(Area { x: x?, y: y?, width: width?, height: height? })
+    let (x, y) = (side("x", 0), side("y", 0));
+    Area { x, y, width: side("width", 1), height: side("height", 1) }
 }
 
-/// Takes the points and regions of an object.
-fn read_marks(fields: &mut Fields, marks: &mut Vec<Mark>) {
-    fields.maybe_objects("points", MARKS_LIMIT, |point| {
-        let (x, y) = (side(point, "x"), side(point, "y"));
-        let (label, color) = label(point);
-        let color = color.unwrap_or(POINT_COLOR);
-        marks.push(Mark { shape: MarkShape::Point { x, y }, color, label });
-    });
-    fields.maybe_objects("regions", MARKS_LIMIT, |region| {
-        let (x, y) = (side(region, "x"), side(region, "y"));
-        let (width, height) = (side(region, "width"), side(region, "height"));
-        let (label, color) = label(region);
-        let color = color.unwrap_or(BOX_COLOR);
-        marks.push(Mark {
-            shape: MarkShape::Box { x, y, width, height, center: None },
-            color,
-            label,
-        });
-    });
+/// The points and regions of an object.
+fn marks(object: &Object<'_>) -> Vec<Mark> {
+    let side = |mark: &Object<'_>, name| mark.needed(name).whole(0..=i64::MAX).unwrap_or_default();
+    let point = |mark: &Object<'_>| {
+        labelled(mark, MarkShape::Point { x: side(mark, "x"), y: side(mark, "y") }, POINT_COLOR)
+    };
+    let region = |mark: &Object<'_>| {
+        let (x, y) = (side(mark, "x"), side(mark, "y"));
+        let (width, height) = (side(mark, "width"), side(mark, "height"));
+        labelled(mark, MarkShape::Box { x, y, width, height, center: None }, BOX_COLOR)
+    };
+    let mut marks = object.objects("points", MARKS_LIMIT, point);
+    marks.extend(object.objects("regions", MARKS_LIMIT, region));
+    marks
 }
 
-fn side(mark: &mut Fields, name: &str) -> i64 {
-    mark.integer(name, 0..=i64::MAX).unwrap_or_default()
-}
-
-fn label(mark: &mut Fields) -> (Option<String>, Option<Rgb<u8>>) {
-    let label = mark.maybe_text("label", 0..=LABEL_LIMIT);
-    let Some(given) = mark.maybe_text("color", 0..=COLOR_LIMIT) else { return (label, None) };
-    let color = color(&given);
-    if color.is_none() {
-        let why = "Value error, color must be like #1677ff";
-        mark.wrong(&[json!("color")], "value_error", why);
+/// A mark of that shape, with the label and perhaps the color that it names.
+fn labelled(mark: &Object<'_>, shape: MarkShape, usual: Rgb<u8>) -> Mark {
+    let label = mark.text("label", 0..=LABEL_LIMIT);
+    let named = mark.text("color", 0..=COLOR_LIMIT).map(|named| color(&named));
+    if named == Some(None) {
+        mark.wrong("color", "Value error, color must be like #1677ff");
     }
-    (label, color)
+    Mark { shape, color: named.flatten().unwrap_or(usual), label }
 }
 
 /// A color written as `#rrggbb`.

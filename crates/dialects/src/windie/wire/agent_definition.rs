@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{Faults, Object, Wrong};
+use crate::windie::fields::{ENTRIES_LIMIT, Object, Wrong, read};
 
 /// The longest instructions.
 const LONGEST_PROMPT: usize = 400_000;
@@ -134,6 +134,8 @@ pub(crate) enum Method {
 }
 
 impl Method {
+    pub(crate) const ALL: [Self; 3] = [Self::Manual, Self::Ocr, Self::Prediction];
+
     /// The word for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -147,9 +149,7 @@ impl Method {
 impl Definition {
     /// Reads a definition that stands alone.
     pub(crate) fn read(value: &Value) -> Result<Self, Wrong> {
-        let faults = Faults::default();
-        let read = Object::at("agent_definition", value, &faults).map(|object| Self::of(&object));
-        faults.unless(read.unwrap_or_default())
+        read("agent_definition", value, Self::of)
     }
 
     /// Reads a definition inside something else.
@@ -158,35 +158,32 @@ impl Definition {
         if object.member("version").is_some_and(|version| version.as_i64() != Some(1)) {
             object.wrong("version", "Input should be 1");
         }
+        let modes = [
+            ("default", Mode::Default),
+            ("default_plus_overrides", Mode::DefaultPlusOverrides),
+            ("custom", Mode::Custom),
+        ];
         Self {
             id: object.text("id", 0..=LONGEST_NAME),
             name: object.text("name", 0..=LONGEST_NAME),
-            mode: mode(object),
+            mode: object.field("mode").choice(&modes).unwrap_or_default(),
             system_prompt: object.object("system_prompt").and_then(|prompt| system_prompt(&prompt)),
             tools: object.object("tools").map(|tools| tools_of(&tools)).unwrap_or_default(),
             agents_md: layers(object, "agents_md"),
             skills: layers(object, "skills"),
             prompt_layers: layers(object, "prompt_layers"),
-            plugins: object.objects("plugins").iter().filter_map(plugin).collect(),
+            plugins: object.objects("plugins", ENTRIES_LIMIT, plugin),
             runtime: object.object("runtime").map(|runtime| machine(&runtime)).unwrap_or_default(),
-            metadata: metadata(object),
+            metadata: object.field("metadata").map(),
         }
-    }
-}
-
-fn mode(object: &Object<'_>) -> Mode {
-    match object.word("mode", &["default", "default_plus_overrides", "custom"]) {
-        Some("default_plus_overrides") => Mode::DefaultPlusOverrides,
-        Some("custom") => Mode::Custom,
-        _ => Mode::Default,
     }
 }
 
 fn system_prompt(prompt: &Object<'_>) -> Option<String> {
     prompt.only(&["mode", "content"]);
-    let mode = prompt.word("mode", &["default", "replace"]);
+    let replaces = prompt.field("mode").choice(&[("default", false), ("replace", true)]);
     let content = prompt.text("content", 0..=LONGEST_PROMPT);
-    content.filter(|_| mode == Some("replace"))
+    content.filter(|_| replaces == Some(true))
 }
 
 fn tools_of(tools: &Object<'_>) -> Tools {
@@ -198,87 +195,77 @@ fn tools_of(tools: &Object<'_>) -> Tools {
         "disabled_tools",
         "disabled_capabilities",
     ]);
+    let capabilities = [
+        ("ocr", Capability::Ocr),
+        ("vision", Capability::Vision),
+        ("embeddings", Capability::Embeddings),
+        ("web_search", Capability::WebSearch),
+        ("browser", Capability::Browser),
+    ];
+    let disabled = tools.field("disabled_capabilities").choices(&capabilities);
     Tools {
         mode: tools_mode(tools),
         client_manifest: tools.member("client_manifest").cloned(),
-        available_tools: tools.texts("available_tools"),
-        enabled_remote_tools: tools.texts("enabled_remote_tools"),
-        disabled_tools: tools.texts("disabled_tools").unwrap_or_default(),
-        disabled_capabilities: capabilities(tools),
+        available_tools: tools.field("available_tools").names(),
+        enabled_remote_tools: tools.field("enabled_remote_tools").names(),
+        disabled_tools: tools.field("disabled_tools").names().unwrap_or_default(),
+        disabled_capabilities: disabled.unwrap_or_default(),
     }
 }
 
 /// How the tools to begin with are named.
 pub(crate) fn tools_mode(tools: &Object<'_>) -> ToolsMode {
-    match tools.word("mode", &["default", "default_plus_client", "client_only", "explicit"]) {
-        Some("default") => ToolsMode::Default,
-        Some("client_only") => ToolsMode::ClientOnly,
-        Some("explicit") => ToolsMode::Explicit,
-        _ => ToolsMode::DefaultPlusClient,
-    }
-}
-
-fn capabilities(tools: &Object<'_>) -> Vec<Capability> {
-    let words = ["ocr", "vision", "embeddings", "web_search", "browser"];
-    let named = tools.words("disabled_capabilities", &words).unwrap_or_default();
-    let capability = |word: &str| match word {
-        "ocr" => Capability::Ocr,
-        "vision" => Capability::Vision,
-        "embeddings" => Capability::Embeddings,
-        "web_search" => Capability::WebSearch,
-        _ => Capability::Browser,
-    };
-    named.into_iter().map(capability).collect()
+    let modes = [
+        ("default", ToolsMode::Default),
+        ("default_plus_client", ToolsMode::DefaultPlusClient),
+        ("client_only", ToolsMode::ClientOnly),
+        ("explicit", ToolsMode::Explicit),
+    ];
+    tools.field("mode").choice(&modes).unwrap_or_default()
 }
 
 /// The layers of instructions under a name.
 pub(crate) fn layers(object: &Object<'_>, name: &str) -> Vec<Layer> {
-    object.objects(name).iter().filter_map(layer).collect()
+    object.objects(name, ENTRIES_LIMIT, layer)
 }
 
-fn layer(layer: &Object<'_>) -> Option<Layer> {
+fn layer(layer: &Object<'_>) -> Layer {
     layer.only(&["id", "type", "priority", "content", "revision", "source_path"]);
-    let id = layer.name("id", LONGEST_NAME, NAME_SIGNS);
-    let kind = layer.name("type", LONGEST_TYPE, NAME_SIGNS);
-    let priority = layer.whole("priority", 0..=1000).unwrap_or(100);
-    let content = layer.needed_text("content", 1..=LONGEST_LAYER);
-    let revision = layer.text("revision", 0..=LONGEST_PATH);
-    let source_path = layer.text("source_path", 0..=LONGEST_PATH);
-    Some(Layer { id: id?, kind: kind?, priority, content: content?, revision, source_path })
+    let name = |name, most| layer.needed(name).identifier(most, NAME_SIGNS).unwrap_or_default();
+    Layer {
+        id: name("id", LONGEST_NAME),
+        kind: name("type", LONGEST_TYPE),
+        priority: layer.field("priority").whole(0..=1000).unwrap_or(100),
+        content: layer.needed_text("content", 1..=LONGEST_LAYER),
+        revision: layer.text("revision", 0..=LONGEST_PATH),
+        source_path: layer.text("source_path", 0..=LONGEST_PATH),
+    }
 }
 
-fn plugin(plugin: &Object<'_>) -> Option<Plugin> {
+fn plugin(plugin: &Object<'_>) -> Plugin {
     // The JS SDK sends a plugin as its caller named it, which may be by its folder alone.
     plugin.only(&["id", "name", "version", "path", "prompt_layers", "metadata"]);
-    let path = plugin.text("path", 1..=LONGEST_PATH);
-    let id = match path {
-        Some(path) => plugin.text("id", 1..=LONGEST_NAME).or(Some(path)),
+    let id = match plugin.text("path", 1..=LONGEST_PATH) {
+        Some(path) => plugin.text("id", 1..=LONGEST_NAME).unwrap_or(path),
         None => plugin.needed_text("id", 1..=LONGEST_NAME),
     };
-    let name = plugin.text("name", 0..=LONGEST_NAME);
-    let version = plugin.text("version", 0..=LONGEST_NAME);
-    let prompt_layers = layers(plugin, "prompt_layers");
-    let metadata = metadata(plugin);
-    Some(Plugin { id: id?, name, version, prompt_layers, metadata })
+    Plugin {
+        id,
+        name: plugin.text("name", 0..=LONGEST_NAME),
+        version: plugin.text("version", 0..=LONGEST_NAME),
+        prompt_layers: layers(plugin, "prompt_layers"),
+        metadata: plugin.field("metadata").map(),
+    }
 }
 
 fn machine(runtime: &Object<'_>) -> Runtime {
     runtime.only(&["operating_system", "workspace_path", "coordinate_methods"]);
-    let methods = runtime.words("coordinate_methods", &["manual", "ocr", "prediction"]);
-    let method = |word: &str| match word {
-        "ocr" => Method::Ocr,
-        "prediction" => Method::Prediction,
-        _ => Method::Manual,
-    };
+    let methods = Method::ALL.map(|method| (method.name(), method));
     Runtime {
         operating_system: runtime.text("operating_system", 0..=LONGEST_SYSTEM),
         workspace_path: runtime.text("workspace_path", 0..=LONGEST_PATH),
-        coordinate_methods: methods.map(|words| words.into_iter().map(method).collect()),
+        coordinate_methods: runtime.field("coordinate_methods").choices(&methods),
     }
-}
-
-fn metadata(object: &Object<'_>) -> Map<String, Value> {
-    object.object("metadata").map(|metadata| metadata.members().clone()).unwrap_or_default()
 }
 
 #[cfg(test)]

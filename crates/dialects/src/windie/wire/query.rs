@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::agent_definition;
 use super::agent_definition::{Definition, Layer};
-use super::fields::Object;
 use super::tool_results;
 use crate::windie::decode::{LONGEST_REF, workspace};
+use crate::windie::fields::{ENTRIES_LIMIT, Object};
 
 /// The longest question, in characters; what is longer is cut.
 const LONGEST_TEXT: usize = 50_000;
@@ -46,14 +46,14 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Reads a query. Nothing comes back if its shape is wrong.
-    pub(crate) fn of(payload: &Object<'_>) -> Option<Result<Self, String>> {
+    /// Reads a query. Fails if it asks nothing.
+    pub(crate) fn of(payload: &Object<'_>) -> Result<Self, String> {
         let said = payload.needed_text("text", 0..=usize::MAX);
-        let conversation = payload.solid_text("conversation_ref", LONGEST_REF);
-        let content = content(payload, said.as_deref().unwrap_or_default());
+        let conversation = payload.needed("conversation_ref").solid_text(LONGEST_REF);
+        let content = content(payload, &said);
         let revision = payload.text("revision_id", 0..=LONGEST_REF);
         let query = Self {
-            text: sanitized(said.as_deref().unwrap_or_default()),
+            text: sanitized(&said),
             conversation: conversation.unwrap_or_default(),
             content,
             screenshots: screenshots(payload),
@@ -64,18 +64,17 @@ impl Query {
             revision: revision.filter(|revision| !revision.trim().is_empty()),
             aside: tool_results::aside(payload),
         };
-        Some(if query.text.is_empty() {
-            Err("Invalid query: Query text cannot be empty".into())
-        } else {
-            Ok(query)
-        })
+        if query.text.is_empty() {
+            return Err("Invalid query: Query text cannot be empty".into());
+        }
+        Ok(query)
     }
 }
 
 /// The names of the pictures; a list of them goes before a single one.
 fn screenshots(payload: &Object<'_>) -> Vec<String> {
     let single = payload.text("screenshot_ref", 0..=LONGEST_REF);
-    let listed = payload.texts("screenshot_refs").unwrap_or_default();
+    let listed = payload.field("screenshot_refs").names().unwrap_or_default();
     if listed.is_empty() {
         single.into_iter().filter(|name| !name.trim().is_empty()).collect()
     } else {
@@ -86,13 +85,11 @@ fn screenshots(payload: &Object<'_>) -> Vec<String> {
 /// Rules of a repository that came as messages.
 pub(crate) fn rules(payload: &Object<'_>) -> Vec<String> {
     let rule = |message: &Object<'_>| {
-        message.needed("role");
-        message.word("role", &["user"]);
+        message.needed("role").choice(&[("user", ())]);
         message.needed_text("content", 0..=LONGEST_RULES)
     };
-    let messages = payload.objects("repo_instruction_messages");
-    let rules = messages.iter().filter_map(rule);
-    rules.filter(|rule| !rule.trim().is_empty()).collect()
+    let rules = payload.objects("repo_instruction_messages", ENTRIES_LIMIT, rule);
+    rules.into_iter().filter(|rule| !rule.trim().is_empty()).collect()
 }
 
 /// The client's wording: as it is written, or else made of the sections of its context.

@@ -8,9 +8,9 @@ use quintet_kernel::message::{Part, Role};
 use quintet_kernel::model::PromptCall;
 use serde_json::{Value, json};
 
-use super::fields::Object;
 use super::query::rules;
 use crate::windie::decode::{LONGEST_REF, workspace};
+use crate::windie::fields::{ENTRIES_LIMIT, Object};
 
 /// A conversation as the client kept it.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,28 +40,25 @@ pub(crate) struct Entry {
 }
 
 impl Rehydrate {
-    /// Reads it. Nothing comes back if its shape is wrong.
-    pub(crate) fn of(payload: &Object<'_>) -> Option<Self> {
-        let conversation = payload.solid_text("conversation_ref", LONGEST_REF);
-        payload.word("rehydrate_mode", &["replace"]);
-        payload.needed("messages");
-        let mut entries: Vec<Entry> =
-            payload.objects("messages").iter().filter_map(entry).collect();
+    pub(crate) fn of(payload: &Object<'_>) -> Self {
+        let conversation = payload.needed("conversation_ref").solid_text(LONGEST_REF);
+        payload.field("rehydrate_mode").choice(&[("replace", ())]);
+        let mut entries = payload.needed("messages").objects(ENTRIES_LIMIT, entry);
         let named = payload.member("model_history").and_then(|kept| kept["revision_id"].as_str());
         let revision = named.filter(|name| name.len() <= LONGEST_REF).map(ToOwned::to_owned);
-        if entries.is_empty() {
-            let kept = payload.object("model_history");
-            let rows = kept.as_ref().map(|kept| kept.objects("rows")).unwrap_or_default();
-            entries = rows.iter().filter_map(row).collect();
+        if entries.is_empty()
+            && let Some(kept) = payload.object("model_history")
+        {
+            entries = kept.objects("rows", ENTRIES_LIMIT, row).into_iter().flatten().collect();
         }
         link(&mut entries);
-        Some(Self {
+        Self {
             conversation: conversation.unwrap_or_default(),
             entries,
             workspace: workspace(payload),
             rules: rules(payload),
             revision,
-        })
+        }
     }
 }
 
@@ -132,39 +129,30 @@ fn answered(role: Role, names: [Option<&Value>; 2]) -> Option<CallId> {
     named.filter(|_| role == Role::Tool).find_map(|name| CallId::parse(name.trim()))
 }
 
-fn entry(entry: &Object<'_>) -> Option<Entry> {
-    entry.needed("role");
-    let role = entry.word("role", &["user", "assistant", "tool"]);
+/// Who says something in a conversation, by the words for it.
+const ROLES: [(&str, Role); 3] =
+    [("user", Role::User), ("assistant", Role::Assistant), ("tool", Role::Tool)];
+
+fn entry(entry: &Object<'_>) -> Entry {
+    let role = entry.needed("role").choice(&ROLES).unwrap_or(Role::User);
     for name in ["message_type", "correlation_id", "tool_call_id"] {
         entry.text(name, 0..=usize::MAX);
     }
-    let tool = entry.text("tool_name", 0..=LONGEST_REF);
-    let screenshot = entry.text("screenshot_ref", 0..=LONGEST_REF);
-    let role = match role? {
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        _ => Role::Tool,
-    };
-    let text = entry.member("content").map(plain).unwrap_or_default();
-    let given = |name: &String| !name.trim().is_empty();
-    Some(Entry {
+    let name = |name| entry.text(name, 0..=LONGEST_REF).filter(|name| !name.trim().is_empty());
+    Entry {
         role,
-        text,
-        tool: tool.filter(given),
-        screenshots: screenshot.filter(given).into_iter().collect(),
+        text: entry.member("content").map(plain).unwrap_or_default(),
+        tool: name("tool_name"),
+        screenshots: name("screenshot_ref").into_iter().collect(),
         calls: calls(role, entry.member("tool_calls")),
         call: answered(role, [entry.member("tool_call_id"), entry.member("correlation_id")]),
-    })
+    }
 }
 
 /// A row of what models read, as the client was told of it; instructions come by other ways.
 fn row(row: &Object<'_>) -> Option<Entry> {
-    let role = match row.member("role").and_then(Value::as_str)? {
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        "tool" => Role::Tool,
-        _ => return None,
-    };
+    let named = row.member("role").and_then(Value::as_str)?;
+    let role = ROLES.iter().find(|(word, _)| *word == named)?.1;
     let text = |name: &str| row.member(name).and_then(Value::as_str).map(str::to_owned);
     let pictures = row.member("image_refs").and_then(Value::as_array).into_iter().flatten();
     let mut screenshots: Vec<String> =

@@ -4,8 +4,8 @@ use quintet_kernel::CallId;
 use quintet_kernel::tool::Outcome;
 use serde_json::{Map, Value};
 
-use super::fields::Object;
 use crate::windie::decode::LONGEST_REF;
+use crate::windie::fields::{ENTRIES_LIMIT, Object};
 
 /// How much of a result models are told, in bytes.
 const LONGEST_OUTPUT: usize = 64 * 1024;
@@ -67,36 +67,39 @@ pub(crate) struct Desktop {
 }
 
 impl ToolResult {
-    /// Reads it. Nothing comes back if its shape is wrong.
-    pub(crate) fn of(payload: &Object<'_>) -> Option<Self> {
-        let call = payload.solid_text("request_id", LONGEST_REF);
-        payload.needed("success");
-        let ok = payload.flag("success");
+    pub(crate) fn of(payload: &Object<'_>) -> Self {
+        let call = payload.needed("request_id").solid_text(LONGEST_REF).unwrap_or_default();
+        let ok = payload.needed("success").flag().unwrap_or_default();
         let data = payload.object("data");
-        let output = match &data {
-            Some(data) => data.needed("output").map(words).unwrap_or_default(),
-            None => String::new(),
-        };
-        let error = payload.member("error").map(words).filter(|error| !error.is_empty());
+        let output = data.as_ref().map(|data| match data.member("output") {
+            Some(output) => words(output),
+            None => {
+                data.fault(&["output"], "missing", "Field required");
+                String::new()
+            }
+        });
         let state = data.as_ref().and_then(desktop);
         let picture = data.as_ref().and_then(picture);
-        let mut outcome = outcome(ok?, &output, error, state.as_ref());
+        let mut outcome =
+            outcome(ok, &output.unwrap_or_default(), text(payload, "error"), state.as_ref());
         outcome.aside = data.as_ref().map(aside).unwrap_or_default();
-        Some(Self { call: call?, outcome, picture })
+        Self { call, outcome, picture }
     }
 }
 
 impl BundleResult {
-    /// Reads it. Nothing comes back if its shape is wrong.
-    pub(crate) fn of(payload: &Object<'_>) -> Option<Self> {
-        let bundle = payload.solid_text("bundle_id", LONGEST_REF);
-        payload.needed("status");
-        payload.word("status", &["success", "partial_failure", "failure"]);
-        let error = payload.member("error").map(words).filter(|error| !error.is_empty());
-        let steps = payload.objects("step_results").iter().map(step).collect();
-        let (state, picture) = (desktop(payload), picture(payload));
-        let aside = aside(payload);
-        Some(Self { bundle: bundle?, steps, error, state, picture, aside })
+    pub(crate) fn of(payload: &Object<'_>) -> Self {
+        let bundle = payload.needed("bundle_id").solid_text(LONGEST_REF).unwrap_or_default();
+        let statuses = [("success", ()), ("partial_failure", ()), ("failure", ())];
+        payload.needed("status").choice(&statuses);
+        Self {
+            bundle,
+            steps: payload.objects("step_results", ENTRIES_LIMIT, step),
+            error: text(payload, "error"),
+            state: desktop(payload),
+            picture: picture(payload),
+            aside: aside(payload),
+        }
     }
 
     /// What came of each call of the bundle, in order: the next step of its tool is about it, and a
@@ -144,21 +147,19 @@ impl Step {
     }
 }
 
-impl Desktop {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
+fn step(step: &Object<'_>) -> Step {
+    let status = step.member("status").and_then(Value::as_str);
+    Step {
+        tool: text(step, "tool"),
+        ok: matches!(status, Some("ok" | "success")),
+        output: step.member("output").map(output).unwrap_or_default(),
+        error: text(step, "error"),
     }
 }
 
-fn step(step: &Object<'_>) -> Step {
-    let text = |name: &str| step.member(name).map(words).filter(|text| !text.is_empty());
-    let status = step.member("status").and_then(Value::as_str);
-    Step {
-        tool: text("tool"),
-        ok: matches!(status, Some("ok" | "success")),
-        output: step.member("output").map(output).unwrap_or_default(),
-        error: text("error"),
-    }
+/// A member as text, unless there is nothing in it.
+fn text(object: &Object<'_>, name: &str) -> Option<String> {
+    object.member(name).map(words).filter(|text| !text.is_empty())
 }
 
 /// What a step gives: text, or an object that has it among others. Pictures are no text.
@@ -178,9 +179,11 @@ fn output(value: &Value) -> String {
 /// What the desktop was like; the client may tell more of it than models are told.
 fn desktop(data: &Object<'_>) -> Option<Desktop> {
     let state = data.object("system_state")?;
-    let text = |name: &str| state.member(name).map(words).filter(|text| !text.is_empty());
-    let (active_window, mouse_position) = (text("active_window"), text("mouse_position"));
-    Some(Desktop { active_window, mouse_position }).filter(|state| !state.is_empty())
+    let state = Desktop {
+        active_window: text(&state, "active_window"),
+        mouse_position: text(&state, "mouse_position"),
+    };
+    Some(state).filter(|state| *state != Desktop::default())
 }
 
 /// What is kept for clients and told to no model: what people are shown, how a picture was taken, what

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::agent_definition;
 use super::agent_definition::{Definition, ToolsMode};
-use super::fields::{Faults, Object, Wrong};
-use crate::windie::user_keys::Unreadable;
+use crate::windie::fields::{Faults, Object, Wrong};
+use crate::windie::user_keys::{Unreadable, keys_in};
 
 /// The longest name of a model.
 const LONGEST_MODEL: usize = 256;
@@ -26,16 +26,20 @@ const PROVIDERS: [&str; 6] =
 /// How the original client says that it brings other tools, which count as those before them did.
 const REPLACE: &str = "replace_client_manifest";
 
-const MEMBERS: [&str; 12] = [
-    "model_mode",
-    "model_provider",
-    "selected_model_id",
-    "interaction_mode",
+/// Settings that are on or off.
+const SWITCHES: [&str; 5] = [
     "speech_mode_enabled",
     "wakeword_enabled",
     "wakeword_stt_enabled",
     "browser_automation_enabled",
     "include_query_screenshot",
+];
+/// What else a patch may have in it.
+const OTHERS: [&str; 7] = [
+    "model_mode",
+    "model_provider",
+    "selected_model_id",
+    "interaction_mode",
     "provider_api_keys",
     "tools",
     "agent_definition",
@@ -75,29 +79,9 @@ pub(crate) enum Interaction {
     Agent,
 }
 
-impl ModelMode {
-    /// The word for it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Online => "online",
-        }
-    }
-}
-
 impl Interaction {
-    /// Reads the word for it.
-    pub(crate) fn named(word: &str) -> Option<Self> {
-        [Self::Chat, Self::Agent].into_iter().find(|mode| mode.name() == word)
-    }
-
-    /// The word for it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Agent => "agent",
-        }
-    }
+    /// The words for it.
+    pub(crate) const WORDS: [(&str, Self); 2] = [("chat", Self::Chat), ("agent", Self::Agent)];
 }
 
 /// A user's key for a provider.
@@ -153,28 +137,21 @@ impl Settings {
 
     /// What the user is shown: all of it, but no key.
     pub(crate) fn shown(&self, usual: &ModelRef) -> Value {
-        let shown = |(provider, key): (&String, &Key)| {
-            (provider.clone(), json!({ "enabled": key.enabled, "api_key": "" }))
-        };
-        let keys: Map<String, Value> = self.provider_api_keys.iter().map(shown).collect();
-        let mut config = self.snapshot(usual);
-        config["speech_mode_enabled"] = self.speech_mode_enabled.into();
-        config["wakeword_enabled"] = self.wakeword_enabled.into();
-        config["wakeword_stt_enabled"] = self.wakeword_stt_enabled.into();
-        config["browser_automation_enabled"] = self.browser_automation_enabled.into();
-        config["include_query_screenshot"] = self.include_query_screenshot.into();
-        config["provider_api_keys"] = keys.into();
+        let mut config = self.keep();
+        keys_in(&mut config).for_each(|(_, key)| key.clear());
+        for (name, value) in self.snapshot(usual).as_object().into_iter().flatten() {
+            config[name] = value.clone();
+        }
         config
     }
 
     /// What of it decides how a query is answered; the usual model is that of users who chose none.
     pub(crate) fn snapshot(&self, usual: &ModelRef) -> Value {
-        let provider = self.model_provider.as_deref().unwrap_or(&usual.provider);
         json!({
-            "model_mode": self.model_mode.name(),
-            "model_provider": provider,
+            "model_mode": self.model_mode,
+            "model_provider": self.model_provider.as_deref().unwrap_or(&usual.provider),
             "selected_model_id": self.selected_model_id.as_deref().unwrap_or(&usual.model),
-            "interaction_mode": self.interaction_mode.name(),
+            "interaction_mode": self.interaction_mode,
         })
     }
 
@@ -197,24 +174,15 @@ impl Settings {
 
     /// Sets what a patch says.
     pub(crate) fn apply(&mut self, patch: Patch) {
-        fn set<T>(place: &mut T, value: Option<T>) {
-            if let Some(value) = value {
-                *place = value;
-            }
+        let mut kept = self.keep();
+        for (name, value) in patch.values {
+            kept[name] = value;
         }
-        set(&mut self.model_mode, patch.model_mode);
-        set(&mut self.interaction_mode, patch.interaction_mode);
-        set(&mut self.speech_mode_enabled, patch.speech_mode_enabled);
-        set(&mut self.wakeword_enabled, patch.wakeword_enabled);
-        set(&mut self.wakeword_stt_enabled, patch.wakeword_stt_enabled);
-        set(&mut self.browser_automation_enabled, patch.browser_automation_enabled);
-        set(&mut self.include_query_screenshot, patch.include_query_screenshot);
-        self.model_provider = patch.model_provider.or(self.model_provider.take());
-        self.selected_model_id = patch.selected_model_id.or(self.selected_model_id.take());
+        *self = Self::kept(kept).expect("what a patch sets was checked");
         for (provider, change) in patch.provider_api_keys {
             let key = self.provider_api_keys.entry(provider).or_default();
-            set(&mut key.enabled, change.enabled);
-            set(&mut key.api_key, change.api_key);
+            key.enabled = change.enabled.unwrap_or(key.enabled);
+            key.api_key = change.api_key.unwrap_or(std::mem::take(&mut key.api_key));
         }
     }
 }
@@ -240,16 +208,9 @@ pub(crate) fn choice(provider: &str, id: &str) -> Choice {
 /// What a client wants to have set otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Patch {
-    pub(crate) model_mode: Option<ModelMode>,
-    pub(crate) model_provider: Option<String>,
-    pub(crate) selected_model_id: Option<String>,
-    pub(crate) interaction_mode: Option<Interaction>,
-    pub(crate) speech_mode_enabled: Option<bool>,
-    pub(crate) wakeword_enabled: Option<bool>,
-    pub(crate) wakeword_stt_enabled: Option<bool>,
-    pub(crate) browser_automation_enabled: Option<bool>,
-    pub(crate) include_query_screenshot: Option<bool>,
-    pub(crate) provider_api_keys: BTreeMap<String, KeyPatch>,
+    /// Settings that have other values from now on, as they are kept.
+    values: Map<String, Value>,
+    provider_api_keys: BTreeMap<String, KeyPatch>,
     /// Which tools the agents of this connection have from now on.
     pub(crate) tools: Option<ToolsPatch>,
     /// What the agents of this connection are from now on.
@@ -282,62 +243,50 @@ impl Patch {
     /// Reads a patch. What has the wrong shape is the message's fault; what has the right one and
     /// makes no sense is told apart.
     pub(crate) fn of(payload: &Object<'_>) -> Result<Self, Wrong> {
-        payload.only(&MEMBERS);
+        payload.only(&[&SWITCHES[..], &OTHERS].concat());
         let faults = Faults::default();
-        let patch = read(payload, &payload.judged(&faults));
+        let sense = payload.judged(&faults);
+        let patch = Self {
+            values: values(payload, &sense),
+            provider_api_keys: keys(payload, &sense),
+            tools: payload.object("tools").map(|tools| tools_patch(&tools)),
+            definition: payload.object("agent_definition").map(|object| Definition::of(&object)),
+            updated_keys: payload.members().keys().cloned().collect(),
+        };
         faults.unless(patch)
     }
 }
 
-fn read(payload: &Object<'_>, sense: &Object<'_>) -> Patch {
-    let named = payload.members().keys().filter(|name| MEMBERS.contains(&name.as_str()));
-    Patch {
-        model_mode: word(payload, sense, ("model_mode", &["local", "online"])).map(model_mode),
-        model_provider: solid(payload, sense, ("model_provider", LONGEST_PROVIDER)),
-        selected_model_id: solid(payload, sense, ("selected_model_id", LONGEST_MODEL)),
-        interaction_mode: word(payload, sense, ("interaction_mode", &["chat", "agent"]))
-            .and_then(Interaction::named),
-        speech_mode_enabled: payload.flag("speech_mode_enabled"),
-        wakeword_enabled: payload.flag("wakeword_enabled"),
-        wakeword_stt_enabled: payload.flag("wakeword_stt_enabled"),
-        browser_automation_enabled: payload.flag("browser_automation_enabled"),
-        include_query_screenshot: payload.flag("include_query_screenshot"),
-        provider_api_keys: keys(payload, sense),
-        tools: payload.object("tools").map(|tools| tools_patch(&tools)),
-        definition: payload.object("agent_definition").map(|object| Definition::of(&object)),
-        updated_keys: named.cloned().collect(),
-    }
-}
-
-fn model_mode(word: &str) -> ModelMode {
-    if word == "local" { ModelMode::Local } else { ModelMode::Online }
-}
-
-fn word(
-    payload: &Object<'_>,
-    sense: &Object<'_>,
-    (name, words): (&str, &[&'static str]),
-) -> Option<&'static str> {
-    payload.text(name, 0..=usize::MAX).and_then(|_| sense.word(name, words))
-}
-
-fn solid(payload: &Object<'_>, sense: &Object<'_>, of: (&str, usize)) -> Option<String> {
-    let (name, most) = of;
-    payload.text(name, 0..=usize::MAX).and_then(|_| sense.solid_text(name, most))
+fn values(payload: &Object<'_>, sense: &Object<'_>) -> Map<String, Value> {
+    let is_text = |name| payload.text(name, 0..=usize::MAX).is_some();
+    let mode = |name, words: [&'static str; 2]| {
+        let value = Some(sense.field(name)).filter(|_| is_text(name));
+        Some((name, value?.choice(&words.map(|word| (word, word)))?.into()))
+    };
+    let name = |name, most| {
+        let value = Some(sense.field(name)).filter(|_| is_text(name));
+        Some((name, value?.solid_text(most)?.into()))
+    };
+    let switch = |name| Some((name, payload.field(name).flag()?.into()));
+    let texts = [
+        mode("model_mode", ["local", "online"]),
+        name("model_provider", LONGEST_PROVIDER),
+        name("selected_model_id", LONGEST_MODEL),
+        mode("interaction_mode", ["chat", "agent"]),
+    ];
+    let given = texts.into_iter().chain(SWITCHES.map(switch)).flatten();
+    given.map(|(name, value): (&str, Value)| (name.into(), value)).collect()
 }
 
 fn keys(payload: &Object<'_>, sense: &Object<'_>) -> BTreeMap<String, KeyPatch> {
-    if payload.object("provider_api_keys").is_none() {
-        return BTreeMap::new();
-    }
-    let Some(keys) = sense.object("provider_api_keys") else {
+    let is_object = payload.object("provider_api_keys").is_some();
+    let Some(keys) =
+        Some(sense).filter(|_| is_object).and_then(|it| it.object("provider_api_keys"))
+    else {
         return BTreeMap::new();
     };
-    let known = PROVIDERS.iter().filter_map(|provider| {
-        let key = keys.object(provider)?;
-        Some(((*provider).into(), key_patch(&key)))
-    });
-    known.collect()
+    let known = |provider: &&str| Some(((*provider).into(), key_patch(&keys.object(provider)?)));
+    PROVIDERS.iter().filter_map(known).collect()
 }
 
 /// An empty key is how keys are shown, so a client that sends it back means the one there is; null
@@ -348,13 +297,13 @@ fn key_patch(key: &Object<'_>) -> KeyPatch {
         Some(Value::Null) => Some(String::new()),
         _ => key.text("api_key", 0..=LONGEST_KEY).filter(|key| !key.is_empty()),
     };
-    KeyPatch { enabled: key.flag("enabled"), api_key }
+    KeyPatch { enabled: key.field("enabled").flag(), api_key }
 }
 
 fn tools_patch(tools: &Object<'_>) -> ToolsPatch {
     tools.only(&["mode", "client_manifest"]);
-    let mode = tools.member("mode").filter(|mode| **mode != REPLACE);
-    let mode = mode.map(|_| agent_definition::tools_mode(tools));
+    let is_named = tools.member("mode").is_some_and(|mode| *mode != REPLACE);
+    let mode = is_named.then(|| agent_definition::tools_mode(tools));
     ToolsPatch { mode, client_manifest: tools.member("client_manifest").cloned() }
 }
 

@@ -1,7 +1,5 @@
 //! Pictures: from what a client handed in to what a session has and models are shown.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use quintet_kernel::command::NewAttachment;
 use quintet_kernel::message::{self, MediaKind, Part};
 use quintet_kernel::port::{Artifact, Error};
@@ -9,6 +7,7 @@ use quintet_kernel::tool::Outcome;
 use quintet_kernel::{SessionId, State};
 
 use super::Trouble;
+use crate::windie::artifacts::decode_base64;
 use crate::windie::conversation::ClientIdentity;
 use crate::windie::serve::AppState;
 use crate::windie::wire::tool_results::Picture;
@@ -64,7 +63,7 @@ impl AppState {
         let id = match picture {
             Picture::Artifact(id) => id,
             Picture::Inline(text) => {
-                let Some(bytes) = inline(&text) else { return Ok(None) };
+                let Some(bytes) = decode_base64(&text) else { return Ok(None) };
                 match self.artifact_store.keep_bytes(user, bytes).await? {
                     Some(artifact) => artifact.id,
                     None => return Ok(None),
@@ -77,15 +76,4 @@ impl AppState {
             message::CallArtifact { name, mime, blob, size }
         }))
     }
-}
-
-/// A picture that was written out in base64, perhaps as a data URL.
-fn inline(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim();
-    let data = match text.strip_prefix("data:") {
-        Some(url) => url.split_once(',')?.1,
-        None => text,
-    };
-    let data: String = data.chars().filter(|c| !c.is_whitespace()).collect();
-    STANDARD.decode(data).ok()
 }

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use quintet_kernel::port::{BoxFuture, SenseError, TranscriptionStream};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub(crate) async fn connect(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
-    let Ok(upgrade) = upgrade else { return Reply::new(404, "Not Found").into() };
+    let Ok(upgrade) = upgrade else { return Reply::new(404, "Not Found").into_response() };
     let upgrade = upgrade.max_message_size(MESSAGE_LIMIT).max_frame_size(MESSAGE_LIMIT);
     match app.identify(&headers).await {
         Ok(_) => upgrade.on_upgrade(|socket| serve(app, headers, socket)),

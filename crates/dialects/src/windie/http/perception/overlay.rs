@@ -11,17 +11,15 @@ use crate::windie::http::reply::Reply;
 
 /// Draws marks on a picture and keeps the result as a PNG artifact; gives the answer that names it.
 pub(in crate::windie::http) async fn keep_overlay(
-    context: &Perception<'_>,
+    context: &Perception,
     source: Source,
     marks: Vec<Mark>,
-    host: &str,
 ) -> Result<Value, Reply> {
     let (metadata, count) = (source.metadata(), marks.len());
     let drawn = off_thread(move || drawn(&source.bytes, &marks)).await?;
     let png = drawn.map_err(|error| error.reply())?;
-    let kept = context.artifacts.keep_bytes(context.user, png).await?;
-    let artifact = kept.ok_or_else(|| Reply::new(500, "Internal server error"))?;
-    let mut answer = shown(&artifact, host);
+    let kept = context.senses.artifacts.keep_bytes(context.user.as_ref(), png).await?;
+    let mut answer = shown(&kept.ok_or_else(Reply::internal)?, &context.host);
     answer["image"] = metadata;
     answer["annotation_count"] = count.into();
     Ok(answer)

@@ -2,16 +2,15 @@
 
 use std::io::Cursor;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use image::{DynamicImage, ImageFormat, ImageReader, Limits};
 use quintet_kernel::port::StorageError;
 use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
 
 use super::{Perception, off_thread};
+use crate::windie::artifacts::decode_base64;
+use crate::windie::fields::Object;
 use crate::windie::http::artifacts::is_id;
-use crate::windie::http::fields::Fields;
 use crate::windie::http::reply::Reply;
 use crate::windie::ocr_rows::Area;
 
@@ -36,23 +35,19 @@ pub(in crate::windie::http) enum ImageInput {
 }
 
 impl ImageInput {
-    /// Takes the member `image` of a body; nothing if it is not as it should be.
-    pub(in crate::windie::http) fn read(fields: &mut Fields) -> Option<Self> {
-        let mut found = None;
-        fields.object("image", |image| {
-            let artifact = image.maybe_text("artifact_id", 0..=ARTIFACT_ID_LIMIT);
-            let inline = image.maybe_text("image_base64", 0..=INLINE_LIMIT);
-            found = match (artifact, inline) {
-                (Some(id), None) => Some(Self::Artifact(id)),
-                (None, Some(data)) => Some(Self::Inline(data)),
-                (None, None) | (Some(_), Some(_)) => {
-                    let why = "Value error, exactly one of artifact_id or image_base64 is required";
-                    image.wrong(&[], "value_error", why);
-                    None
-                }
-            };
-        });
-        found
+    /// Reads the member `image` of a body.
+    pub(in crate::windie::http) fn of(body: &Object<'_>) -> Self {
+        let image = body.needed("image").object();
+        let text = |name, most| image.as_ref().and_then(|image| image.text(name, 0..=most));
+        let artifact = text("artifact_id", ARTIFACT_ID_LIMIT);
+        let inline = text("image_base64", INLINE_LIMIT);
+        if let Some(image) = image
+            && artifact.is_some() == inline.is_some()
+        {
+            let why = "Value error, exactly one of artifact_id or image_base64 is required";
+            image.fault(&[], "value_error", why);
+        }
+        artifact.map_or_else(|| Self::Inline(inline.unwrap_or_default()), Self::Artifact)
     }
 }
 
@@ -70,7 +65,7 @@ pub(in crate::windie::http) struct Source {
 impl Source {
     /// Loads a picture; fails if it is not there, not the user's, not a picture or too large.
     pub(in crate::windie::http) async fn load(
-        context: &Perception<'_>,
+        context: &Perception,
         input: ImageInput,
     ) -> Result<Self, Reply> {
         let (id, artifact, content_type, bytes) = match input {
@@ -86,7 +81,7 @@ impl Source {
                 (id, None, "image/png".to_owned(), bytes)
             }
         };
-        if bytes.len() as u64 > context.size_limit {
+        if bytes.len() as u64 > context.senses.size_limit {
             return Err(Reply::new(413, "Image too large"));
         }
         let (width, height) = size_of(&bytes).map_err(|error| error.reply())?;
@@ -122,31 +117,21 @@ impl Source {
 }
 
 /// The type and content of an artifact that the user may see.
-async fn artifact(context: &Perception<'_>, id: &str) -> Result<(String, Vec<u8>), Reply> {
+async fn artifact(context: &Perception, id: &str) -> Result<(String, Vec<u8>), Reply> {
     if !is_id(id) {
         return Err(Reply::new(400, "Invalid artifact id"));
     }
     let missing = || Reply::new(404, "Artifact not found");
-    let artifact = context.artifacts.find(context.user, id).await?.ok_or_else(missing)?;
-    if artifact.size > context.size_limit {
+    let artifact =
+        context.senses.artifacts.find(context.user.as_ref(), id).await?.ok_or_else(missing)?;
+    if artifact.size > context.senses.size_limit {
         return Err(Reply::new(413, "Image too large"));
     }
     let length = usize::try_from(artifact.size).unwrap_or(usize::MAX);
-    match context.artifacts.uploads.part(id, 0, length).await {
+    match context.senses.artifacts.uploads.part(id, 0, length).await {
         Err(StorageError::Missing(_)) => Err(missing()),
         read => Ok((artifact.mime, read?)),
     }
-}
-
-/// The bytes of a text in base64, perhaps a data URL, with any whitespace in it.
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim();
-    let data = match text.strip_prefix("data:") {
-        Some(url) => url.split_once(',')?.1,
-        None => text,
-    };
-    let data: Vec<u8> = data.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    STANDARD.decode(data).ok().filter(|bytes| !bytes.is_empty())
 }
 
 /// Why a picture cannot be used.

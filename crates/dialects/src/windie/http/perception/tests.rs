@@ -7,16 +7,15 @@
 //! `$PNG:WxH` is a picture in base64, `$c1`, `$c2` … are ids of rows in the order in which they were named. `UPDATE_GOLDEN=1` rewrites the answers.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use axum::body::Body;
-use axum::http::Method;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::BodyExt as _;
 use image::{DynamicImage, Rgb, RgbImage};
 use quintet_kernel::port::{
-    BoxFuture, Clock, Embedder, EmbeddingSpace, Embeddings, RecognizedText, SenseError, TextBox,
+    BoxFuture, Clock, EmbeddingSpace, Embeddings, RecognizedText, SenseError, TextBox,
     VisionResult, VisualTarget,
 };
 use quintet_kernel::{Stamp, Time};
@@ -24,14 +23,12 @@ use quintet_stores::{FileUploads, memory};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
+use tower::ServiceExt as _;
 
 use super::source::encode_png;
 use super::*;
-use crate::transport::access::Token;
 use crate::windie::artifacts::{TELLING, Taken};
-use crate::windie::http::embeddings;
-use crate::windie::http::route::{Route, route};
-use crate::windie::http::service_key::{EMBEDDINGS, require_key};
+use crate::windie::http::routed;
 
 #[test]
 fn transcripts() {
@@ -148,9 +145,9 @@ impl Clock for FixedClock {
 struct Story {
     artifacts: ArtifactStore,
     _dir: TempDir,
-    ocr: Fake,
-    vision: Fake,
-    embedder: Fake,
+    ocr: Arc<Fake>,
+    vision: Arc<Fake>,
+    embedder: Arc<Fake>,
     /// Names of artifacts, and their ids.
     named: Vec<(String, String)>,
     out: String,
@@ -165,9 +162,9 @@ impl Story {
         Self {
             artifacts,
             _dir: dir,
-            ocr: Fake::default(),
-            vision: Fake::default(),
-            embedder: Fake::default(),
+            ocr: Arc::default(),
+            vision: Arc::default(),
+            embedder: Arc::default(),
             named: Vec::new(),
             out: String::new(),
         }
@@ -246,11 +243,11 @@ impl Story {
                 body[at + 5..].chars().take_while(|c| c.is_ascii_digit() || *c == 'x').collect();
             body.replace_range(at..at + 5 + size.len(), &STANDARD.encode(picture(&size)));
         }
-        let request = axum::http::Request::builder().method(Method::POST).uri(path);
+        let request = axum::http::Request::builder().method(method).uri(path).extension(user);
         let request = request.header("host", "host").header("x-windie-embedding-key", key);
         let request = request.body(Body::from(body)).unwrap();
-        let answer = self.answer(method, path, user.as_ref(), request).await;
-        let response = answer.unwrap_or_else(Response::from);
+        let router = routed(routes().into_iter()).with_state(self.senses());
+        let response = router.oneshot(request).await.unwrap();
         let status = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         let mut text = String::from_utf8(body.to_vec()).unwrap();
@@ -284,29 +281,14 @@ impl Story {
         }
     }
 
-    async fn answer(
-        &self,
-        method: &str,
-        path: &str,
-        user: Option<&User>,
-        request: Request,
-    ) -> Result<Response, Reply> {
-        let context = Perception {
-            ocr: &self.ocr,
-            vision: &self.vision,
-            artifacts: &self.artifacts,
-            user,
+    fn senses(&self) -> Senses {
+        Senses {
+            ocr: self.ocr.clone(),
+            vision: self.vision.clone(),
+            embedder: self.embedder.clone(),
+            artifacts: self.artifacts.clone(),
+            embedding_key: Some(Token::new("key")),
             size_limit: 1 << 20,
-        };
-        match route(method, path)? {
-            Route::Perception(route) => answer(&context, route, request).await,
-            Route::Embeddings => embeddings::embed_text(&self.embedder, request).await,
-            Route::EmbeddingsHealth => embeddings::health(&self.embedder),
-            Route::Embed => {
-                require_key(Some(&Token::new("key")), request.headers(), &EMBEDDINGS)?;
-                embeddings::embed_batch(&self.embedder, request).await
-            }
-            other => panic!("{other:?}"),
         }
     }
 }

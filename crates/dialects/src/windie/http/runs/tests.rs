@@ -45,28 +45,19 @@ impl Story {
 
     fn request(&mut self, request: &str) {
         let (what, body) = request.split_once(' ').unwrap();
-        let asked = match Fields::of_body(body.as_bytes()) {
-            Err(reply) => Err(reply),
-            Ok(fields) => match what {
-                "create" => decode::create(fields).map(|new| format!("{new:?}")),
-                "control" => decode::control(fields).map(|command| format!("{command:?}")),
-                "heartbeat" => decode::heartbeat(fields).map(|command| format!("{command:?}")),
-                "dispatched" => decode::dispatched(fields).map(|command| format!("{command:?}")),
-                "event" => decode::report(fields).map(|report| format!("{report:?}")),
-                "poll" => decode::poll(fields)
-                    .map(|Heartbeat { workspace, worker }| format!("{workspace} {worker:?}")),
-                "stop-all" => {
-                    decode::stop_all(fields).map(|StopAll { workspace, requested_by }| {
-                        format!("{workspace:?} {requested_by:?}")
-                    })
-                }
-                other => panic!("{other}"),
-            },
-        };
-        let asked = asked.unwrap_or_else(|reply| {
-            let (status, detail) = reply.said();
-            format!("{status} {detail}")
+        let asked = Body::<0>::parse(body.as_bytes()).and_then(|body| match what {
+            "create" => body.read(decode::create).map(|new| format!("{new:?}")),
+            "control" => body.read(decode::control).map(|command| format!("{command:?}")),
+            "heartbeat" => body.read(decode::heartbeat).map(|command| format!("{command:?}")),
+            "dispatched" => body.read(decode::dispatched).map(|command| format!("{command:?}")),
+            "event" => body.read(decode::report).map(|report| format!("{report:?}")),
+            "poll" => body.read(decode::poll).map(|(space, worker)| format!("{space} {worker:?}")),
+            "stop-all" => {
+                body.read(decode::stop_all).map(|(space, by)| format!("{space:?} {by:?}"))
+            }
+            other => panic!("{other}"),
         });
+        let asked = asked.unwrap_or_else(|wrong| format!("422 {}", wrong.details()));
         writeln!(self.out, "= {asked}").unwrap();
     }
 

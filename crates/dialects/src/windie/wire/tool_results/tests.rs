@@ -5,20 +5,14 @@ use quintet_kernel::tool::Ending;
 use serde_json::json;
 
 use super::*;
-use crate::windie::wire::fields::Faults;
+use crate::windie::fields::read;
 
 fn result(payload: Value) -> ToolResult {
-    let faults = Faults::default();
-    let read =
-        Object::at("payload", &payload, &faults).and_then(|payload| ToolResult::of(&payload));
-    read.unwrap()
+    read("payload", &payload, ToolResult::of).unwrap()
 }
 
 fn bundle(payload: Value) -> BundleResult {
-    let faults = Faults::default();
-    let read =
-        Object::at("payload", &payload, &faults).and_then(|payload| BundleResult::of(&payload));
-    read.unwrap()
+    read("payload", &payload, BundleResult::of).unwrap()
 }
 
 /// How an outcome ended, what its error is, and what the model reads.

@@ -3,13 +3,12 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::windie::fields;
 
 /// What comes of a patch: what is wrong with its shape, or else with its values.
 fn read(payload: &Value) -> Result<Patch, String> {
-    let faults = Faults::default();
-    let object = Object::at("payload", payload, &faults).unwrap();
-    let patch = Patch::of(&object);
-    faults.unless(()).map_err(|wrong| format!("shape {wrong}"))?;
+    let patch = fields::read("payload", payload, Patch::of);
+    let patch = patch.map_err(|wrong| format!("shape {wrong}"))?;
     patch.map_err(|wrong| format!("value {wrong}"))
 }
 

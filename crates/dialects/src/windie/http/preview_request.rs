@@ -1,14 +1,17 @@
 //! What a request for a preview says.
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use quintet_kernel::command::ImportedMessage;
 use quintet_kernel::message::Role;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::fields::Fields;
+use super::read_query;
 use super::reply::Reply;
 use crate::windie::agent::turn_setup::Agent;
 use crate::windie::auth::User;
 use crate::windie::encode::prompt_disclosure::between;
+use crate::windie::fields::Object;
 use crate::windie::serve::AppState;
 use crate::windie::wire::agent_definition::{Definition, LONGEST_PATH};
 use crate::windie::wire::query::Query;
@@ -33,21 +36,12 @@ pub(super) struct Overrides {
 }
 
 impl Overrides {
-    pub(super) fn of_query(query: &str) -> Result<Self, Reply> {
-        let names = ["user_id", "model_id", "model_provider", "interaction_mode"];
-        let mut fields = Fields::of_query(query, &names);
-        let overrides = Self::read(&mut fields);
-        fields.rest()?;
-        Ok(overrides)
-    }
-
-    fn read(fields: &mut Fields) -> Self {
-        let interaction = fields.maybe_word("interaction_mode", &["chat", "agent"]);
+    fn of(fields: &Object<'_>) -> Self {
         Self {
-            user: fields.maybe_text("user_id", 1..=LONGEST_USER),
-            model: fields.maybe_text("model_id", 1..=LONGEST_MODEL),
-            provider: fields.maybe_text("model_provider", 1..=LONGEST_PROVIDER),
-            interaction: interaction.and_then(Interaction::named),
+            interaction: fields.field("interaction_mode").choice(&Interaction::WORDS),
+            user: fields.text("user_id", 1..=LONGEST_USER),
+            model: fields.text("model_id", 1..=LONGEST_MODEL),
+            provider: fields.text("model_provider", 1..=LONGEST_PROVIDER),
         }
     }
 
@@ -79,6 +73,14 @@ impl Overrides {
     }
 }
 
+impl<S: Sync> FromRequestParts<S> for Overrides {
+    type Rejection = Reply;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Reply> {
+        Ok(read_query(parts.uri.query(), Self::of)?)
+    }
+}
+
 /// What would be asked.
 #[derive(Debug)]
 pub(super) struct PreviewRequest {
@@ -99,20 +101,18 @@ impl PreviewRequest {
         Self { overrides, agent, query, before, include_tools: true, raw: None }
     }
 
-    pub(super) fn read(mut fields: Fields) -> Result<Self, Reply> {
-        let mut asked = Self::alone(Overrides::read(&mut fields));
-        asked.include_tools = fields.maybe_flag("include_tools").unwrap_or(true);
-        asked.query.workspace = fields.maybe_text("workspace_path", 0..=LONGEST_PATH);
-        asked.raw = fields.maybe_text("user_query_raw", 0..=LONGEST_QUERY);
+    pub(super) fn of(body: &Object<'_>) -> Self {
+        let mut asked = Self::alone(Overrides::of(body));
+        asked.include_tools = body.not_null("include_tools").flag().unwrap_or(true);
+        asked.query.workspace = body.text("workspace_path", 0..=LONGEST_PATH);
+        asked.raw = body.text("user_query_raw", 0..=LONGEST_QUERY);
         asked.query.conversation =
-            fields.maybe_text("conversation_ref", 0..=LONGEST_NAME).unwrap_or_default();
-        if let Some(definition) = definition(&mut fields) {
-            asked.agent = Agent::new(definition);
+            body.text("conversation_ref", 0..=LONGEST_NAME).unwrap_or_default();
+        if let Some(definition) = body.object("agent_definition") {
+            asked.agent = Agent::new(Definition::of(&definition));
         }
-        let messages = messages(&mut fields);
-        fields.rest()?;
-        asked.ask(messages);
-        Ok(asked)
+        asked.ask(body.objects("messages", MOST_MESSAGES, message));
+        asked
     }
 
     /// The last message is the question, if the user said it; all others were said before.
@@ -128,44 +128,24 @@ impl PreviewRequest {
 
     /// The message that a client would ask with.
     pub(super) fn message(&self) -> Value {
-        let mut payload = Map::new();
-        payload.insert("text".into(), json!(self.query.text));
+        let mut payload = json!({ "text": self.query.text });
         if !self.query.conversation.is_empty() {
-            payload.insert("conversation_ref".into(), json!(self.query.conversation));
+            payload["conversation_ref"] = json!(self.query.conversation);
         }
         if let Some(workspace) = &self.query.workspace {
-            payload.insert("workspace_path".into(), json!(workspace));
+            payload["workspace_path"] = json!(workspace);
         }
         json!({ "type": "query", "payload": payload })
     }
 }
 
-fn definition(fields: &mut Fields) -> Option<Definition> {
-    let value = fields.take("agent_definition")?;
-    match Definition::read(&value) {
-        Ok(definition) => Some(definition),
-        Err(wrong) => {
-            for fault in wrong.0 {
-                let place: Vec<Value> = fault.place.split('.').map(Value::from).collect();
-                fields.wrong(&place, "value_error", &fault.what);
-            }
-            None
-        }
-    }
-}
-
-fn messages(fields: &mut Fields) -> Vec<(Role, String)> {
-    let mut messages = Vec::new();
-    fields.maybe_objects("messages", MOST_MESSAGES, |message| {
-        let role = message.word("role", &["user", "assistant", "system", "tool"]);
-        let text = message.text("content", 0..=LONGEST_MESSAGE);
-        let role = match role {
-            Some("assistant") => Role::Assistant,
-            Some("system") => Role::System,
-            Some("tool") => Role::Tool,
-            _ => Role::User,
-        };
-        messages.push((role, text));
-    });
-    messages
+fn message(message: &Object<'_>) -> (Role, String) {
+    let roles = [
+        ("user", Role::User),
+        ("assistant", Role::Assistant),
+        ("system", Role::System),
+        ("tool", Role::Tool),
+    ];
+    let role = message.needed("role").choice(&roles);
+    (role.unwrap_or(Role::User), message.needed_text("content", 0..=LONGEST_MESSAGE))
 }
