@@ -13,9 +13,10 @@ use quintet_kernel::port::{
     Artifact, Artifacts, Blobs, Clock, StorageError, UploadWriter, Uploads,
 };
 use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use super::auth::{User, uuid};
-use super::serve::{Ports, Settings};
+use crate::dialect::Services;
 
 /// How much of an artifact is read at once.
 pub(super) const CHUNK_BYTES: usize = 256 * 1024;
@@ -74,7 +75,7 @@ pub(super) struct ArtifactStore {
 }
 
 impl ArtifactStore {
-    pub(super) fn new(ports: &Ports) -> Self {
+    pub(super) fn new(ports: &Services) -> Self {
         Self {
             artifacts: Arc::clone(&ports.artifacts),
             uploads: Arc::clone(&ports.uploads),
@@ -191,22 +192,20 @@ impl ArtifactStore {
         }
         Ok(removed)
     }
-}
 
-/// Takes away artifacts that nobody needs any more, now and then, until the daemon shuts down.
-pub(super) async fn sweep(ports: Ports, settings: Settings) {
-    let (keep, closing) = (settings.keep_artifacts, settings.closing);
-    let pause = keep.map_or(SELDOM, |keep| keep.clamp(OFTEN, SELDOM));
-    let artifact_store = ArtifactStore::new(&ports);
-    loop {
-        match artifact_store.tidy(keep).await {
-            Ok(0) => {}
-            Ok(artifacts) => tracing::info!(artifacts, "took away what no session refers to"),
-            Err(error) => tracing::warn!(%error, "artifacts could not be looked through"),
-        }
-        tokio::select! {
-            () = closing.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
+    /// Takes away artifacts that nobody needs any more, now and then, until the daemon shuts down.
+    pub(super) async fn sweep(self, keep: Option<Duration>, closing: CancellationToken) {
+        let pause = keep.map_or(SELDOM, |keep| keep.clamp(OFTEN, SELDOM));
+        loop {
+            match self.tidy(keep).await {
+                Ok(0) => {}
+                Ok(artifacts) => tracing::info!(artifacts, "took away what no session refers to"),
+                Err(error) => tracing::warn!(%error, "artifacts could not be looked through"),
+            }
+            tokio::select! {
+                () = closing.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
         }
     }
 }

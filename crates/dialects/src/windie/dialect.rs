@@ -1,20 +1,15 @@
 //! What the computer-use protocol declares: its listener and its options.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::model::ModelRef;
-
-use super::agent::tool_selection::Abilities;
-use super::artifacts::sweep;
+use super::artifacts::ArtifactStore;
 use super::encode::OptionalEvents;
-use super::serve::{Ports, Registration, Settings, refuse, service};
+use super::serve::{Registration, Settings, refuse, service};
 use crate::dialect::{
     AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
     Serving, Shape, Task,
 };
-use crate::transport::access::Token;
 
 /// The name of its listener, for commands that are clients of the protocol.
 pub const LISTENER: &str = "windie";
@@ -45,29 +40,18 @@ pub(crate) const DIALECT: Dialect = Dialect {
 
 #[derive(Debug)]
 struct Windie {
-    default_model: ModelRef,
     hosts: Vec<String>,
-    install_auth: bool,
-    registration: Registration,
-    runs_key: Option<Token>,
-    runs_control_key: Option<Token>,
-    embedding_key: Option<Token>,
-    largest_artifact: u64,
-    keep_artifacts: Option<Duration>,
-    workspace: PathBuf,
-    optional_events: OptionalEvents,
+    settings: Arc<Settings>,
 }
 
 fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
     let values = config.values;
-    let flag = |key: &str, default: bool| values.flag(key).unwrap_or(default);
-    let registration = registration(config)?;
+    let is_on = |key: &str| values.flag(key).unwrap_or(false);
     let keep = values.number("windie.artifact_keep_seconds").filter(|seconds| *seconds > 0);
-    Ok(Box::new(Windie {
+    let settings = Settings {
         default_model: config.default_model.clone(),
-        hosts: config.list("windie.hosts"),
-        install_auth: flag("windie.install_auth", false),
-        registration,
+        install_auth: is_on("windie.install_auth"),
+        registration: registration(config)?,
         runs_key: config.token("windie.runs_key"),
         runs_control_key: config.token("windie.runs_control_key"),
         embedding_key: config.token("windie.embedding_service_key"),
@@ -75,11 +59,12 @@ fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
         keep_artifacts: keep.map(Duration::from_secs),
         workspace: config.data_dir.join("windie"),
         optional_events: OptionalEvents {
-            traces: flag("windie.trace_events", false),
-            memories: flag("windie.memory_events", false),
+            traces: is_on("windie.trace_events"),
+            memories: is_on("windie.memory_events"),
             speech: false,
         },
-    }))
+    };
+    Ok(Box::new(Windie { hosts: config.list("windie.hosts"), settings: Arc::new(settings) }))
 }
 
 /// The rule for registering installs. Off this machine that takes a secret.
@@ -141,63 +126,17 @@ impl Protocol for Windie {
         if !is_on {
             return Serving::default();
         }
-        let (ports, settings) = (ports(services), self.settings(services));
+        let (ports, settings) = (Arc::new(services.clone()), Arc::clone(&self.settings));
         let access = AccessRules {
             asks_itself: settings.asks_itself(),
             ..AccessRules::new(self.hosts.clone(), refuse)
         };
-        let sweep = Task::new(sweep(ports.clone(), settings.clone()));
+        let store = ArtifactStore::new(&ports);
+        let sweep = Task::new(store.sweep(settings.keep_artifacts, services.closing.clone()));
         let service = Service::Http { router: service(ports, settings), access };
         Serving {
             endpoints: vec![Endpoint { listener: LISTENER, service }],
             background: vec![("the artifacts' sweep", sweep)],
         }
-    }
-}
-
-impl Windie {
-    fn settings(&self, services: &Services) -> Settings {
-        Settings {
-            default_model: self.default_model.clone(),
-            install_auth: self.install_auth,
-            registration: self.registration.clone(),
-            runs_key: self.runs_key.clone(),
-            runs_control_key: self.runs_control_key.clone(),
-            embedding_key: self.embedding_key.clone(),
-            largest_artifact: self.largest_artifact,
-            keep_artifacts: self.keep_artifacts,
-            workspace: self.workspace.clone(),
-            abilities: Abilities {
-                web_search: services.web_search.clone(),
-                tools: services.unattended_tools.clone(),
-                ocr: true,
-                vision: services.has_vision_model,
-            },
-            optional_events: self.optional_events,
-            closing: services.closing.clone(),
-        }
-    }
-}
-
-fn ports(services: &Services) -> Ports {
-    Ports {
-        sessions: Arc::clone(&services.sessions),
-        dry_runs: Arc::clone(&services.dry_runs),
-        prompts: Arc::clone(&services.prompts),
-        directory: Arc::clone(&services.directory),
-        blobs: Arc::clone(&services.blobs),
-        models: Arc::clone(&services.models),
-        storage_health: Arc::clone(&services.storage_health),
-        clock: Arc::clone(&services.clock),
-        installs: Arc::clone(&services.installs),
-        preferences: Arc::clone(&services.preferences),
-        artifacts: Arc::clone(&services.artifacts),
-        uploads: Arc::clone(&services.uploads),
-        runs: Arc::clone(&services.runs),
-        embedder: Arc::clone(&services.embedder),
-        ocr: Arc::clone(&services.ocr),
-        vision: Arc::clone(&services.vision),
-        transcriber: Arc::clone(&services.transcriber),
-        speaker: Arc::clone(&services.speaker),
     }
 }

@@ -14,12 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
-use quintet_kernel::port::{
-    Artifacts, Blobs, Clock, DryRuns, Embedder, Installs, Models, Ocr, Preferences, PromptHistory,
-    Runs, SessionIndex, Sessions, SpeechSynthesizer, StorageHealth, Transcriber, Uploads, Vision,
-};
 use tokio::sync::Mutex as AsyncMutex;
-use tokio_util::sync::CancellationToken;
 
 use super::agent::tool_selection::Abilities;
 use super::artifacts::ArtifactStore;
@@ -31,58 +26,12 @@ use super::ws::active_turns::Turns;
 use super::ws::early_stops::EarlyStops;
 use super::ws::transcription;
 use super::{http, ws};
+use crate::dialect::Services;
 use crate::transport::access::{Denied, Token};
 
 /// The largest message that is read at all. One that is larger than it may be is still read, so that
 /// the client can be told.
 const READ_BYTES_LIMIT: usize = 64 * 1024 * 1024;
-
-/// What the dialect speaks to.
-#[derive(Clone)]
-pub(super) struct Ports {
-    /// The core.
-    pub sessions: Arc<dyn Sessions>,
-    /// What would become of commands.
-    pub dry_runs: Arc<dyn DryRuns>,
-    /// Sessions as they were at an event.
-    pub prompts: Arc<dyn PromptHistory>,
-    /// Where front ends' own names of conversations are kept.
-    pub directory: Arc<dyn SessionIndex>,
-    /// Where what models are shown is kept.
-    pub blobs: Arc<dyn Blobs>,
-    /// Every model.
-    pub models: Arc<dyn Models>,
-    /// Whether storage can be written to.
-    pub storage_health: Arc<dyn StorageHealth>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Registered installs.
-    pub installs: Arc<dyn Installs>,
-    /// The users' settings.
-    pub preferences: Arc<dyn Preferences>,
-    /// What was handed in.
-    pub artifacts: Arc<dyn Artifacts>,
-    /// The content of that.
-    pub uploads: Arc<dyn Uploads>,
-    /// Texts as vectors.
-    pub embedder: Arc<dyn Embedder>,
-    /// Text on pictures.
-    pub ocr: Arc<dyn Ocr>,
-    /// Models that look at pictures.
-    pub vision: Arc<dyn Vision>,
-    /// Transcribes speech.
-    pub transcriber: Arc<dyn Transcriber>,
-    /// Reads answers aloud.
-    pub speaker: Arc<dyn SpeechSynthesizer>,
-    /// The control plane of runs.
-    pub runs: Arc<dyn Runs>,
-}
-
-impl std::fmt::Debug for Ports {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ports")
-    }
-}
 
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
@@ -105,12 +54,8 @@ pub(super) struct Settings {
     pub keep_artifacts: Option<Duration>,
     /// Where conversations work that are about no folder of this machine; a folder for each user.
     pub workspace: PathBuf,
-    /// What the daemon itself can do for agents.
-    pub abilities: Abilities,
     /// Optional events that clients are sent.
     pub optional_events: OptionalEvents,
-    /// Cancelled when the daemon shuts down.
-    pub closing: CancellationToken,
 }
 
 /// The rule for registering installs.
@@ -127,14 +72,14 @@ pub(super) enum Registration {
 /// Where requests are carried out.
 #[derive(Clone)]
 pub(super) struct AppState {
-    pub(super) ports: Ports,
+    pub(super) ports: Arc<Services>,
     pub(super) settings: Arc<Settings>,
     pub(super) artifact_store: ArtifactStore,
     /// The turns that are under way.
     pub(super) turns: Arc<Turns>,
     /// What clients have seen.
     pub(super) acknowledged: Arc<Acknowledged>,
-    /// EarlyStops that came before what they stop.
+    /// Stops that came before what they stop.
     pub(super) stops: Arc<EarlyStops>,
     /// Locks of users whose settings are being changed: one change at a time for each of them.
     pub(super) setting: Arc<Mutex<HashMap<String, Arc<AsyncMutex<()>>>>>,
@@ -143,10 +88,13 @@ pub(super) struct AppState {
 impl AppState {
     /// What the daemon can do for agents now: weights may have come since it started.
     pub(super) fn abilities(&self) -> Abilities {
-        let mut abilities = self.settings.abilities.clone();
-        abilities.ocr &= self.ports.ocr.ready().is_ok();
-        abilities.vision &= self.ports.vision.ready().is_ok();
-        abilities
+        let ports = &*self.ports;
+        Abilities {
+            web_search: ports.web_search.clone(),
+            tools: ports.unattended_tools.clone(),
+            ocr: ports.ocr.ready().is_ok(),
+            vision: ports.has_vision_model && ports.vision.ready().is_ok(),
+        }
     }
 
     pub(super) fn now(&self) -> Time {
@@ -163,10 +111,9 @@ impl AppState {
 }
 
 /// The dialect as a service.
-pub(super) fn service(ports: Ports, settings: Settings) -> Router {
+pub(super) fn service(ports: Arc<Services>, settings: Arc<Settings>) -> Router {
     let artifact_store = ArtifactStore::new(&ports);
     let (turns, acknowledged, stops, setting) = Default::default();
-    let settings = Arc::new(settings);
     let app = AppState { ports, settings, artifact_store, turns, acknowledged, stops, setting };
     http::router(&app)
         .route("/ws", get(connect))

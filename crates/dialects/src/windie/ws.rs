@@ -170,7 +170,7 @@ async fn first(socket: &mut WebSocket) -> Option<String> {
 
 impl Connection {
     async fn serve(&mut self, mut socket: WebSocket) {
-        let closing = self.app.settings.closing.clone();
+        let closing = self.app.ports.closing.clone();
         let mut disconnected = self.app.turns.disconnected();
         let speaker = Arc::clone(&self.app.ports.speaker);
         let mut slow = RunningRequests::default();
@@ -251,7 +251,7 @@ impl Connection {
             definition: &self.agent.definition,
             manifest: self.agent.manifest.as_ref().unwrap_or(&nothing),
             settings: &settings,
-            abilities: &self.app.settings.abilities,
+            abilities: &self.app.abilities(),
         };
         Answer::unasked("remote-tool-catalog", offer.remote_tools())
     }

@@ -28,8 +28,8 @@ pub(crate) struct Scene<'a> {
 impl AppState {
     /// A new conversation, as it would be when a model is asked a question.
     pub(crate) async fn dry_run(&self, scene: Scene<'_>, query: &Query) -> Result<State, Error> {
-        let optional_events = (query.workspace.as_deref(), &query.layers[..]);
-        let plan = TurnSetup::new(self, scene.agent, scene.settings, optional_events).await;
+        let extra = (query.workspace.as_deref(), &query.layers[..]);
+        let plan = TurnSetup::new(self, scene.agent, scene.settings, extra).await;
         let workspace = match plan.workspace.clone() {
             Some(workspace) => workspace,
             // Nothing works there, so it need not be there.

@@ -29,9 +29,10 @@ struct TextQuery {
 
 impl TextQuery {
     fn of(body: &Object<'_>) -> Self {
+        let image = ImageInput::of(body);
         let results = body.not_null("max_results").whole(1..=RESULTS_LIMIT);
         Self {
-            image: ImageInput::of(body),
+            image,
             threshold: body.not_null("threshold").number(0.0..=1.0).unwrap_or(THRESHOLD),
             max_results: usize::try_from(results.unwrap_or(USUAL_RESULTS)).unwrap_or_default(),
             show_labels: body.not_null("show_labels").flag().unwrap_or(true),
@@ -39,8 +40,8 @@ impl TextQuery {
     }
 
     /// Reads a request that names a text to look for.
-    fn with_text(body: &Object<'_>) -> (String, Self) {
-        (body.needed_text("text", 1..=TEXT_LIMIT), Self::of(body))
+    fn with_text(body: &Object<'_>) -> (Self, String) {
+        (Self::of(body), body.needed_text("text", 1..=TEXT_LIMIT))
     }
 }
 
@@ -61,7 +62,7 @@ pub(super) async fn find_candidates(context: Perception, body: Body) -> JsonRepl
 }
 
 async fn find(context: &Perception, body: Body, is_meant: fn(&TextRow, f64) -> bool) -> JsonReply {
-    let (text, query) = body.read(TextQuery::with_text)?;
+    let (query, text) = body.read(TextQuery::with_text)?;
     let (source, rows) = read_rows(context, query.image).await?;
     let mut matches = rank(&text, rows).await?;
     matches.retain(|row| is_meant(row, query.threshold));
@@ -76,7 +77,7 @@ async fn find(context: &Perception, body: Body, is_meant: fn(&TextRow, f64) -> b
 
 /// `POST /api/sdk/ocr/resolve-text`: the one row that fits.
 pub(super) async fn resolve_text(context: Perception, body: Body) -> JsonReply {
-    let (text, TextQuery { image, threshold, .. }) = body.read(TextQuery::with_text)?;
+    let (TextQuery { image, threshold, .. }, text) = body.read(TextQuery::with_text)?;
     let (source, rows) = read_rows(&context, image).await?;
     let ranked = rank(&text, rows).await?;
     let row = resolve((&text, threshold), &ranked, &source.id)
@@ -102,9 +103,9 @@ pub(super) async fn resolve_candidate(context: Perception, body: Body) -> JsonRe
 
 /// `POST /api/sdk/ocr/inspect`: everything that the requests above say, in one answer.
 pub(super) async fn inspect(context: Perception, body: Body) -> JsonReply {
-    let (text, include_overlay, query) = body.read(|body| {
-        let include_overlay = body.not_null("include_overlay").flag().unwrap_or(false);
-        (body.text("text", 1..=TEXT_LIMIT), include_overlay, TextQuery::of(body))
+    let (query, text, include_overlay) = body.read(|body| {
+        let (query, text) = (TextQuery::of(body), body.text("text", 1..=TEXT_LIMIT));
+        (query, text, body.not_null("include_overlay").flag().unwrap_or(false))
     })?;
     let TextQuery { image, threshold, max_results, show_labels } = query;
     let (source, rows) = read_rows(&context, image).await?;
@@ -139,14 +140,15 @@ pub(super) async fn inspect(context: Perception, body: Body) -> JsonReply {
 
 /// `POST /api/sdk/ocr/overlay`: a picture with boxes around rows, as an artifact.
 pub(super) async fn overlay(context: Perception, body: Body) -> JsonReply {
-    let (text, candidate, query) = body.read(|body| {
+    let (query, text, candidate) = body.read(|body| {
+        let query = TextQuery::of(body);
         let text = body.text("text", 1..=TEXT_LIMIT);
         let candidate = body.text("candidate_id", 1..=CANDIDATE_LIMIT);
         if text.is_some() && candidate.is_some() {
             let why = "Value error, at most one of text or candidate_id may be given";
             body.fault(&[], "value_error", why);
         }
-        (text, candidate, TextQuery::of(body))
+        (query, text, candidate)
     })?;
     let (source, mut rows) = read_rows(&context, query.image).await?;
     if let Some(candidate) = candidate {

@@ -42,9 +42,9 @@ pub(super) async fn locate(context: Perception, body: Body) -> JsonReply {
 /// `POST /api/sdk/vision/locate-all`: all places, the best first.
 pub(super) async fn locate_all(context: Perception, body: Body) -> JsonReply {
     let ((image, description), most) = body.read(|body| {
-        let most = body.not_null("max_results").whole(1..=RESULTS_LIMIT).unwrap_or(USUAL_RESULTS);
-        (image_and_description(body), usize::try_from(most).unwrap_or_default())
+        (image_and_description(body), body.not_null("max_results").whole(1..=RESULTS_LIMIT))
     })?;
+    let most = usize::try_from(most.unwrap_or(USUAL_RESULTS)).unwrap_or_default();
     let (source, VisionResult { value, model }) = find(&context, image, &description, most).await?;
     let ranked = (1..=most).zip(&value);
     let matches: Vec<Value> =
@@ -90,6 +90,7 @@ pub(super) async fn describe(context: Perception, body: Body) -> JsonReply {
 /// `POST /api/sdk/vision/overlay`: a picture with points and regions on it, as an artifact.
 pub(super) async fn overlay(context: Perception, body: Body) -> JsonReply {
     let (image, mut marks) = body.read(|body| {
+        let image = ImageInput::of(body);
         // Clients send an earlier answer back as it is.
         let result = body.object("result");
         let mut marks: Vec<Mark> =
@@ -97,7 +98,7 @@ pub(super) async fn overlay(context: Perception, body: Body) -> JsonReply {
         if !body.not_null("show_labels").flag().unwrap_or(true) {
             marks.iter_mut().for_each(|mark| mark.label = None);
         }
-        (ImageInput::of(body), marks)
+        (image, marks)
     })?;
     // Points stay visible where regions cover them.
     marks.sort_by_key(|mark| matches!(mark.shape, MarkShape::Point { .. }));

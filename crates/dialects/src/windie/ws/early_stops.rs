@@ -1,4 +1,4 @@
-//! EarlyStops that came before what they stop: they count for a moment.
+//! Stops that came before what they stop: they count for a moment.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ pub(crate) const REMEMBERED: Duration = Duration::from_secs(5);
 /// How many are, at most.
 const STOPS_LIMIT: usize = 1000;
 
-/// EarlyStops that came early.
+/// Stops that came early.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyStops(Mutex<Vec<Stop>>);
 

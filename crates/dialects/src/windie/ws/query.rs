@@ -114,10 +114,8 @@ impl Connection {
         let settings = self.app.settings_of(&self.identity.id).await?;
         let of_query = query.definition.clone().map(Agent::new);
         let agent = of_query.as_ref().unwrap_or(&self.agent);
-        let optional_events = (query.workspace.as_deref(), &query.layers[..]);
-        Ok(TurnSetup::new(&self.app, agent, &settings, optional_events)
-            .await
-            .with_rules(&query.rules))
+        let extra = (query.workspace.as_deref(), &query.layers[..]);
+        Ok(TurnSetup::new(&self.app, agent, &settings, extra).await.with_rules(&query.rules))
     }
 }
 

@@ -25,8 +25,8 @@ impl Connection {
     /// Has a session go on with what the client kept, unless that is what it has.
     pub(super) async fn recall(&mut self, kept: Rehydrate) -> Result<(), Trouble> {
         let settings = self.app.settings_of(&self.identity.id).await?;
-        let optional_events = (kept.workspace.as_deref(), &[][..]);
-        let plan = TurnSetup::new(&self.app, &self.agent, &settings, optional_events).await;
+        let extra = (kept.workspace.as_deref(), &[][..]);
+        let plan = TurnSetup::new(&self.app, &self.agent, &settings, extra).await;
         let workspace = plan.workspace.clone();
         let session = self.app.open(&self.identity, &kept.conversation, workspace.clone()).await?;
         self.follow(&kept.conversation, &session).await?;

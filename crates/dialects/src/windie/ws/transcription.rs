@@ -67,7 +67,7 @@ async fn transcribe(
     socket: &mut WebSocket,
     stream: &dyn TranscriptionStream,
 ) -> Result<(), Gone> {
-    let closing = app.settings.closing.clone();
+    let closing = app.ports.closing.clone();
     let mut heartbeat = Heartbeat::new(PING_INTERVAL, SILENCE_TIMEOUT);
     // What the last frame asks for. The next one is read when that is done, so that a client that is
     // too fast waits.

@@ -1,4 +1,4 @@
-//! EarlyStops that cannot be carried out.
+//! Stops that cannot be carried out.
 
 use quintet_kernel::Cursor;
 use quintet_kernel::event::NewSession;
