@@ -29,6 +29,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use quintet_kernel::port::{BoxFuture, Error, StorageError};
 use quintet_kernel::{ClientRef, SessionId};
+use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::agent::tool_selection::{FRONT_END, ToolSelection};
@@ -240,8 +241,8 @@ impl Connection {
 
     /// What became of the tools that the client brings, if it brings any.
     fn brought(&self) -> Option<Answer> {
-        let payload = self.agent.manifest.as_ref().map(Manifest::payload)?;
-        Some(Answer::unasked("client-tool-manifest", payload))
+        let manifest = self.agent.manifest.as_ref()?;
+        Some(Answer::unasked("client-tool-manifest", json!(manifest)))
     }
 
     async fn remote(&self) -> Answer {

@@ -6,6 +6,8 @@ use quintet_kernel::tool::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::windie::wire::tool_manifest::resolution;
+
 /// The tool that the daemon runs for agents.
 pub(crate) const WEB_SEARCH: &str = "web_search";
 /// What it does.
@@ -103,7 +105,7 @@ pub(crate) fn capabilities(name: &str) -> Option<Value> {
         "description": tool.description,
         "capability": tool.capability,
         "execution_target": "local_runtime",
-        "argument_resolution": if tool.grounded { "backend_grounding" } else { "passthrough" },
+        "argument_resolution": resolution(tool.grounded),
         "computer_use": tool.computer_use,
         "interaction_modes": modes,
     }))
@@ -116,21 +118,14 @@ pub(crate) fn flat(spec: &ToolSpec) -> Value {
 
 /// A tool as a function in an object of its own, as events show it.
 pub(crate) fn nested(spec: &ToolSpec) -> Value {
-    let function = json!({
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": spec.schema,
-    });
+    let ToolSpec { name, description, schema, .. } = spec;
+    let function = json!({ "name": name, "description": description, "parameters": schema });
     json!({ "type": "function", "function": function })
 }
 
-fn function(name: &str, description: &str, parameters: &Value) -> Value {
-    json!({
-        "type": "function",
-        "name": name,
-        "description": description,
-        "parameters": parameters,
-    })
+/// A tool as a flat function.
+pub(crate) fn function(name: &str, description: &str, parameters: &Value) -> Value {
+    json!({ "type": "function", "name": name, "description": description, "parameters": parameters })
 }
 
 #[cfg(test)]

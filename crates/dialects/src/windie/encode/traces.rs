@@ -32,60 +32,33 @@ pub(in crate::windie) struct Spans {
     outputs: u64,
 }
 
-/// A piece of work of a turn.
+/// A piece of work of a turn: what it is, where it is done, and which one of its kind it is.
+#[derive(Clone, Copy)]
 struct Span {
     path: &'static str,
     stage: &'static str,
     runtime: &'static str,
-    /// Which one of the kind it is in its turn.
     nth: u64,
 }
 
-/// How it stands.
-struct Stand {
-    status: &'static str,
-    /// When it began, if that is over.
-    since: Option<Time>,
-    data: Value,
-    error: Option<Value>,
+const fn span(path: &'static str, stage: &'static str, nth: u64) -> Span {
+    Span { path, stage, runtime: "backend", nth }
 }
 
-const STREAM: Span = Span { path: "backend.stream", stage: "stream", runtime: "backend", nth: 1 };
-const SPEECH: Span = Span { path: "tts.playback", stage: "session", runtime: "backend", nth: 1 };
-
-fn prompt_span(nth: u64) -> Span {
-    Span { path: "backend.prompt", stage: "build", runtime: "backend", nth }
-}
-
-fn tools_span(nth: u64) -> Span {
-    Span { path: "tool.schema.policy", stage: "project", runtime: "backend", nth }
-}
+const STREAM: Span = span("backend.stream", "stream", 1);
 
 fn call_span(nth: u64) -> Span {
-    Span { path: "provider.call", stage: "request", runtime: "provider", nth }
+    Span { runtime: "provider", ..span("provider.call", "request", nth) }
 }
 
-fn summary_span(nth: u64) -> Span {
-    Span { path: "backend.compaction", stage: "compact", runtime: "backend", nth }
-}
-
-impl Stand {
-    fn begun(data: Value) -> Self {
-        Self { status: "started", since: None, data, error: None }
-    }
-
-    fn done(since: Option<Time>, data: Value) -> Self {
-        Self { status: "succeeded", since, data, error: None }
-    }
-
-    fn skipped(data: Value) -> Self {
-        Self { status: "skipped", since: None, data, error: None }
-    }
-
-    fn failed(since: Option<Time>, data: Value, (code, message): (&str, &str)) -> Self {
-        let error = Some(json!({ "code": code, "message": message }));
-        Self { status: "failed", since, data, error }
-    }
+/// How a piece of work stands. What is over began at a time, if that is known; what failed did so with a
+/// code and a message.
+#[derive(Clone, Copy)]
+enum Status<'a> {
+    Started,
+    Skipped,
+    Succeeded(Option<Time>),
+    Failed(Option<Time>, &'a str, &'a str),
 }
 
 impl Link {
@@ -94,7 +67,10 @@ impl Link {
         let Item::Event(record) = item else { return Vec::new() };
         let at = record.at;
         match &record.event {
-            Event::TurnCompleted { turn, .. } => self.with(turn, |line| line.stream_over(at)),
+            Event::TurnCompleted { turn, .. } => self.with(turn, |line| {
+                let status = Status::Succeeded(line.spans.begun);
+                vec![line.stream_over("streaming-complete", status, at)]
+            }),
             Event::TurnFailed { turn, code, .. } => {
                 self.with(turn, |line| line.stream_failed(*code, at))
             }
@@ -113,12 +89,17 @@ impl Link {
                     "hasSummary": !summary.is_empty(),
                     "replacementHistoryEntryCount": prompt.map(|prompt| prompt.messages.len()),
                 });
-                self.summary_over(at, |since| Stand::done(since, data))
+                self.summary(at, |spans| Status::Succeeded(spans.summarizing.take()), data)
             }
             Event::CompactionFailed { .. } => {
                 let data = json!({ "reason": self.why(), "strategy": "auto" });
-                let error = ("backend_compaction_failed", "the summary could not be made");
-                self.summary_over(at, |since| Stand::failed(since, data, error))
+                let (code, message) =
+                    ("backend_compaction_failed", "the summary could not be made");
+                self.summary(
+                    at,
+                    |spans| Status::Failed(spans.summarizing.take(), code, message),
+                    data,
+                )
             }
             _ => Vec::new(),
         }
@@ -126,48 +107,57 @@ impl Link {
 
     /// What is told of an item after the messages that say what it is.
     pub(super) fn traced_after(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
-        match item {
-            Item::Text { turn, channel: Channel::Text, .. } => self.with(turn, |line| {
-                line.spans.chunks += 1;
-                Vec::new()
-            }),
-            Item::Event(record) => self.event_traced(&record.event, prompt, record.at),
-            Item::Text { .. } | Item::Progress { .. } => Vec::new(),
+        if let Item::Text { turn, channel: Channel::Text, .. } = item {
+            self.line_mut(turn).into_iter().for_each(|line| line.spans.chunks += 1);
         }
-    }
-
-    fn event_traced(&mut self, event: &Event, prompt: Option<&Prompt>, at: Time) -> Vec<Frame> {
-        match event {
+        let Item::Event(record) = item else { return Vec::new() };
+        let at = record.at;
+        match &record.event {
             Event::MessageAdded { turn, role: Role::User, parts, options, .. } => {
-                let state = options.aside("system_state_internal").is_some();
-                let speech = options.aside(query::SPEECH).is_some();
-                let media = parts.iter().filter(|part| matches!(part, Part::Media { .. })).count();
                 let speaks = self.optional_events.speech;
-                self.with(turn, |line| {
-                    line.spans.speaks = speaks;
-                    (line.spans.begun, line.spans.pictures) = (Some(at), media);
-                    (line.spans.state, line.spans.speech) = (state, speech);
-                    Vec::new()
-                })
+                if let Some(line) = self.line_mut(turn) {
+                    let is_picture = |part: &&Part| matches!(part, Part::Media { .. });
+                    line.spans = Spans {
+                        begun: Some(at),
+                        pictures: parts.iter().filter(is_picture).count(),
+                        state: options.aside("system_state_internal").is_some(),
+                        speech: options.aside(query::SPEECH).is_some(),
+                        speaks,
+                        ..Spans::default()
+                    };
+                }
             }
             Event::StepStarted { turn, model, .. } => {
                 let sources = prompt.map(|prompt| self.sources(prompt));
-                self.with(turn, |line| line.step_begun(model, prompt.zip(sources), at))
+                return self.with(turn, |line| line.step_begun(model, prompt.zip(sources), at));
             }
             Event::ModelCompleted { turn, .. } => {
-                self.with(turn, |line| line.call_over(at).into_iter().collect())
+                return self.with(turn, |line| line.call_over(at).into_iter().collect());
             }
-            Event::CallStarted { turn, .. } => self.with(turn, |line| {
-                line.spans.calls += 1;
-                Vec::new()
-            }),
-            Event::CallCompleted { turn, .. } => self.with(turn, |line| {
-                line.spans.outputs += 1;
-                Vec::new()
-            }),
-            Event::CompactionRequested { tokens, .. } => self.summary_begun(*tokens, at),
-            _ => Vec::new(),
+            Event::CallStarted { turn, .. } => {
+                self.line_mut(turn).into_iter().for_each(|line| line.spans.calls += 1);
+            }
+            Event::CallCompleted { turn, .. } => {
+                self.line_mut(turn).into_iter().for_each(|line| line.spans.outputs += 1);
+            }
+            Event::CompactionRequested { tokens, .. } => {
+                let added = self.summarized_line().map_or(0, |line| line.added);
+                let data = json!({
+                    "reason": self.why(),
+                    "strategy": "auto",
+                    "beforeTokens": tokens,
+                    "projectedTokens": tokens.saturating_add(added),
+                    "force": self.open.is_none(),
+                });
+                let begun = |spans: &mut Spans| {
+                    spans.summarizing = Some(at);
+                    Status::Started
+                };
+                return self.summary(at, begun, data);
+            }
+            _ => {}
         }
+        Vec::new()
     }
 
     fn with(
@@ -197,41 +187,35 @@ impl Link {
         })
     }
 
-    fn summary_begun(&mut self, tokens: u64, at: Time) -> Vec<Frame> {
-        let added = self.summarized_line().map_or(0, |line| line.added);
-        let data = json!({
-            "reason": self.why(),
-            "strategy": "auto",
-            "beforeTokens": tokens,
-            "projectedTokens": tokens.saturating_add(added),
-            "force": self.open.is_none(),
-        });
-        let told = self.summarized_line().filter(is_of_turn).map(|line| {
-            line.spans.summarizing = Some(at);
-            line.traced(&summary_span(line.steps + 1), Stand::begun(data), at)
-        });
-        told.into_iter().collect()
-    }
-
-    fn summary_over(&mut self, at: Time, stand: impl FnOnce(Option<Time>) -> Stand) -> Vec<Frame> {
-        let told = self.summarized_line().filter(is_of_turn).map(|line| {
-            let since = line.spans.summarizing.take();
-            line.traced(&summary_span(line.steps + 1), stand(since), at)
+    /// A summary that is made in a turn. Clients drop the spans of one that they asked for themselves, and
+    /// would miss the numbers.
+    fn summary(
+        &mut self,
+        at: Time,
+        status: impl FnOnce(&mut Spans) -> Status<'static>,
+        data: Value,
+    ) -> Vec<Frame> {
+        let line = self.summarized_line().filter(|line| line.turn.is_some());
+        let told = line.map(|line| {
+            let span = span("backend.compaction", "compact", line.steps + 1);
+            let status = status(&mut line.spans);
+            line.traced(span, status, data, at)
         });
         told.into_iter().collect()
     }
-}
-
-/// True for what is numbered by a turn: clients drop the spans of a summary that they asked for
-/// themselves, and would miss the numbers.
-fn is_of_turn(line: &&mut TurnFrames) -> bool {
-    line.turn.is_some()
 }
 
 impl TurnFrames {
-    fn traced(&mut self, span: &Span, stand: Stand, at: Time) -> Frame {
-        let Span { path, stage, runtime, nth } = *span;
-        let Stand { status, since, data, error } = stand;
+    fn traced(&mut self, span: Span, status: Status<'_>, data: Value, at: Time) -> Frame {
+        let Span { path, stage, runtime, nth } = span;
+        let (status, since, error) = match status {
+            Status::Started => ("started", None, None),
+            Status::Skipped => ("skipped", None, None),
+            Status::Succeeded(since) => ("succeeded", since, None),
+            Status::Failed(since, code, message) => {
+                ("failed", since, Some(json!({ "code": code, "message": message })))
+            }
+        };
         let name = self.name();
         let mut payload = json!({
             "schemaVersion": 1,
@@ -296,11 +280,14 @@ impl TurnFrames {
         });
         data["promptMessageCount"] = messages.into();
         data["toolSchemaCount"] = tools.into();
+        self.spans.asked = Some((at, data.clone()));
         let mut frames = if nth == 1 { self.stream_begun(at) } else { Vec::new() };
-        frames.push(self.traced(&prompt_span(nth), Stand::done(None, built), at));
-        frames.push(self.traced(&tools_span(nth), Stand::done(None, offered), at));
-        frames.push(self.traced(&call_span(nth), Stand::begun(data.clone()), at));
-        self.spans.asked = Some((at, data));
+        let works = [
+            (span("backend.prompt", "build", nth), Status::Succeeded(None), built),
+            (span("tool.schema.policy", "project", nth), Status::Succeeded(None), offered),
+            (call_span(nth), Status::Started, data),
+        ];
+        frames.extend(works.map(|(span, status, data)| self.traced(span, status, data, at)));
         frames
     }
 
@@ -312,16 +299,17 @@ impl TurnFrames {
             "screenshotRefCount": pictures,
             "hasRuntimeSystemState": self.spans.state,
         });
-        let mut frames = vec![self.traced(&STREAM, Stand::begun(data), at)];
+        let mut frames = vec![self.traced(STREAM, Status::Started, data, at)];
         if self.spans.speech {
+            let speaks = self.spans.speaks;
             let data = json!({
                 "speechModeEnabled": true,
-                "hasTtsService": self.spans.speaks,
-                "hasAudioTask": self.spans.speaks,
+                "hasTtsService": speaks,
+                "hasAudioTask": speaks,
                 "provider": null,
             });
-            let stand = if self.spans.speaks { Stand::begun(data) } else { Stand::skipped(data) };
-            frames.push(self.traced(&SPEECH, stand, at));
+            let status = if speaks { Status::Started } else { Status::Skipped };
+            frames.push(self.traced(span("tts.playback", "session", 1), status, data, at));
         }
         frames
     }
@@ -329,32 +317,23 @@ impl TurnFrames {
     fn call_over(&mut self, at: Time) -> Option<Frame> {
         let (since, mut data) = self.spans.asked.take()?;
         data["responseLength"] = self.written().into();
-        Some(self.traced(&call_span(self.steps), Stand::done(Some(since), data), at))
+        Some(self.traced(call_span(self.steps), Status::Succeeded(Some(since)), data, at))
     }
 
     fn call_failed(&mut self, kind: &str, message: &str, at: Time) -> Option<Frame> {
         let (since, mut data) = self.spans.asked.take()?;
         data["failureKind"] = kind.into();
-        let stand = Stand::failed(Some(since), data, (kind, message));
-        Some(self.traced(&call_span(self.steps), stand, at))
-    }
-
-    fn stream_over(&mut self, at: Time) -> Vec<Frame> {
-        let data = self.counted("streaming-complete");
-        vec![self.traced(&STREAM, Stand::done(self.spans.begun, data), at)]
+        let status = Status::Failed(Some(since), kind, message);
+        Some(self.traced(call_span(self.steps), status, data, at))
     }
 
     fn stream_failed(&mut self, code: FailureCode, at: Time) -> Vec<Frame> {
-        let mut frames: Vec<Frame> = match code {
+        let call = match code {
             FailureCode::Model(kind) => self.call_failed(kind.name(), "the model call failed", at),
             _ => None,
-        }
-        .into_iter()
-        .collect();
-        let data = self.counted("error");
-        let stand = Stand::failed(self.spans.begun, data, (code.name(), "the turn failed"));
-        frames.push(self.traced(&STREAM, stand, at));
-        frames
+        };
+        let status = Status::Failed(self.spans.begun, code.name(), "the turn failed");
+        call.into_iter().chain([self.stream_over("error", status, at)]).collect()
     }
 
     fn stream_stopped(&mut self, at: Time) -> Vec<Frame> {
@@ -362,22 +341,22 @@ impl TurnFrames {
         if self.steps == 0 {
             return Vec::new();
         }
-        let call = self.call_failed("cancelled", "the turn was stopped", at);
-        let data = self.counted("streaming-complete");
-        let stand = Stand::failed(self.spans.begun, data, ("cancelled", "the turn was stopped"));
-        let mut frames: Vec<Frame> = call.into_iter().collect();
-        frames.push(self.traced(&STREAM, stand, at));
-        frames
+        let (code, message) = ("cancelled", "the turn was stopped");
+        let call = self.call_failed(code, message, at);
+        let status = Status::Failed(self.spans.begun, code, message);
+        call.into_iter().chain([self.stream_over("streaming-complete", status, at)]).collect()
     }
 
-    fn counted(&self, end: &str) -> Value {
-        json!({
+    /// The turn is over, and what it ends with.
+    fn stream_over(&mut self, end: &str, status: Status<'_>, at: Time) -> Frame {
+        let data = json!({
             "eventCount": self.count(),
             "chunkCount": self.spans.chunks,
             "toolCallCount": self.spans.calls,
             "toolOutputCount": self.spans.outputs,
             "sawTerminalEvent": true,
             "terminalEventType": end,
-        })
+        });
+        self.traced(STREAM, status, data, at)
     }
 }

@@ -178,14 +178,8 @@ impl Shown {
 fn canonical(agent: &Agent) -> Vec<Value> {
     let built_in = builtin_tools::tools().iter().map(builtin_tools::BuiltIn::canonical);
     let brought = agent.manifest.iter().flat_map(|manifest| &manifest.accepted);
-    let brought = brought.map(|tool| {
-        json!({
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.parameters,
-        })
-    });
+    let brought = brought
+        .map(|tool| builtin_tools::function(&tool.name, &tool.description, &tool.parameters));
     built_in.chain(brought).collect()
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::tool_schema;
 
@@ -17,32 +18,35 @@ const LONGEST_DESCRIPTION: usize = 2000;
 /// Names of tools that are not the client's to give.
 const RESERVED: [&str; 3] = ["web_search", "grounded_mouse_action", "grounded_scroll_action"];
 
-/// What came of a manifest.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What came of a manifest. Its serialized form is what the client is told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Manifest {
     pub(crate) accepted: Vec<Accepted>,
     pub(crate) rejected: Vec<Rejected>,
 }
 
 /// A tool that is taken.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Accepted {
     pub(crate) name: String,
     pub(crate) description: String,
     /// The executor, in the client's words.
     pub(crate) execution_target: String,
     /// Whether places on the screen are still to be found before it runs.
+    #[serde(rename = "argument_resolution", serialize_with = "argument_resolution")]
     pub(crate) grounded: bool,
     /// The schema as the client wrote it.
     pub(crate) schema: Value,
     /// The arguments that it describes.
+    #[serde(skip)]
     pub(crate) parameters: Value,
     /// The schema of what the client runs in the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) executable_schema: Option<Value>,
 }
 
 /// A tool that is not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Rejected {
     pub(crate) name: String,
     pub(crate) reason: String,
@@ -64,13 +68,6 @@ impl Manifest {
         self.accepted.iter().find(|tool| tool.name == name)
     }
 
-    /// What the client is told of it.
-    pub(crate) fn payload(&self) -> Value {
-        let accepted: Vec<Value> = self.accepted.iter().map(Accepted::shown).collect();
-        let rejected: Vec<Value> = self.rejected.iter().map(Rejected::shown).collect();
-        json!({ "accepted": accepted, "rejected": rejected })
-    }
-
     fn take(&mut self, tools: &[Value]) {
         let mut seen = HashSet::new();
         for (n, tool) in tools.iter().enumerate() {
@@ -90,26 +87,14 @@ impl Manifest {
     }
 }
 
-impl Accepted {
-    fn shown(&self) -> Value {
-        let mut shown = json!({
-            "name": self.name,
-            "description": self.description,
-            "execution_target": self.execution_target,
-            "schema": self.schema,
-            "argument_resolution": if self.grounded { "backend_grounding" } else { "passthrough" },
-        });
-        if let Some(schema) = &self.executable_schema {
-            shown["executable_schema"] = schema.clone();
-        }
-        shown
-    }
+/// The word for whether places are still to be found.
+pub(crate) fn resolution(grounded: bool) -> &'static str {
+    if grounded { "backend_grounding" } else { "passthrough" }
 }
 
-impl Rejected {
-    fn shown(&self) -> Value {
-        json!({ "name": self.name, "reason": self.reason })
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde wants")]
+fn argument_resolution<S: Serializer>(grounded: &bool, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(resolution(*grounded))
 }
 
 fn entries(manifest: &Value) -> Result<&[Value], String> {

@@ -2,8 +2,7 @@
 
 use quintet_kernel::port::RunEntry;
 use quintet_kernel::run::{
-    Control, ControlMode, RunDetails, RunEvent, RunFile, RunRecord, RunState, RunStatus, Worker,
-    WorkerBinding,
+    Control, ControlMode, RunEvent, RunFile, RunRecord, RunState, RunStatus, Worker, WorkerBinding,
 };
 use quintet_kernel::{RunId, Time};
 use serde_json::{Value, json};
@@ -11,76 +10,39 @@ use serde_json::{Value, json};
 /// A run.
 pub(super) fn view(entry: &RunEntry) -> Value {
     let RunEntry { run, heartbeat } = entry;
-    let (brief, progress) = (&run.brief, &run.progress);
-    let heartbeat = (*heartbeat).max(progress.heartbeat);
-    json!({
-        "run_id": run.id.as_str(),
-        "workspace_id": brief.workspace,
-        "agent_id": brief.agent,
-        "conversation_ref": progress.conversation,
+    let progress = &run.progress;
+    let heartbeat = (*heartbeat).max(progress.heartbeat).map(|at| at.to_string());
+    let worker = progress.binding.as_ref().map(|WorkerBinding { worker, assignment }| {
+        let more = json!({ "last_heartbeat_at": heartbeat, "assignment": assignment });
+        merged(whole_worker(worker), more)
+    });
+    let more = json!({
         "query_message_id": progress.turn,
-        "query": brief.query,
-        "requested_by": brief.requested_by,
-        "files": files(&brief.files),
-        "metadata": brief.metadata,
         "status": progress.status.name(),
-        "control_mode": progress.mode.name(),
-        "worker": progress.binding.as_ref().map(|binding| bound(binding, heartbeat)),
+        "worker": worker,
         "created_at": progress.created.to_string(),
         "updated_at": progress.updated.to_string(),
-        "last_heartbeat_at": time(heartbeat),
+        "last_heartbeat_at": heartbeat,
         "last_event_seq": progress.head,
-    })
+    });
+    merged(details(run), more)
 }
 
-fn bound(binding: &WorkerBinding, heartbeat: Option<Time>) -> Value {
-    let WorkerBinding { worker, assignment } = binding;
-    json!({
-        "worker_id": worker.id,
-        "vm_id": worker.vm,
-        "session_id": worker.session,
-        "agent_id": worker.agent,
-        "user_id": worker.user,
-        "status": worker.status,
-        "metadata": worker.metadata,
-        "last_heartbeat_at": time(heartbeat),
-        "assignment": assignment,
-    })
+/// A run for the worker that is to begin it.
+pub(super) fn assigned(run: &RunState) -> Value {
+    merged(details(run), json!({ "assignment": run.progress.assignments }))
 }
 
-fn time(at: Option<Time>) -> Option<String> {
-    at.map(|at| at.to_string())
-}
-
-fn files(files: &[RunFile]) -> Vec<Value> {
-    let shown = |file: &RunFile| {
+/// What there is to do in a run.
+fn details(run: &RunState) -> Value {
+    let (brief, progress) = (&run.brief, &run.progress);
+    let file = |file: &RunFile| {
         json!({
             "artifact_id": file.artifact,
             "filename": file.filename,
             "content_type": file.content_type,
         })
     };
-    files.iter().map(shown).collect()
-}
-
-/// A worker that has just been heard of.
-pub(super) fn worker(worker: &Worker, workspace: &str, now: Time) -> Value {
-    json!({
-        "worker_id": worker.id,
-        "workspace_id": workspace,
-        "vm_id": worker.vm,
-        "user_id": worker.user,
-        "session_id": worker.session,
-        "agent_id": worker.agent,
-        "status": worker.status,
-        "metadata": worker.metadata,
-        "last_heartbeat_at": now.to_string(),
-    })
-}
-
-/// A run for the worker that is to begin it.
-pub(super) fn assigned(run: &RunState) -> Value {
-    let (brief, progress) = (&run.brief, &run.progress);
     json!({
         "run_id": run.id.as_str(),
         "workspace_id": brief.workspace,
@@ -88,11 +50,39 @@ pub(super) fn assigned(run: &RunState) -> Value {
         "conversation_ref": progress.conversation,
         "query": brief.query,
         "requested_by": brief.requested_by,
-        "files": files(&brief.files),
+        "files": brief.files.iter().map(file).collect::<Vec<_>>(),
         "metadata": brief.metadata,
         "control_mode": progress.mode.name(),
-        "assignment": progress.assignments,
     })
+}
+
+/// A worker that has just been heard of.
+pub(super) fn worker(worker: &Worker, workspace: &str, now: Time) -> Value {
+    let more = json!({ "workspace_id": workspace, "last_heartbeat_at": now.to_string() });
+    merged(whole_worker(worker), more)
+}
+
+fn whole_worker(worker: &Worker) -> Value {
+    let more = json!({ "user_id": worker.user, "metadata": worker.metadata });
+    merged(brief_worker(worker), more)
+}
+
+fn brief_worker(worker: &Worker) -> Value {
+    json!({
+        "worker_id": worker.id,
+        "vm_id": worker.vm,
+        "session_id": worker.session,
+        "agent_id": worker.agent,
+        "status": worker.status,
+    })
+}
+
+/// An object with the members of another one, which count before its own.
+fn merged(mut object: Value, more: Value) -> Value {
+    if let (Value::Object(members), Value::Object(more)) = (&mut object, more) {
+        members.extend(more);
+    }
+    object
 }
 
 /// A command for a worker.
@@ -110,45 +100,7 @@ pub(super) fn command(run: &RunId, control: &Control) -> Value {
 /// An event of a run.
 pub(super) fn event(run: &RunId, record: RunRecord) -> Value {
     let RunRecord { seq, at, event } = record;
-    let (kind, source, payload) = match event {
-        RunEvent::Created(brief) => shown("run-created", "api", created(run, &brief)),
-        RunEvent::Assigned { worker, assignment } => {
-            shown("run-worker-assigned", "backend", assignment_of(&worker, assignment))
-        }
-        RunEvent::Dispatched { worker, user, turn, conversation, .. } => {
-            let payload = json!({
-                "worker_id": worker,
-                "user_id": user,
-                "turn_ref": turn,
-                "conversation_ref": conversation,
-            });
-            shown("run-dispatched", "worker", payload)
-        }
-        RunEvent::Controlled { control, status, mode, bulk } => {
-            shown("run-control", "api", controlled(&control, status, mode, bulk))
-        }
-        RunEvent::Heartbeat { worker, .. } => {
-            let payload = json!({
-                "worker_id": worker.id,
-                "vm_id": worker.vm,
-                "session_id": worker.session,
-                "agent_id": worker.agent,
-                "status": worker.status,
-            });
-            shown("worker-heartbeat", "worker", payload)
-        }
-        RunEvent::Reported { kind, source, payload, .. } => (kind, source, Value::Object(payload)),
-        RunEvent::Lost { worker, assignment, losses, status } => {
-            let payload = json!({
-                "worker_id": worker,
-                "assignment": assignment,
-                "losses": losses,
-                "status": status.name(),
-                "reason": "heartbeats stopped",
-            });
-            shown("run-worker-lost", "backend", payload)
-        }
-    };
+    let (kind, source, payload) = typed(run, event);
     json!({
         "seq": seq,
         "timestamp": at.to_string(),
@@ -158,43 +110,60 @@ pub(super) fn event(run: &RunId, record: RunRecord) -> Value {
     })
 }
 
-fn shown(kind: &str, source: &str, payload: Value) -> (String, String, Value) {
-    (kind.to_owned(), source.to_owned(), payload)
-}
-
-fn created(run: &RunId, brief: &RunDetails) -> Value {
-    json!({
-        "run_id": run.as_str(),
-        "workspace_id": brief.workspace,
-        "agent_id": brief.agent,
-        "conversation_ref": brief.conversation,
-        "status": RunStatus::AwaitingWorker.name(),
-        "control_mode": ControlMode::AgentOnly.name(),
-    })
-}
-
-fn assignment_of(worker: &Worker, assignment: u64) -> Value {
-    json!({
-        "worker_id": worker.id,
-        "user_id": worker.user,
-        "vm_id": worker.vm,
-        "session_id": worker.session,
-        "agent_id": worker.agent,
-        "status": RunStatus::Queued.name(),
-        "assignment": assignment,
-    })
-}
-
-fn controlled(control: &Control, status: RunStatus, mode: ControlMode, bulk: bool) -> Value {
-    let mut payload = json!({
-        "action": control.action.name(),
-        "requested_by": control.requested_by,
-        "control_mode": mode.name(),
-        "status": status.name(),
-        "command_id": control.id.as_str(),
-    });
-    if bulk && let Some(members) = payload.as_object_mut() {
-        members.insert("bulk".into(), true.into());
-    }
-    payload
+/// The type, source and payload of an event.
+fn typed(run: &RunId, event: RunEvent) -> (String, String, Value) {
+    let (kind, source, payload) = match event {
+        RunEvent::Reported { kind, source, payload, .. } => return (kind, source, payload.into()),
+        RunEvent::Created(brief) => {
+            let payload = json!({
+                "run_id": run.as_str(),
+                "workspace_id": brief.workspace,
+                "agent_id": brief.agent,
+                "conversation_ref": brief.conversation,
+                "status": RunStatus::AwaitingWorker.name(),
+                "control_mode": ControlMode::AgentOnly.name(),
+            });
+            ("run-created", "api", payload)
+        }
+        RunEvent::Assigned { worker, assignment } => {
+            let status = RunStatus::Queued.name();
+            let more =
+                json!({ "user_id": worker.user, "status": status, "assignment": assignment });
+            ("run-worker-assigned", "backend", merged(brief_worker(&worker), more))
+        }
+        RunEvent::Dispatched { worker, user, turn, conversation, .. } => {
+            let payload = json!({
+                "worker_id": worker,
+                "user_id": user,
+                "turn_ref": turn,
+                "conversation_ref": conversation,
+            });
+            ("run-dispatched", "worker", payload)
+        }
+        RunEvent::Controlled { control, status, mode, bulk } => {
+            let mut payload = json!({
+                "action": control.action.name(),
+                "requested_by": control.requested_by,
+                "control_mode": mode.name(),
+                "status": status.name(),
+                "command_id": control.id.as_str(),
+            });
+            if bulk {
+                payload["bulk"] = true.into();
+            }
+            ("run-control", "api", payload)
+        }
+        RunEvent::Heartbeat { worker, .. } => ("worker-heartbeat", "worker", brief_worker(&worker)),
+        RunEvent::Lost { worker, assignment, losses, status } => {
+            let payload = json!({
+                "worker_id": worker,
+                "assignment": assignment,
+                "losses": losses,
+                "status": status.name(),
+                "reason": "heartbeats stopped",
+            });
+            ("run-worker-lost", "backend", payload)
+        }
+    };
+    (kind.into(), source.into(), payload)
 }

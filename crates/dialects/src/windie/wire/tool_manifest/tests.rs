@@ -34,7 +34,7 @@ fn check(tool: &Value, reason: &str) {
 /// What is wrong with a whole manifest.
 #[track_caller]
 fn check_whole(manifest: &Value, reason: &str) {
-    let told = Manifest::validate(manifest).payload();
+    let told = json!(Manifest::validate(manifest));
     assert_eq!(told, json!({ "accepted": [], "rejected": [{ "name": "", "reason": reason }] }));
 }
 
@@ -56,17 +56,17 @@ fn a_whole_manifest_can_be_wrong() {
 fn what_is_taken_is_echoed() {
     let mut brought = tool("read_file");
     let echoed = json!({ "accepted": [brought], "rejected": [] });
-    assert_eq!(one(&brought).payload(), echoed);
+    assert_eq!(json!(one(&brought)), echoed);
     brought["executable_schema"] = json!({ "type": "object" });
     brought["argument_resolution"] = json!("backend_grounding");
     brought["execution_target"] = json!("sidecar");
-    assert_eq!(one(&brought).payload(), json!({ "accepted": [brought], "rejected": [] }));
+    assert_eq!(json!(one(&brought)), json!({ "accepted": [brought], "rejected": [] }));
 }
 
 #[test]
 fn what_may_be_left_out_is_filled_in() {
     let manifest = one(&json!({ "name": "n", "description": " d ", "schema": {} }));
-    let told = manifest.payload();
+    let told = json!(manifest);
     assert_eq!(told["accepted"][0]["execution_target"], "local_runtime");
     assert_eq!(told["accepted"][0]["argument_resolution"], "passthrough");
     assert_eq!(told["accepted"][0]["description"], "d");
@@ -76,7 +76,7 @@ fn what_may_be_left_out_is_filled_in() {
 #[test]
 fn rejections_carry_the_name_or_else_the_number() {
     let tools = json!([tool("a"), 7, tool("a"), { "description": "d" }]);
-    let told = Manifest::validate(&json!({ "tools": tools })).payload();
+    let told = json!(Manifest::validate(&json!({ "tools": tools })));
     let expected = json!([
         { "name": "#1", "reason": "tool entry must be an object" },
         { "name": "a", "reason": "duplicate tool name" },
