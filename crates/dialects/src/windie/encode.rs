@@ -46,7 +46,7 @@ pub(super) struct OptionalEvents {
 }
 
 /// What must be remembered of one conversation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Link {
     optional_events: OptionalEvents,
     /// The user and the conversation.
@@ -73,18 +73,7 @@ impl Link {
     /// The conversation of a client with a session that has these tools and has cost so much, counted
     /// where following begins.
     pub(crate) fn new(context: Context, tools: &Toolset, spent: Usage) -> Self {
-        let mut link = Self {
-            optional_events: OptionalEvents::default(),
-            context,
-            client: HashSet::new(),
-            spent: spent.total(),
-            lines: Vec::new(),
-            open: None,
-            before: 0,
-            summary: None,
-            revision: None,
-            histories: 0,
-        };
+        let mut link = Self { context, spent: spent.total(), ..Self::default() };
         link.choose(tools);
         link
     }
@@ -161,13 +150,11 @@ impl Link {
         let checkpoint = history::Checkpoint { conversation, revision, request };
         self.histories += 1;
         let kind = "model-history-updated";
-        let mut frame = envelope(kind, &checkpoint.payload(prompt, true, at), at);
-        frame.insert("id".into(), request.into());
-        frame.insert("event_id".into(), format!("{named}-evt-{:06}-{kind}", self.histories).into());
-        frame.insert("sequence".into(), self.histories.into());
-        self.context.put_into(&mut frame);
-        let text = Value::Object(frame).to_string();
-        Some(Frame { turn: String::new(), text, ends: None, hands: None })
+        let mut frame = envelope(kind, &checkpoint.payload(prompt, true, at), &self.context, at);
+        frame["id"] = request.into();
+        frame["event_id"] = format!("{named}-evt-{:06}-{kind}", self.histories).into();
+        frame["sequence"] = self.histories.into();
+        Some(Frame { turn: String::new(), text: frame.to_string(), ends: None, hands: None })
     }
 
     /// The client asked for a summary, under this name, which begins with this event; what comes of it is

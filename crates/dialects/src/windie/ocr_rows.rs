@@ -5,6 +5,7 @@
 
 use quintet_kernel::port::TextBox;
 use quintet_kernel::similarity::{normalized, ratio, stripped};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
 
@@ -26,7 +27,7 @@ pub(super) struct TextRow {
 }
 
 /// A rectangle in pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Area {
     pub(super) x: u32,
     pub(super) y: u32,
@@ -38,10 +39,6 @@ impl Area {
     pub(super) fn center(self) -> (u32, u32) {
         (self.x.saturating_add(self.width / 2), self.y.saturating_add(self.height / 2))
     }
-
-    pub(super) fn shown(self) -> Value {
-        json!({ "x": self.x, "y": self.y, "width": self.width, "height": self.height })
-    }
 }
 
 impl TextRow {
@@ -52,7 +49,7 @@ impl TextRow {
             "id": self.index.to_string(),
             "text": self.text,
             "confidence": self.confidence,
-            "bbox": self.area.shown(),
+            "bbox": self.area,
             "center": { "x": x, "y": y },
             "candidate_id": self.candidate_id,
             "score": self.score,

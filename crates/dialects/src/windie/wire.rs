@@ -12,7 +12,7 @@ pub(crate) mod user_settings;
 
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use user_settings::Settings;
 
@@ -94,38 +94,29 @@ impl Answer {
     /// As it is sent. What comes right after the handshake has no id at all; an error has one even if
     /// that is null.
     pub(crate) fn frame(&self, at: Time) -> String {
-        let mut frame = envelope(self.kind, &self.payload, at);
+        let mut frame = envelope(self.kind, &self.payload, &self.context, at);
         if self.id.is_some() || self.kind == "error" {
-            frame.insert("id".into(), json!(self.id));
+            frame["id"] = json!(self.id);
         }
-        self.context.put_into(&mut frame);
-        Value::Object(frame).to_string()
+        frame.to_string()
     }
 }
 
-impl Context {
-    /// Adds what is known to a message.
-    pub(crate) fn put_into(&self, frame: &mut Map<String, Value>) {
-        let members = [
-            ("session_id", &self.session_id),
-            ("user_id", &self.user_id),
-            ("conversation_ref", &self.conversation_ref),
-            ("turn_ref", &self.turn_ref),
-        ];
-        for (name, value) in members {
-            if let Some(value) = value {
-                frame.insert(name.into(), json!(value));
-            }
+/// A message with what is known of what it is about.
+pub(crate) fn envelope(kind: &str, payload: &Value, about: &Context, at: Time) -> Value {
+    let mut frame = json!({ "type": kind, "payload": payload, "timestamp": at.to_string() });
+    let Context { session_id, user_id, conversation_ref, turn_ref } = about;
+    let members = [
+        ("session_id", session_id),
+        ("user_id", user_id),
+        ("conversation_ref", conversation_ref),
+        ("turn_ref", turn_ref),
+    ];
+    for (name, value) in members {
+        if let Some(value) = value {
+            frame[name] = json!(value);
         }
     }
-}
-
-/// What every message has.
-pub(crate) fn envelope(kind: &str, payload: &Value, at: Time) -> Map<String, Value> {
-    let mut frame = Map::new();
-    frame.insert("type".into(), kind.into());
-    frame.insert("payload".into(), payload.clone());
-    frame.insert("timestamp".into(), at.to_string().into());
     frame
 }
 
@@ -143,13 +134,10 @@ pub(crate) fn settings_updated(
     voice: Voice,
 ) -> Answer {
     let mut payload = json!({ "updated_keys": updated_keys });
+    let Settings { speech_mode_enabled, wakeword_stt_enabled, .. } = settings;
     let wanted = [
-        ("speech_mode_enabled", settings.speech_mode_enabled && !voice.speech, NO_SPEECH),
-        (
-            "wakeword_stt_enabled",
-            settings.wakeword_stt_enabled && !voice.transcription,
-            NO_TRANSCRIPTION,
-        ),
+        ("speech_mode_enabled", speech_mode_enabled & !voice.speech, NO_SPEECH),
+        ("wakeword_stt_enabled", wakeword_stt_enabled & !voice.transcription, NO_TRANSCRIPTION),
     ];
     for (name, missing, why) in wanted {
         if missing && updated_keys.iter().any(|key| key == name) {

@@ -54,25 +54,19 @@ impl ToolSelection<'_> {
     /// The tools of the agent. The daemon's own are for agents that work in a folder of this machine,
     /// and make way for the client's.
     pub(crate) fn toolset(&self, at_home: bool) -> Toolset {
+        let brought = if self.brought() { &self.manifest.accepted[..] } else { &[] };
+        let overridden = |name: &str| brought.iter().any(|tool| tool.name == name);
         let built_in = builtin_tools::tools().iter();
-        let overridden = |name: &str| self.brought() && self.manifest.tool(name).is_some();
-        let mut client: Vec<ClientTool> = built_in
-            .filter(|tool| self.lists(&tool.name) && !overridden(&tool.name))
-            .map(|tool| {
-                let repeatable = builtin_tools::only_looks(&tool.name);
-                let offered =
-                    self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded);
-                ClientTool { repeatable, ..offered }
-            })
-            .collect();
-        let brought = self.manifest.accepted.iter().filter(|_| self.brought());
-        let brought = brought.filter(|tool| self.lists_brought(&tool.name));
-        client.extend(
-            brought.map(|tool| {
-                self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded)
-            }),
-        );
-        client.retain(|tool| self.allows(&tool.name));
+        let built_in = built_in.filter(|tool| self.lists(&tool.name) && !overridden(&tool.name));
+        let built_in = built_in.map(|tool| ClientTool {
+            repeatable: builtin_tools::only_looks(&tool.name),
+            ..self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded)
+        });
+        let brought = brought.iter().filter(|tool| self.lists_brought(&tool.name));
+        let brought = brought
+            .map(|tool| self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded));
+        let client: Vec<ClientTool> =
+            built_in.chain(brought).filter(|tool| self.allows(&tool.name)).collect();
         let searches = self.wants_search() && self.abilities.web_search.is_ok();
         // Pictures of the conversation are read wherever it works.
         let here = |name: &str| at_home || name == LOOK_TOOL;
@@ -97,13 +91,10 @@ impl ToolSelection<'_> {
 
     /// Whether the client's own tools count.
     fn brought(&self) -> bool {
-        match self.definition.tools.mode {
-            ToolsMode::Default => false,
-            ToolsMode::DefaultPlusClient | ToolsMode::ClientOnly | ToolsMode::Explicit => true,
-        }
+        self.definition.tools.mode != ToolsMode::Default
     }
 
-    /// Whether a tool of the catalogue is among those to begin with.
+    /// Whether a tool of the catalogue or of the daemon is among those to begin with.
     fn lists(&self, name: &str) -> bool {
         match self.definition.tools.mode {
             ToolsMode::Default | ToolsMode::DefaultPlusClient => self.names(name).unwrap_or(true),
@@ -115,42 +106,34 @@ impl ToolSelection<'_> {
     /// Whether a tool of the client is.
     fn lists_brought(&self, name: &str) -> bool {
         match self.definition.tools.mode {
-            ToolsMode::Default => false,
-            ToolsMode::DefaultPlusClient => self.names(name).unwrap_or(true),
+            ToolsMode::Default | ToolsMode::DefaultPlusClient => self.names(name).unwrap_or(true),
             ToolsMode::ClientOnly | ToolsMode::Explicit => true,
         }
     }
 
     /// Whether the search of the daemon is wanted, as far as client and user are concerned.
     fn wants_search(&self) -> bool {
-        let tools = &self.definition.tools;
-        let enabled = contains(tools.enabled_remote_tools.as_deref(), WEB_SEARCH);
-        let named = self.names(WEB_SEARCH);
-        let listed = match tools.mode {
-            ToolsMode::Default | ToolsMode::DefaultPlusClient => {
-                named.unwrap_or(true) && enabled.unwrap_or(true)
-            }
-            ToolsMode::ClientOnly => enabled.unwrap_or(false),
-            ToolsMode::Explicit => named.unwrap_or(false) || enabled.unwrap_or(false),
+        let (listed, enabled) = (self.lists(WEB_SEARCH), self.enables(WEB_SEARCH));
+        let listed = match self.definition.tools.mode {
+            ToolsMode::Default | ToolsMode::DefaultPlusClient => listed && enabled.unwrap_or(true),
+            ToolsMode::ClientOnly | ToolsMode::Explicit => listed || enabled.unwrap_or(false),
         };
         listed && self.allows(WEB_SEARCH)
     }
 
     /// Whether a tool of the daemon is wanted.
     fn wants_own(&self, name: &str) -> bool {
-        let tools = &self.definition.tools;
-        let enabled = contains(tools.enabled_remote_tools.as_deref(), name).unwrap_or(false);
-        let listed = match tools.mode {
-            ToolsMode::Default | ToolsMode::DefaultPlusClient => self.names(name).unwrap_or(true),
-            ToolsMode::ClientOnly => false,
-            ToolsMode::Explicit => self.names(name).unwrap_or(false),
-        };
-        (listed || enabled) && self.allows(name)
+        (self.lists(name) || self.enables(name).unwrap_or(false)) && self.allows(name)
     }
 
     /// Whether the client says that it has a tool; nothing if it does not say which it has.
     fn names(&self, name: &str) -> Option<bool> {
         contains(self.definition.tools.available_tools.as_deref(), name)
+    }
+
+    /// Whether the client wants a tool of the daemon; nothing if it does not say which it wants.
+    fn enables(&self, name: &str) -> Option<bool> {
+        contains(self.definition.tools.enabled_remote_tools.as_deref(), name)
     }
 
     /// Whether nobody left a tool out.

@@ -44,7 +44,7 @@ pub(crate) struct Hands {
 }
 
 /// One turn.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TurnFrames {
     /// The turn; none for a summary that a client asked for.
     pub(crate) turn: Option<TurnId>,
@@ -79,32 +79,15 @@ pub(crate) struct TurnFrames {
 
 impl TurnFrames {
     pub(crate) fn new(turn: Option<TurnId>, context: Context) -> Self {
-        Self {
-            turn,
-            context,
-            original: String::new(),
-            revision: None,
-            steps: 0,
-            added: 0,
-            dispatch: ToolDispatch::default(),
-            requested: HashMap::new(),
-            running: HashMap::new(),
-            spans: Spans::default(),
-            stopped: false,
-            count: 0,
-            step: String::new(),
-            said: String::new(),
-            whole: String::new(),
-        }
+        Self { turn, context, ..Self::default() }
     }
 
     /// The next message, with its number.
     pub(crate) fn frame(&mut self, kind: &str, payload: &Value, at: Time) -> Frame {
         self.count += 1;
-        let name = self.name();
-        let mut frame = envelope(kind, payload, at);
-        frame.insert("event_id".into(), format!("{name}-evt-{:06}-{kind}", self.count).into());
-        frame.insert("sequence".into(), self.count.into());
+        let mut frame = envelope(kind, payload, &self.context, at);
+        frame["event_id"] = format!("{}-evt-{:06}-{kind}", self.name(), self.count).into();
+        frame["sequence"] = self.count.into();
         self.close(frame)
     }
 
@@ -119,7 +102,7 @@ impl TurnFrames {
 
     /// A message that has no number.
     pub(crate) fn plain(&self, kind: &str, payload: &Value, at: Time) -> Frame {
-        self.close(envelope(kind, payload, at))
+        self.close(envelope(kind, payload, &self.context, at))
     }
 
     /// Takes back messages that are not sent: so many were.
@@ -206,10 +189,8 @@ impl TurnFrames {
         self.context.turn_ref.as_deref().unwrap_or_default()
     }
 
-    fn close(&self, mut frame: serde_json::Map<String, Value>) -> Frame {
-        frame.insert("id".into(), self.name().into());
-        self.context.put_into(&mut frame);
-        let text = Value::Object(frame).to_string();
-        Frame { turn: self.name().into(), text, ends: None, hands: None }
+    fn close(&self, mut frame: Value) -> Frame {
+        frame["id"] = self.name().into();
+        Frame { turn: self.name().into(), text: frame.to_string(), ends: None, hands: None }
     }
 }

@@ -81,7 +81,7 @@ pub(super) async fn describe(context: Perception, body: Body) -> JsonReply {
     }
     Ok(Json(json!({
         "image": metadata,
-        "region": region.map(Area::shown),
+        "region": region,
         "description": description,
         "model": model,
     })))

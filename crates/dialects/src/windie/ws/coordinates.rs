@@ -35,28 +35,34 @@ pub(super) struct Located {
     pub(super) failed: Vec<(CallId, Outcome)>,
 }
 
+/// A message whose calls say how to find places.
+pub(super) struct PlaceSearch {
+    message: Value,
+    /// The tools that the daemon finds places for.
+    grounded: Vec<String>,
+}
+
 impl Connection {
-    /// True if a frame hands over a call whose place is still to be found.
-    pub(super) fn needs_places(&self, frame: &Frame) -> bool {
-        // Nearly all frames end here, without being read.
+    /// What a frame leaves to the daemon to find before it is handed over; nothing for nearly all.
+    pub(super) fn places_in(&self, frame: &Frame) -> Option<PlaceSearch> {
         if frame.hands.is_none() || !frame.text.contains("find_coordinates_by") {
-            return false;
+            return None;
         }
-        let Ok(mut message) = serde_json::from_str::<Value>(&frame.text) else { return false };
+        let mut message: Value = serde_json::from_str(&frame.text).ok()?;
+        let mut steps = steps(&mut message);
+        steps.retain(|step| self.is_grounded(&step.tool));
         let is_open = |step: &FrameCall<'_>| {
-            let asks =
-                |names: &Names| matches!(wanted(step.arguments, names), Ok(Some(_)) | Err(_));
-            self.is_grounded(step.tool) && PLACES.iter().any(asks)
+            PLACES.iter().any(|names| !matches!(wanted(step.arguments, names), Ok(None)))
         };
-        steps(&mut message).iter().any(is_open)
+        let is_open = steps.iter().any(is_open);
+        let grounded = steps.into_iter().map(|step| step.tool).collect();
+        is_open.then_some(PlaceSearch { message, grounded })
     }
 
     /// Looks for the places of a frame; [`Connection::serve`] goes on with it.
-    pub(super) fn find_places(&mut self, session: &SessionId, frame: Frame) {
-        let grounded: Vec<String> =
-            tools_of(&frame).into_iter().filter(|tool| self.is_grounded(tool)).collect();
+    pub(super) fn find_places(&mut self, session: &SessionId, frame: Frame, search: PlaceSearch) {
         let (app, session) = (self.app.clone(), session.clone());
-        self.searches.spawn(async move { locate(&app, session, frame, &grounded).await });
+        self.searches.spawn(async move { locate(&app, session, frame, search).await });
     }
 
     /// True if the daemon finds places for a tool. What the client says of its own tools counts first.
@@ -151,7 +157,7 @@ fn wanted(arguments: &Value, names: &Names) -> Result<Option<PlaceQuery>, String
 /// A call in a frame.
 struct FrameCall<'a> {
     call: CallId,
-    tool: &'a str,
+    tool: String,
     arguments: &'a mut Value,
 }
 
@@ -166,24 +172,9 @@ fn steps(message: &mut Value) -> Vec<FrameCall<'_>> {
 }
 
 fn step<'a>(value: &'a mut Value, tool: &str, arguments: &str) -> Option<FrameCall<'a>> {
-    let members = value.as_object_mut()?;
-    let call = CallId::parse(members.get("tool_call_id")?.as_str()?)?;
-    let mut found = (None, None);
-    for (name, member) in members.iter_mut() {
-        if name == tool {
-            found.0 = member.as_str();
-        } else if name == arguments {
-            found.1 = Some(member);
-        }
-    }
-    Some(FrameCall { call, tool: found.0?, arguments: found.1? })
-}
-
-/// The tools of a frame's calls.
-fn tools_of(frame: &Frame) -> Vec<String> {
-    let message = serde_json::from_str::<Value>(&frame.text);
-    let mut message = message.unwrap_or_default();
-    steps(&mut message).iter().map(|step| step.tool.to_owned()).collect()
+    let call = CallId::parse(value.get("tool_call_id")?.as_str()?)?;
+    let tool = value.get(tool)?.as_str()?.to_owned();
+    Some(FrameCall { call, tool, arguments: value.get_mut(arguments)? })
 }
 
 /// Finds the places of a frame's calls, of those tools that have them found. The first call whose place
@@ -192,21 +183,19 @@ async fn locate(
     app: &AppState,
     session: SessionId,
     mut frame: Frame,
-    grounded: &[String],
+    search: PlaceSearch,
 ) -> Located {
-    let mut message: Value = serde_json::from_str(&frame.text).unwrap_or_default();
+    let PlaceSearch { mut message, grounded } = search;
     let mut screen = Screen { app, session: &session, picture: None, rows: None };
     let mut failed: Vec<(CallId, Outcome)> = Vec::new();
     let finding = async {
-        for step in steps(&mut message) {
-            let outcome = match (failed.is_empty(), grounded.iter().any(|name| name == step.tool)) {
+        for FrameCall { call, tool, arguments } in steps(&mut message) {
+            let outcome = match (failed.is_empty(), grounded.contains(&tool)) {
                 (false, _) => Err(Outcome::failure(NOT_RUN)),
-                (true, true) => screen.fill_in(step.tool, step.arguments).await,
+                (true, true) => screen.fill_in(&tool, arguments).await,
                 (true, false) => Ok(()),
             };
-            if let Err(outcome) = outcome {
-                failed.push((step.call, outcome));
-            }
+            failed.extend(outcome.err().map(|outcome| (call, outcome)));
         }
     };
     if tokio::time::timeout(FIND_TIMEOUT, finding).await.is_err() {

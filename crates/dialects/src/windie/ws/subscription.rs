@@ -247,9 +247,9 @@ impl Connection {
             Ok(Some(runs)) => {
                 if !runs {
                     frame.show();
-                } else if self.needs_places(&frame) {
+                } else if let Some(search) = self.places_in(&frame) {
                     self.subscriptions[nth].is_searching = true;
-                    self.find_places(&turn.0, frame);
+                    self.find_places(&turn.0, frame, search);
                     return Ok(None);
                 }
                 Ok(Some(frame))

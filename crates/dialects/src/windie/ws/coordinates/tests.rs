@@ -37,7 +37,7 @@ fn the_calls_of_a_message_are_found() {
         "tool_call_id": "c1", "tool_name": "mouse_control", "parameters": { "x": 1 },
     } });
     let steps_of_one: Vec<(String, String)> =
-        steps(&mut one).iter().map(|step| (step.call.to_string(), step.tool.into())).collect();
+        steps(&mut one).iter().map(|step| (step.call.to_string(), step.tool.clone())).collect();
     assert_eq!(steps_of_one, [("c1".into(), "mouse_control".into())]);
     let mut two = json!({ "payload": { "bundle_id": "b", "tools": [
         { "name": "wait", "args": {}, "tool_call_id": "c1" },
