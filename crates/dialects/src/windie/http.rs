@@ -14,13 +14,14 @@ mod semantic;
 mod vision;
 mod written;
 
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::handler::Handler;
 use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{self, MethodRouter};
-use axum::{Extension, Json, Router};
+use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 
 use super::auth::User;
@@ -36,8 +37,25 @@ const LARGEST_BODY: usize = 40 * 1024 * 1024;
 /// What most requests are answered with.
 type JsonReply = Result<Json<Value>, Reply>;
 
-/// The user who sent a request; none where users need not say who they are.
-type Caller = Extension<Option<User>>;
+/// What a request is carried out with, and the user who sent it; none where users need not say who they
+/// are.
+struct Caller {
+    app: AppState,
+    user: Option<User>,
+}
+
+impl FromRequestParts<AppState> for Caller {
+    type Rejection = Reply;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Reply> {
+        Ok(Self { app: app.clone(), user: user_of(parts) })
+    }
+}
+
+/// The user that [`identify`] found.
+fn user_of(parts: &Parts) -> Option<User> {
+    parts.extensions.get::<Option<User>>().cloned().flatten()
+}
 
 /// What answers requests of a method at a path.
 struct Route<S> {

@@ -10,21 +10,16 @@ use serde_json::{Value, json};
 /// The calls of a turn that are with the client, or about to be.
 #[derive(Debug, Default)]
 pub(crate) struct ToolDispatch {
-    held: Vec<Vec<Held>>,
+    held: Vec<Vec<HeldCall>>,
     handed: Vec<DispatchedCalls>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldCall {
     call: CallId,
-    stage: Stage,
-}
-
-#[derive(Debug)]
-enum Stage {
-    Asked,
-    Begun(PendingCall),
-    Over,
+    /// True until the call has begun, or ended without that.
+    is_open: bool,
+    begun: Option<PendingCall>,
 }
 
 /// A call that the client should run.
@@ -37,56 +32,34 @@ pub(crate) struct PendingCall {
     pub(crate) input: Value,
 }
 
-/// Calls that the client was handed together.
+/// Calls that the client was handed together, as far as they are not over.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DispatchedCalls {
-    errands: Vec<PendingCall>,
-    done: Vec<CallId>,
-}
+pub(crate) struct DispatchedCalls(Vec<PendingCall>);
 
 impl ToolDispatch {
     /// The model asks for calls; `client` says which tools the client runs.
     pub(crate) fn asked(&mut self, calls: &[RequestedCall], client: impl Fn(&str) -> bool) {
-        self.held.clear();
-        let mut before = false;
-        for call in calls {
-            let delegated = client(&call.tool);
-            let held = Held { call: call.id.clone(), stage: Stage::Asked };
-            match self.held.last_mut() {
-                Some(run) if delegated && before => run.push(held),
-                _ if delegated => self.held.push(vec![held]),
-                _ => {}
-            }
-            before = delegated;
-        }
+        let runs = calls.chunk_by(|one, next| client(&one.tool) == client(&next.tool));
+        let held =
+            |call: &RequestedCall| HeldCall { call: call.id.clone(), is_open: true, begun: None };
+        let delegated = runs.filter(|run| client(&run[0].tool));
+        self.held = delegated.map(|run| run.iter().map(held).collect()).collect();
     }
 
     /// A call begins; gives what is to be handed over now.
     pub(crate) fn begun(&mut self, errand: PendingCall) -> Option<DispatchedCalls> {
         let call = errand.call.clone();
-        match self.find(&call) {
-            Some(held) => held.stage = Stage::Begun(errand),
-            None => {
-                let stage = Stage::Begun(errand);
-                self.held.push(vec![Held { call: call.clone(), stage }]);
-            }
+        if self.find(&call).is_none() {
+            self.held.push(vec![HeldCall { call: call.clone(), is_open: true, begun: None }]);
         }
-        self.release(&call)
+        self.release(&call, Some(errand))
     }
 
     /// A call is over; gives what was only waiting for that.
     pub(crate) fn over(&mut self, call: &CallId) -> Option<DispatchedCalls> {
-        if let Some(held) = self.find(call) {
-            held.stage = Stage::Over;
-            return self.release(call);
-        }
-        for handed in &mut self.handed {
-            if handed.errands.iter().any(|errand| errand.call == *call) {
-                handed.done.push(call.clone());
-            }
-        }
-        self.handed.retain(|handed| handed.done.len() < handed.errands.len());
-        None
+        self.handed.iter_mut().for_each(|handed| handed.0.retain(|errand| errand.call != *call));
+        self.handed.retain(|handed| !handed.0.is_empty());
+        self.release(call, None)
     }
 
     /// What the client still has to run, to be handed over once more.
@@ -94,70 +67,53 @@ impl ToolDispatch {
         self.handed.clone()
     }
 
-    fn find(&mut self, call: &CallId) -> Option<&mut Held> {
+    fn find(&mut self, call: &CallId) -> Option<&mut HeldCall> {
         self.held.iter_mut().flatten().find(|held| held.call == *call)
     }
 
-    /// Hands a run over if nothing of it is open any more.
-    fn release(&mut self, call: &CallId) -> Option<DispatchedCalls> {
-        let has = |run: &Vec<Held>| run.iter().any(|held| held.call == *call);
-        let ready = |run: &Vec<Held>| !run.iter().any(|held| matches!(held.stage, Stage::Asked));
-        let n = self.held.iter().position(|run| has(run) && ready(run))?;
-        let errands: Vec<PendingCall> =
-            self.held.remove(n).into_iter().filter_map(|held| held.stage.errand()).collect();
-        if errands.is_empty() {
+    /// Notes that a call is open no more, and hands its run over if nothing of that is.
+    fn release(&mut self, call: &CallId, begun: Option<PendingCall>) -> Option<DispatchedCalls> {
+        let held = self.find(call)?;
+        (held.is_open, held.begun) = (false, begun);
+        let has = |run: &Vec<HeldCall>| run.iter().any(|held| held.call == *call);
+        let n = self.held.iter().position(has)?;
+        if self.held[n].iter().any(|held| held.is_open) {
             return None;
         }
-        let handed = DispatchedCalls { errands, done: Vec::new() };
-        self.handed.push(handed.clone());
-        Some(handed)
-    }
-}
-
-impl Stage {
-    fn errand(self) -> Option<PendingCall> {
-        match self {
-            Self::Begun(errand) => Some(errand),
-            Self::Asked | Self::Over => None,
-        }
+        let errands = self.held.remove(n).into_iter().filter_map(|held| held.begun);
+        let handed = DispatchedCalls(errands.collect());
+        self.handed.extend(Some(handed.clone()).filter(|handed| !handed.0.is_empty()));
+        Some(handed).filter(|handed| !handed.0.is_empty())
     }
 }
 
 impl DispatchedCalls {
-    /// The message that hands over what is not done of it: its type and payload.
+    /// The message that hands the calls over: its type and payload.
     pub(crate) fn message(&self) -> (&'static str, Value) {
-        let open = self.errands.iter().filter(|errand| !self.done.contains(&errand.call));
-        match open.collect::<Vec<_>>().as_slice() {
+        match self.0.as_slice() {
             [errand] => ("tool-call", errand.payload(false)),
             // The name is that of the first, which somebody still waits for.
             errands => {
                 let bundle = errands.first().map(|errand| &errand.request);
-                let tools: Vec<Value> = errands.iter().map(|errand| errand.step()).collect();
+                let tools: Vec<Value> = errands.iter().map(PendingCall::step).collect();
                 ("tool-bundle", json!({ "bundle_id": bundle, "tools": tools }))
             }
         }
     }
-}
 
-impl DispatchedCalls {
-    /// What is not done of it.
     pub(crate) fn calls(&self) -> Vec<CallId> {
-        let open = self.errands.iter().filter(|errand| !self.done.contains(&errand.call));
-        open.map(|errand| errand.call.clone()).collect()
+        self.0.iter().map(|errand| errand.call.clone()).collect()
     }
 
     /// The payload of a message that hands nothing over any more.
     pub(crate) fn shown(&self) -> Value {
-        match self.message() {
-            ("tool-call", mut payload) => {
-                skip(&mut payload["metadata"]);
-                payload
-            }
-            (_, mut payload) => {
-                payload["tools"] = json!([]);
-                payload
-            }
+        let (kind, mut payload) = self.message();
+        if kind == "tool-call" {
+            skip(&mut payload["metadata"]);
+        } else {
+            payload["tools"] = json!([]);
         }
+        payload
     }
 }
 

@@ -14,7 +14,7 @@ use crate::windie::wire::query;
 
 /// What of a turn is not over, and what was counted of it.
 #[derive(Debug, Default)]
-pub(in crate::windie) struct Spans {
+pub(crate) struct Spans {
     begun: Option<Time>,
     /// Since when the model is asked, and what is known of that.
     asked: Option<(Time, Value)>,

@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::multipart::{Field, MultipartError};
-use axum::extract::{FromRequest as _, Multipart, Request, State};
+use axum::extract::{FromRequest as _, Multipart, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
-use axum::{Extension, Json};
 use futures_util::stream::try_unfold;
 use quintet_kernel::port::{Artifact, StorageError, UploadWriter, Uploads};
 use serde_json::json;
@@ -28,11 +28,7 @@ const TAKEN: [&str; 3] = ["image/png", "image/jpeg", "image/jpg"];
 const DRAINED: u64 = 64 * 1024 * 1024;
 
 /// `POST /api/artifacts/`: a form with a `file`.
-pub(super) async fn upload(
-    State(app): State<AppState>,
-    Extension(user): Caller,
-    request: Request,
-) -> JsonReply {
+pub(super) async fn upload(Caller { app, user }: Caller, request: Request) -> JsonReply {
     let host = text(request.headers(), "host").unwrap_or_default().to_owned();
     let mut form = Multipart::from_request(request, &()).await.map_err(|_| no_file())?;
     while let Some(field) = form.next_field().await.map_err(broken)? {
@@ -129,8 +125,7 @@ fn broken(_: MultipartError) -> Reply {
 
 /// `GET /api/artifacts/{id}`, and `HEAD`.
 pub(super) async fn fetch(
-    State(app): State<AppState>,
-    Extension(user): Caller,
+    Caller { app, user }: Caller,
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> Result<Response, Reply> {
     let id = uri.path().split('/').nth(3).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! How installs come by a token, and learn whose it is.
 
+use axum::Json;
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::HeaderMap;
-use axum::{Extension, Json};
 use serde_json::json;
 
 use super::reply::Reply;
@@ -46,14 +46,10 @@ fn may_register(registration: &Registration, headers: &HeaderMap) -> Result<(), 
 }
 
 /// `GET /api/install/me`: always by the token, also where nobody else has to bring one.
-pub(super) async fn me(
-    State(app): State<AppState>,
-    Extension(user): Caller,
-    headers: HeaderMap,
-) -> JsonReply {
-    let user = match user {
+pub(super) async fn me(by: Caller, headers: HeaderMap) -> JsonReply {
+    let user = match by.user {
         Some(user) => user,
-        None => app.authenticate(&headers).await?,
+        None => by.app.authenticate(&headers).await?,
     };
     Ok(Json(json!({ "success": true, "user_id": user.id, "install_id": user.install })))
 }

@@ -1,9 +1,8 @@
 //! What the daemon would do, for those who build agents: its models, its tools, and exactly what a
 //! model would be sent.
 
-use axum::extract::State;
+use axum::Json;
 use axum::http::Uri;
-use axum::{Extension, Json};
 use quintet_kernel::model::{Prompt, PromptMessage, assistant_calls, assistant_text};
 use quintet_kernel::port::Error;
 use quintet_kernel::prompt;
@@ -15,39 +14,27 @@ use super::{Body, Caller, JsonReply};
 use crate::windie::agent::builtin_tools;
 use crate::windie::agent::dry_run::Scene;
 use crate::windie::agent::turn_setup::Agent;
-use crate::windie::auth::User;
 use crate::windie::encode::history::text;
 use crate::windie::encode::prompt_disclosure;
-use crate::windie::serve::AppState;
 use crate::windie::wire::models;
 
 /// What is asked where only the surroundings of a question are wanted.
 const ANYTHING: &str = "hello";
 
-type App = State<AppState>;
-
 /// `GET /api/sdk/models`.
-pub(super) async fn models(
-    State(app): App,
-    Extension(user): Caller,
-    overrides: Overrides,
-) -> JsonReply {
-    let settings = overrides.settings(&app, user.as_ref()).await?;
-    let known = app.ports.models.list().await;
+pub(super) async fn models(by: Caller, overrides: Overrides) -> JsonReply {
+    let settings = overrides.settings(&by.app, by.user.as_ref()).await?;
+    let known = by.app.ports.models.list().await;
     Ok(Json(json!({
-        "config": settings.snapshot(&app.settings.default_model),
+        "config": settings.snapshot(&by.app.settings.default_model),
         "models": models::listed(&known, &settings),
     })))
 }
 
 /// `GET /api/sdk/tool-schemas`.
-pub(super) async fn tool_schemas(
-    State(app): App,
-    Extension(user): Caller,
-    overrides: Overrides,
-) -> JsonReply {
+pub(super) async fn tool_schemas(by: Caller, overrides: Overrides) -> JsonReply {
     let asked = PreviewRequest::alone(overrides);
-    let shown = Shown::new(&app, user.as_ref(), &asked).await?;
+    let shown = Shown::new(&by, &asked).await?;
     Ok(Json(json!({
         "config": shown.config,
         "canonical_tool_schemas": canonical(&asked.agent),
@@ -56,16 +43,11 @@ pub(super) async fn tool_schemas(
 }
 
 /// `GET /api/sdk/tool-capabilities/{tool_name}`.
-pub(super) async fn tool(
-    State(app): App,
-    Extension(user): Caller,
-    overrides: Overrides,
-    uri: Uri,
-) -> JsonReply {
+pub(super) async fn tool(by: Caller, overrides: Overrides, uri: Uri) -> JsonReply {
     let name = uri.path().split('/').nth(4).unwrap_or_default();
     let capabilities =
         builtin_tools::capabilities(name).ok_or_else(|| Reply::new(404, "Tool not found"))?;
-    let shown = Shown::new(&app, user.as_ref(), &PreviewRequest::alone(overrides)).await?;
+    let shown = Shown::new(&by, &PreviewRequest::alone(overrides)).await?;
     Ok(Json(json!({
         "config": shown.config,
         "tool_name": name,
@@ -76,25 +58,21 @@ pub(super) async fn tool(
 }
 
 /// `GET /api/sdk/system-prompt`.
-pub(super) async fn system_prompt(
-    State(app): App,
-    Extension(user): Caller,
-    overrides: Overrides,
-) -> JsonReply {
-    let shown = Shown::new(&app, user.as_ref(), &PreviewRequest::alone(overrides)).await?;
+pub(super) async fn system_prompt(by: Caller, overrides: Overrides) -> JsonReply {
+    let shown = Shown::new(&by, &PreviewRequest::alone(overrides)).await?;
     Ok(Json(json!({ "config": shown.config, "system_prompt": shown.prompt.system })))
 }
 
 /// `POST /api/sdk/prompt-preview`.
-pub(super) async fn preview(State(app): App, Extension(user): Caller, body: Body) -> JsonReply {
+pub(super) async fn preview(by: Caller, body: Body) -> JsonReply {
     let asked = body.read(PreviewRequest::of)?;
-    Ok(Json(Shown::new(&app, user.as_ref(), &asked).await?.preview(&asked)))
+    Ok(Json(Shown::new(&by, &asked).await?.preview(&asked)))
 }
 
 /// `POST /api/sdk/query-plan`.
-pub(super) async fn query_plan(State(app): App, Extension(user): Caller, body: Body) -> JsonReply {
+pub(super) async fn query_plan(by: Caller, body: Body) -> JsonReply {
     let asked = body.read(PreviewRequest::of)?;
-    let shown = Shown::new(&app, user.as_ref(), &asked).await?;
+    let shown = Shown::new(&by, &asked).await?;
     let mut plan = shown.preview(&asked);
     plan["query_message"] = asked.message();
     plan["transparency_events"] = shown.events(&asked).into();
@@ -109,11 +87,8 @@ struct Shown {
 }
 
 impl Shown {
-    async fn new(
-        app: &AppState,
-        user: Option<&User>,
-        asked: &PreviewRequest,
-    ) -> Result<Self, Reply> {
+    async fn new(by: &Caller, asked: &PreviewRequest) -> Result<Self, Reply> {
+        let (app, user) = (&by.app, by.user.as_ref());
         let settings = asked.overrides.settings(app, user).await?;
         let whose = asked.overrides.whose(user)?.unwrap_or_else(|| "preview".into());
         let before = asked.before.clone();

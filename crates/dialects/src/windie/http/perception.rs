@@ -13,7 +13,7 @@ use quintet_kernel::port::{Embedder, Ocr, Vision};
 use tokio::sync::Semaphore;
 
 use super::reply::Reply;
-use super::{Route, embeddings, get, ocr, post, text, vision};
+use super::{Route, embeddings, get, ocr, post, text, user_of, vision};
 use crate::transport::access::Token;
 use crate::windie::artifacts::ArtifactStore;
 use crate::windie::auth::User;
@@ -61,9 +61,8 @@ where
     type Rejection = Reply;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Reply> {
-        let user = parts.extensions.get::<Option<User>>().cloned().flatten();
         let host = text(&parts.headers, "host").unwrap_or_default().to_owned();
-        Ok(Self { senses: Senses::from_ref(state), user, host })
+        Ok(Self { senses: Senses::from_ref(state), user: user_of(parts), host })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::windie::wire::user_settings::SettingsError;
 
 /// An answer that is an error.
 #[derive(Debug)]
-pub(in crate::windie) struct Reply {
+pub(crate) struct Reply {
     status: u16,
     detail: Value,
     header: Option<(HeaderName, String)>,
@@ -20,7 +20,7 @@ pub(in crate::windie) struct Reply {
 
 impl Reply {
     /// A status and what it is about.
-    pub(in crate::windie) fn new(status: u16, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(status: u16, detail: impl Into<String>) -> Self {
         Self { status, detail: Value::String(detail.into()), header: None }
     }
 

@@ -6,11 +6,11 @@ mod decode;
 mod encode;
 
 use axum::Json;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::FromRequestParts;
 use axum::http::Uri;
 use axum::http::request::Parts;
 use quintet_kernel::RunId;
-use quintet_kernel::port::{Page, RunError, RunReceipt};
+use quintet_kernel::port::{Page, RunError, RunReceipt, Runs};
 use quintet_kernel::run::{RunCommand, RunRefusal};
 use serde_json::{Value, json};
 
@@ -31,10 +31,11 @@ const BODY_LIMIT: usize = 64 * 1024;
 /// Events are given until they have so many bytes together; a client asks for the rest.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
-type App = State<AppState>;
-
 /// A request with the key. Where there is a control key, it alone opens what stops every run.
-pub(super) struct Unlocked;
+pub(super) struct Unlocked {
+    app: AppState,
+    uri: Uri,
+}
 
 impl FromRequestParts<AppState> for Unlocked {
     type Rejection = Reply;
@@ -51,103 +52,86 @@ impl FromRequestParts<AppState> for Unlocked {
             (_, Some(key)) => (has(key, KEY), Reply::new(401, "Invalid runs API key")),
             (_, None) => (false, Reply::new(503, "Runs API key is not configured")),
         };
-        if is_known { Ok(Self) } else { Err(refused) }
+        let request = Self { app: app.clone(), uri: parts.uri.clone() };
+        if is_known { Ok(request) } else { Err(refused) }
     }
 }
 
-/// The run that a path is about.
-fn run_of(uri: &Uri) -> Result<RunId, Reply> {
-    let id = uri.path().split('/').nth(3).and_then(RunId::parse);
-    id.ok_or_else(|| Reply::new(404, "Run not found"))
+impl Unlocked {
+    fn runs(&self) -> &dyn Runs {
+        &*self.app.ports.runs
+    }
+
+    /// The run that the path is about.
+    fn run(&self) -> Result<RunId, Reply> {
+        let id = self.uri.path().split('/').nth(3).and_then(RunId::parse);
+        id.ok_or_else(|| Reply::new(404, "Run not found"))
+    }
+
+    async fn submit(&self, command: RunCommand) -> JsonReply {
+        let RunReceipt { entry, latest } = self.runs().submit(&self.run()?, command).await?;
+        let latest = encode::event(&entry.run.id, latest);
+        Ok(Json(json!({ "run": encode::view(&entry), "latest_event": latest })))
+    }
 }
 
-pub(super) async fn create(
-    State(app): App,
-    _: Unlocked,
-    body: Body<CREATE_BODY_LIMIT>,
-) -> JsonReply {
-    let RunReceipt { entry, latest } = app.ports.runs.create(body.read(decode::create)?).await?;
+pub(super) async fn create(request: Unlocked, body: Body<CREATE_BODY_LIMIT>) -> JsonReply {
+    let RunReceipt { entry, latest } = request.runs().create(body.read(decode::create)?).await?;
     let events = [encode::event(&entry.run.id, latest)];
     Ok(Json(json!({ "run": encode::view(&entry), "events": events })))
 }
 
-pub(super) async fn list(State(app): App, _: Unlocked, uri: Uri) -> JsonReply {
-    let (filter, limit) = read_query(uri.query(), decode::list)?;
-    let runs = app.ports.runs.list(filter, limit).await?;
+pub(super) async fn list(request: Unlocked) -> JsonReply {
+    let (filter, limit) = read_query(request.uri.query(), decode::list)?;
+    let runs = request.runs().list(filter, limit).await?;
     let runs: Vec<Value> = runs.iter().map(encode::view).collect();
     Ok(Json(json!({ "runs": runs })))
 }
 
-pub(super) async fn show(State(app): App, _: Unlocked, uri: Uri) -> JsonReply {
-    Ok(Json(encode::view(&app.ports.runs.view(&run_of(&uri)?).await?)))
+pub(super) async fn show(request: Unlocked) -> JsonReply {
+    Ok(Json(encode::view(&request.runs().view(&request.run()?).await?)))
 }
 
-pub(super) async fn events(State(app): App, _: Unlocked, uri: Uri) -> JsonReply {
-    let (after, limit) = read_query(uri.query(), decode::page)?;
-    let (id, page) = (run_of(&uri)?, Page { events: limit, bytes: PAGE_BYTES });
-    let records = app.ports.runs.events(&id, after, page).await?;
+pub(super) async fn events(request: Unlocked) -> JsonReply {
+    let (after, limit) = read_query(request.uri.query(), decode::page)?;
+    let (id, page) = (request.run()?, Page { events: limit, bytes: PAGE_BYTES });
+    let records = request.runs().events(&id, after, page).await?;
     let next = records.last().map_or(after, |record| record.seq);
     let events: Vec<Value> = records.into_iter().map(|record| encode::event(&id, record)).collect();
     Ok(Json(json!({ "run_id": id.as_str(), "events": events, "next_after_seq": next })))
 }
 
-pub(super) async fn report(
-    State(app): App,
-    _: Unlocked,
-    uri: Uri,
-    body: Body<EVENT_BODY_LIMIT>,
-) -> JsonReply {
-    submit(&app, &uri, RunCommand::Report(body.read(decode::report)?)).await
+pub(super) async fn report(request: Unlocked, body: Body<EVENT_BODY_LIMIT>) -> JsonReply {
+    request.submit(RunCommand::Report(body.read(decode::report)?)).await
 }
 
-pub(super) async fn control(
-    State(app): App,
-    _: Unlocked,
-    uri: Uri,
-    body: Body<BODY_LIMIT>,
-) -> JsonReply {
-    submit(&app, &uri, body.read(decode::control)?).await
+pub(super) async fn control(request: Unlocked, body: Body<BODY_LIMIT>) -> JsonReply {
+    request.submit(body.read(decode::control)?).await
 }
 
-pub(super) async fn heartbeat(
-    State(app): App,
-    _: Unlocked,
-    uri: Uri,
-    body: Body<BODY_LIMIT>,
-) -> JsonReply {
-    submit(&app, &uri, body.read(decode::heartbeat)?).await
+pub(super) async fn heartbeat(request: Unlocked, body: Body<BODY_LIMIT>) -> JsonReply {
+    request.submit(body.read(decode::heartbeat)?).await
 }
 
-pub(super) async fn dispatched(
-    State(app): App,
-    _: Unlocked,
-    uri: Uri,
-    body: Body<BODY_LIMIT>,
-) -> JsonReply {
-    match submit(&app, &uri, body.read(decode::dispatched)?).await {
+pub(super) async fn dispatched(request: Unlocked, body: Body<BODY_LIMIT>) -> JsonReply {
+    match request.submit(body.read(decode::dispatched)?).await {
         Err(reply) if reply.status() == 404 => Err(Reply::new(404, MISMATCH)),
         other => other,
     }
 }
 
-async fn submit(app: &AppState, uri: &Uri, command: RunCommand) -> JsonReply {
-    let RunReceipt { entry, latest } = app.ports.runs.submit(&run_of(uri)?, command).await?;
-    let latest = encode::event(&entry.run.id, latest);
-    Ok(Json(json!({ "run": encode::view(&entry), "latest_event": latest })))
-}
-
-pub(super) async fn stop_all(State(app): App, _: Unlocked, body: Body<BODY_LIMIT>) -> JsonReply {
+pub(super) async fn stop_all(request: Unlocked, body: Body<BODY_LIMIT>) -> JsonReply {
     let (workspace, requested_by) = body.read(decode::stop_all)?;
     let wanted = workspace.clone().filter(|workspace| !workspace.trim().is_empty());
-    let stopped = app.ports.runs.stop_all(wanted, requested_by).await?;
+    let stopped = request.runs().stop_all(wanted, requested_by).await?;
     let ids: Vec<&str> = stopped.iter().map(RunId::as_str).collect();
     Ok(Json(json!({ "workspace_id": workspace, "stopped_run_ids": ids, "count": stopped.len() })))
 }
 
-pub(super) async fn poll(State(app): App, _: Unlocked, body: Body<BODY_LIMIT>) -> JsonReply {
+pub(super) async fn poll(request: Unlocked, body: Body<BODY_LIMIT>) -> JsonReply {
     let (workspace, worker) = body.read(decode::poll)?;
-    let shown = encode::worker(&worker, &workspace, app.now());
-    let polled = app.ports.runs.poll(workspace, worker).await?;
+    let shown = encode::worker(&worker, &workspace, request.app.now());
+    let polled = request.runs().poll(workspace, worker).await?;
     let commands: Vec<Value> =
         polled.controls.iter().map(|(run, control)| encode::command(run, control)).collect();
     let assigned = polled.assigned.as_ref().map(|entry| encode::assigned(&entry.run));

@@ -51,10 +51,7 @@ impl Connection {
 
 impl AppState {
     /// What a user set; the defaults only if the user never set anything.
-    pub(in crate::windie) async fn settings_of(
-        &self,
-        user: &str,
-    ) -> Result<Settings, SettingsError> {
+    pub(crate) async fn settings_of(&self, user: &str) -> Result<Settings, SettingsError> {
         let kept = self.ports.preferences.preference(SPACE, user).await;
         let kept = kept.map_err(SettingsError::Read)?.map(Settings::kept).transpose();
         Ok(kept.map_err(|unreadable| SettingsError::Read(unreadable.into()))?.unwrap_or_default())

@@ -5,9 +5,9 @@ use image::{Rgb, RgbImage};
 use super::font::columns;
 
 /// The color of boxes around text.
-pub(in crate::windie::http) const BOX_COLOR: Rgb<u8> = Rgb([0xff, 0x4d, 0x4f]);
+pub(crate) const BOX_COLOR: Rgb<u8> = Rgb([0xff, 0x4d, 0x4f]);
 /// The color of points.
-pub(in crate::windie::http) const POINT_COLOR: Rgb<u8> = Rgb([0x16, 0x77, 0xff]);
+pub(crate) const POINT_COLOR: Rgb<u8> = Rgb([0x16, 0x77, 0xff]);
 /// How thick outlines are.
 const OUTLINE: i64 = 3;
 /// How many pixels a dot of the font takes on a side.
@@ -15,15 +15,15 @@ const FONT_SCALE: i64 = 2;
 
 /// A mark on a picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::windie::http) struct Mark {
-    pub(in crate::windie::http) shape: MarkShape,
-    pub(in crate::windie::http) color: Rgb<u8>,
-    pub(in crate::windie::http) label: Option<String>,
+pub(crate) struct Mark {
+    pub(crate) shape: MarkShape,
+    pub(crate) color: Rgb<u8>,
+    pub(crate) label: Option<String>,
 }
 
 /// The shape of a mark, in pixels. Coordinates may lie outside of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::windie::http) enum MarkShape {
+pub(crate) enum MarkShape {
     /// An outline, with a dot in its middle where one is wanted.
     Box { x: i64, y: i64, width: i64, height: i64, center: Option<(i64, i64)> },
     /// A dot.
@@ -31,7 +31,7 @@ pub(in crate::windie::http) enum MarkShape {
 }
 
 /// Draws marks in their order.
-pub(in crate::windie::http) fn draw(image: &mut RgbImage, marks: &[Mark]) {
+pub(crate) fn draw(image: &mut RgbImage, marks: &[Mark]) {
     for mark in marks {
         let (shape, color) = (mark.shape, mark.color);
         let label_at = match shape {

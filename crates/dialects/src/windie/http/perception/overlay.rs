@@ -10,7 +10,7 @@ use crate::windie::http::artifacts::shown;
 use crate::windie::http::reply::Reply;
 
 /// Draws marks on a picture and keeps the result as a PNG artifact; gives the answer that names it.
-pub(in crate::windie::http) async fn keep_overlay(
+pub(crate) async fn keep_overlay(
     context: &Perception,
     source: Source,
     marks: Vec<Mark>,

@@ -28,7 +28,7 @@ const NOT_AN_IMAGE: &str = "Image source is not a valid image";
 
 /// Where a picture comes from.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::windie::http) enum ImageInput {
+pub(crate) enum ImageInput {
     Artifact(String),
     /// In base64, perhaps as a data URL.
     Inline(String),
@@ -36,7 +36,7 @@ pub(in crate::windie::http) enum ImageInput {
 
 impl ImageInput {
     /// Reads the member `image` of a body.
-    pub(in crate::windie::http) fn of(body: &Object<'_>) -> Self {
+    pub(crate) fn of(body: &Object<'_>) -> Self {
         let image = body.needed("image").object();
         let text = |name, most| image.as_ref().and_then(|image| image.text(name, 0..=most));
         let artifact = text("artifact_id", ARTIFACT_ID_LIMIT);
@@ -53,21 +53,18 @@ impl ImageInput {
 
 /// A picture: encoded, with its size known from its header.
 #[derive(Clone, Debug)]
-pub(in crate::windie::http) struct Source {
-    pub(in crate::windie::http) id: String,
+pub(crate) struct Source {
+    pub(crate) id: String,
     artifact: Option<String>,
     content_type: String,
-    pub(in crate::windie::http) width: u32,
-    pub(in crate::windie::http) height: u32,
-    pub(in crate::windie::http) bytes: Vec<u8>,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Source {
     /// Loads a picture; fails if it is not there, not the user's, not a picture or too large.
-    pub(in crate::windie::http) async fn load(
-        context: &Perception,
-        input: ImageInput,
-    ) -> Result<Self, Reply> {
+    pub(crate) async fn load(context: &Perception, input: ImageInput) -> Result<Self, Reply> {
         let (id, artifact, content_type, bytes) = match input {
             ImageInput::Artifact(id) => {
                 let id = id.trim().to_owned();
@@ -89,7 +86,7 @@ impl Source {
     }
 
     /// The picture as clients see it.
-    pub(in crate::windie::http) fn metadata(&self) -> Value {
+    pub(crate) fn metadata(&self) -> Value {
         json!({
             "source_id": self.id,
             "artifact_id": self.artifact,
@@ -100,7 +97,7 @@ impl Source {
     }
 
     /// A part of the picture, as a PNG; what of the area is beyond the edges is left out.
-    pub(in crate::windie::http) async fn crop(self, area: Area) -> Result<Self, Reply> {
+    pub(crate) async fn crop(self, area: Area) -> Result<Self, Reply> {
         let Area { x, y, .. } = area;
         if x >= self.width || y >= self.height {
             return Err(Reply::new(422, "Requested region is outside image bounds"));
@@ -136,13 +133,13 @@ async fn artifact(context: &Perception, id: &str) -> Result<(String, Vec<u8>), R
 
 /// Why a picture cannot be used.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::windie::http) enum PictureError {
+pub(crate) enum PictureError {
     NotAnImage,
     TooLarge { width: u32, height: u32 },
 }
 
 impl PictureError {
-    pub(in crate::windie::http) fn reply(&self) -> Reply {
+    pub(crate) fn reply(&self) -> Reply {
         match self {
             Self::NotAnImage => Reply::new(422, NOT_AN_IMAGE),
             Self::TooLarge { width, height } => Reply::new(
@@ -170,7 +167,7 @@ fn size_of(bytes: &[u8]) -> Result<(u32, u32), PictureError> {
 }
 
 /// Decodes a picture; fails before it takes memory if the picture is too large.
-pub(in crate::windie::http) fn decode(bytes: &[u8]) -> Result<DynamicImage, PictureError> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<DynamicImage, PictureError> {
     size_of(bytes)?;
     let mut reader = reader(bytes)?;
     let mut limits = Limits::default();
@@ -180,7 +177,7 @@ pub(in crate::windie::http) fn decode(bytes: &[u8]) -> Result<DynamicImage, Pict
 }
 
 /// Encodes a picture as PNG.
-pub(in crate::windie::http) fn encode_png(image: &DynamicImage) -> Result<Vec<u8>, PictureError> {
+pub(crate) fn encode_png(image: &DynamicImage) -> Result<Vec<u8>, PictureError> {
     let mut bytes = Cursor::new(Vec::new());
     image.write_to(&mut bytes, ImageFormat::Png).map_err(not_an_image)?;
     Ok(bytes.into_inner())
