@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::windie::fields::{ENTRIES_LIMIT, Object, Wrong, read};
+use crate::windie::fields::{ENTRIES_LIMIT, Object};
 
 /// The longest instructions.
 const LONGEST_PROMPT: usize = 400_000;
@@ -148,11 +148,11 @@ impl Method {
 
 impl Definition {
     /// Reads a definition that stands alone.
-    pub(crate) fn read(value: &Value) -> Result<Self, Wrong> {
-        read("agent_definition", value, Self::of)
+    #[cfg(test)]
+    pub(crate) fn read(value: &Value) -> Result<Self, crate::windie::fields::Wrong> {
+        crate::windie::fields::read("agent_definition", value, Self::of)
     }
 
-    /// Reads a definition inside something else.
     pub(crate) fn of(object: &Object<'_>) -> Self {
         object.only(&MEMBERS);
         if object.member("version").is_some_and(|version| version.as_i64() != Some(1)) {
