@@ -45,7 +45,6 @@ impl Refused {
         }
     }
 
-    /// What he is told.
     pub(super) fn message(&self) -> &'static str {
         match self {
             Self::Missing => "Missing install bearer token",

@@ -10,13 +10,10 @@ use super::wire::tool_results::{BundleResult, ToolResult};
 use super::wire::user_settings::Patch;
 use super::wire::{Answer, Context, LARGEST_MESSAGE};
 
-/// The longest id of a message.
 const LONGEST_ID: usize = 128;
-/// The longest name that a client may have for a conversation or a turn.
 pub(crate) const LONGEST_REF: usize = 1024;
-/// The longest version of a client.
 const LONGEST_VERSION: usize = 128;
-/// The user that nobody is.
+/// The user id of original clients that were given none; it is nobody's.
 const NOBODY: &str = "default_user";
 
 /// What an envelope may have in it.
@@ -106,7 +103,6 @@ fn repeated(handshake: &Value) -> &'static str {
     }
 }
 
-/// Reads a message, or says what is wrong with it.
 pub(crate) fn decode(frame: &str) -> Result<Message, Box<Answer>> {
     let value = json(frame).map_err(|wrong| Box::new(Answer::error(None, &wrong)))?;
     if !value.is_object() {

@@ -49,7 +49,6 @@ pub(super) struct OptionalEvents {
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     optional_events: OptionalEvents,
-    /// The user and the conversation.
     context: Context,
     /// The tools that the client runs.
     client: HashSet<String>,
@@ -106,7 +105,6 @@ impl Link {
         }
     }
 
-    /// The user and the conversation.
     pub(crate) fn context(&self) -> &Context {
         &self.context
     }
@@ -522,7 +520,6 @@ impl Link {
     }
 }
 
-/// The turn that an item is about.
 fn turn_of(item: &Item) -> Option<&TurnId> {
     match item {
         Item::Event(record) => record.event.turn(),

@@ -286,13 +286,11 @@ impl<'o, 'a> Field<'o, 'a> {
         self.typed(Value::as_bool, "bool_type", "Input should be a valid boolean")
     }
 
-    /// A number.
     pub(crate) fn number(&self, within: RangeInclusive<f64>) -> Option<f64> {
         let number = self.typed(Value::as_f64, "float_type", "Input should be a valid number")?;
         self.within(number, within)
     }
 
-    /// A whole number.
     pub(crate) fn whole(&self, within: RangeInclusive<i64>) -> Option<i64> {
         let number = self.typed(Value::as_f64, "int_type", "Input should be a valid integer")?;
         if number.fract() != 0.0 {
@@ -320,7 +318,6 @@ impl<'o, 'a> Field<'o, 'a> {
         None
     }
 
-    /// An object.
     pub(crate) fn object(&self) -> Option<Object<'a>> {
         Object::at(self.place(), self.value?, self.object.faults)
     }

@@ -54,18 +54,14 @@ use subscription::Subscription;
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(3600);
 /// The longest time until the handshake of a client.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The interval of pings.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// The longest time until a ping is answered.
 const PONG_TIMEOUT: Duration = Duration::from_secs(90);
 /// Requests of one connection that may be under way at once, besides those that take but a moment.
 const CONCURRENT_REQUESTS_LIMIT: usize = 50;
 
-/// One connection.
 pub(super) struct Connection {
     app: AppState,
     identity: ClientIdentity,
-    /// The number of the connection.
     number: u64,
     /// The headers of the handshake, checked again while the token may be revoked.
     headers: HeaderMap,
@@ -288,7 +284,7 @@ impl Connection {
         self.give(socket, slow, out).await
     }
 
-    /// Whether it is not any more who it was.
+    /// True if the client's token was revoked since it connected.
     async fn is_revoked(&self) -> bool {
         self.app.identify(&self.headers).await.is_err_and(|refused| refused.is_final())
     }

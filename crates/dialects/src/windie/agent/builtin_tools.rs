@@ -10,7 +10,6 @@ use crate::windie::wire::tool_manifest::resolution;
 
 /// The tool that the daemon runs for agents.
 pub(crate) const WEB_SEARCH: &str = "web_search";
-/// What it does.
 pub(crate) const WEB_SEARCH_DESCRIPTION: &str = "Search the web.";
 
 /// Tools that change nothing on the user's computer.
@@ -46,7 +45,6 @@ static TOOLS: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
 pub(crate) struct BuiltIn {
     pub(crate) name: String,
     pub(crate) description: String,
-    /// What it is about.
     pub(crate) capability: String,
     /// Whether places on the screen are still to be found before it runs.
     #[serde(default)]
@@ -54,16 +52,13 @@ pub(crate) struct BuiltIn {
     /// Whether the screen is another one afterwards.
     #[serde(default)]
     pub(crate) computer_use: bool,
-    /// The arguments.
     pub(crate) parameters: Value,
 }
 
-/// All of them.
 pub(crate) fn tools() -> &'static [BuiltIn] {
     &TOOLS
 }
 
-/// The one of that name.
 pub(crate) fn tool(name: &str) -> Option<&'static BuiltIn> {
     tools().iter().find(|tool| tool.name == name)
 }
@@ -123,7 +118,6 @@ pub(crate) fn nested(spec: &ToolSpec) -> Value {
     json!({ "type": "function", "function": function })
 }
 
-/// A tool as a flat function.
 pub(crate) fn function(name: &str, description: &str, parameters: &Value) -> Value {
     json!({ "type": "function", "name": name, "description": description, "parameters": parameters })
 }

@@ -30,6 +30,20 @@ fn check_payload(kind: &str, payload: &Value, wrong: &str) {
     check(&message(kind, payload), wrong);
 }
 
+/// Checks lines of a type, a payload and what is wrong with it. `@` is short for `payload.`.
+#[track_caller]
+fn check_all(lines: &str) {
+    for line in lines.trim().lines() {
+        let (message, wrong) = line.trim().split_once(" => ").unwrap();
+        let (kind, payload) = message.split_once(' ').unwrap();
+        check_payload(
+            kind,
+            &serde_json::from_str(payload).unwrap(),
+            &wrong.replace('@', "payload."),
+        );
+    }
+}
+
 #[track_caller]
 fn hung_up(handshake: &Value, reason: &str) {
     assert_eq!(super::handshake(&handshake.to_string()).unwrap_err(), reason);
@@ -50,20 +64,18 @@ fn a_client_says_who_it_is() {
 fn whoever_says_something_else_is_hung_up_on() {
     assert_eq!(handshake("{"), Err("Malformed JSON".into()));
     assert_eq!(handshake("[]"), Err("the handshake is not an object".into()));
-    hung_up(&json!({ "user_id": "u" }), "handshake.type: Field required");
-    hung_up(
-        &json!({ "type": "query", "user_id": "u" }),
-        "handshake.type: Input should be 'handshake'",
-    );
-    hung_up(&json!({ "type": "handshake" }), "handshake.user_id: Field required");
-    for user in ["", "  "] {
-        let reason = "handshake.user_id: String should have at least 1 character";
-        hung_up(&json!({ "type": "handshake", "user_id": user }), reason);
+    for line in r#"
+        {"user_id":"u"} => type: Field required
+        {"type":"query","user_id":"u"} => type: Input should be 'handshake'
+        {"type":"handshake"} => user_id: Field required
+        {"type":"handshake","user_id":""} => user_id: String should have at least 1 character
+        {"type":"handshake","user_id":"  "} => user_id: String should have at least 1 character
+        {"type":"handshake","user_id":"default_user"} => user_id: default_user is nobody
+        {"type":"handshake","user_id":"u","agent_definition":{"version":2}} => agent_definition.version: Input should be 1
+        "#.trim().lines() {
+        let (frame, reason) = line.trim().split_once(" => ").unwrap();
+        hung_up(&serde_json::from_str(frame).unwrap(), &format!("handshake.{reason}"));
     }
-    hung_up(
-        &json!({ "type": "handshake", "user_id": "default_user" }),
-        "handshake.user_id: default_user is nobody",
-    );
     for removed in [
         "operating_system",
         "available_tools",
@@ -73,10 +85,6 @@ fn whoever_says_something_else_is_hung_up_on() {
         let frame = json!({ "type": "handshake", "user_id": "u", removed: "x" });
         hung_up(&frame, &format!("handshake.{removed}: Extra inputs are not permitted"));
     }
-    hung_up(
-        &json!({ "type": "handshake", "user_id": "u", "agent_definition": { "version": 2 } }),
-        "handshake.agent_definition.version: Input should be 1",
-    );
     let runtime = json!({ "runtime": { "operating_system": "Linux" } });
     let mut frame = json!({
         "type": "handshake", "user_id": "u", "agent_definition": runtime, "operating_system": "x",
@@ -210,45 +218,29 @@ fn an_empty_query_is_told_about_under_its_own_name() {
 
 #[test]
 fn a_query_has_a_shape() {
-    let both = "payload.text: Field required; payload.conversation_ref: Field required";
-    check_payload("query", &json!({}), both);
+    check_all(
+        r#"
+        query {} => @text: Field required; @conversation_ref: Field required
+        query {"text":1,"conversation_ref":"c"} => @text: Input should be a valid string
+        query {"text":"x","conversation_ref":" "} => @conversation_ref: String should have at least 1 character
+        query {"text":"x","conversation_ref":"c","screenshot_refs":"a"} => @screenshot_refs: Input should be a valid list
+        query {"text":"x","conversation_ref":"c","agent_definition":{"x":1}} => @agent_definition.x: Extra inputs are not permitted
+        query {"text":"x","conversation_ref":"c","client_prompt_layers":[{"id":"a","type":"b"}]} => @client_prompt_layers.0.content: Field required
+        "#,
+    );
     let with =
         |name: &str, value: Value| json!({ "text": "x", "conversation_ref": "c", name: value });
-    check_payload("query", &with("text", json!(1)), "payload.text: Input should be a valid string");
-    let blank = "payload.conversation_ref: String should have at least 1 character";
-    check_payload("query", &with("conversation_ref", json!(" ")), blank);
-    check_payload(
-        "query",
-        &with("screenshot_refs", json!("a")),
-        "payload.screenshot_refs: Input should be a valid list",
-    );
-    check_payload(
-        "query",
-        &with("workspace_path", json!("x".repeat(4097))),
-        "payload.workspace_path: String should have at most 4096 characters",
-    );
+    let long = "payload.workspace_path: String should have at most 4096 characters";
+    check_payload("query", &with("workspace_path", json!("x".repeat(4097))), long);
     let rule = |role: &str, length: usize| {
         with("repo_instruction_messages", json!([{ "role": role, "content": "x".repeat(length) }]))
     };
     assert_eq!(query(&rule("user", 200_000)).rules.len(), 1);
     let place = "payload.repo_instruction_messages.0";
-    check_payload(
-        "query",
-        &rule("system", 200_001),
-        &format!(
-            "{place}.role: Input should be 'user'; {place}.content: String should have at most 200000 characters"
-        ),
+    let wrong = format!(
+        "{place}.role: Input should be 'user'; {place}.content: String should have at most 200000 characters"
     );
-    check_payload(
-        "query",
-        &with("agent_definition", json!({ "x": 1 })),
-        "payload.agent_definition.x: Extra inputs are not permitted",
-    );
-    check_payload(
-        "query",
-        &with("client_prompt_layers", json!([{ "id": "a", "type": "b" }])),
-        "payload.client_prompt_layers.0.content: Field required",
-    );
+    check_payload("query", &rule("system", 200_001), &wrong);
 }
 
 #[test]
@@ -269,11 +261,7 @@ fn something_can_be_stopped() {
     assert_eq!(stop(json!({ "conversation_ref": null, "turn_ref": null })), nothing);
     let both = Asks::Stop { conversation: Some("c".into()), turn: Some("t".into()) };
     assert_eq!(stop(json!({ "conversation_ref": "c", "turn_ref": "t" })), both);
-    check_payload(
-        "stop-query",
-        &json!({ "turn_ref": 1 }),
-        "payload.turn_ref: Input should be a valid string",
-    );
+    check_all(r#"stop-query {"turn_ref":1} => @turn_ref: Input should be a valid string"#);
 }
 
 #[test]
@@ -304,41 +292,26 @@ fn a_conversation_comes_back() {
 
 #[test]
 fn a_conversation_that_comes_back_has_a_shape() {
-    let payload = |mode: &str, role: &str| json!({ "conversation_ref": "c", "rehydrate_mode": mode, "messages": [{ "role": role }] });
-    check_payload(
-        "rehydrate-conversation",
-        &payload("append", "user"),
-        "payload.rehydrate_mode: Input should be 'replace'",
-    );
-    check_payload(
-        "rehydrate-conversation",
-        &payload("replace", "system"),
-        "payload.messages.0.role: Input should be 'user', 'assistant' or 'tool'",
-    );
-    check_payload(
-        "rehydrate-conversation",
-        &json!({}),
-        "payload.conversation_ref: Field required; payload.messages: Field required",
+    check_all(
+        r#"
+        rehydrate-conversation {"conversation_ref":"c","rehydrate_mode":"append","messages":[]} => @rehydrate_mode: Input should be 'replace'
+        rehydrate-conversation {"conversation_ref":"c","messages":[{"role":"system"}]} => @messages.0.role: Input should be 'user', 'assistant' or 'tool'
+        rehydrate-conversation {} => @conversation_ref: Field required; @messages: Field required
+        "#,
     );
 }
 
 #[test]
 fn settings_are_asked_for_and_changed() {
     assert_eq!(asks("load-settings", &json!({ "client_version": "1.2" })), Asks::LoadSettings);
-    check_payload(
-        "load-settings",
-        &json!({ "client_version": "" }),
-        "payload.client_version: String should have at least 1 character",
-    );
-    check_payload(
-        "load-settings",
-        &json!({ "client_version": "x".repeat(129) }),
-        "payload.client_version: String should have at most 128 characters",
-    );
-    check_payload(
-        "update-settings",
-        &json!({ "x": 1 }),
-        "payload.x: Extra inputs are not permitted",
+    let long = json!({ "client_version": "x".repeat(129) });
+    let wrong = "payload.client_version: String should have at most 128 characters";
+    check_payload("load-settings", &long, wrong);
+    check_all(
+        r#"
+        load-settings {"client_version":""} => @client_version: String should have at least 1 character
+        update-settings {"x":1} => @x: Extra inputs are not permitted
+        "#,
     );
     let frame = message("update-settings", &json!({ "model_mode": "cloud" })).to_string();
     let expected =
@@ -363,35 +336,19 @@ fn the_small_messages() {
         asks("compact-history", &json!({ "force": false, "conversation_ref": "c" })),
         gently
     );
-    check_payload(
-        "compact-history",
-        &json!({ "force": 1 }),
-        "payload.force: Input should be a valid boolean",
-    );
+    check_all(r#"compact-history {"force":1} => @force: Input should be a valid boolean"#);
 }
 
 #[test]
 fn results_have_a_shape() {
-    check_payload(
-        "tool-result",
-        &json!({}),
-        "payload.request_id: Field required; payload.success: Field required",
-    );
-    check_payload(
-        "tool-result",
-        &json!({ "request_id": " ", "success": true, "data": {} }),
-        "payload.request_id: String should have at least 1 character; payload.data.output: Field required",
-    );
-    check_payload(
-        "tool-bundle-result",
-        &json!({}),
-        "payload.bundle_id: Field required; payload.status: Field required",
-    );
-    check_payload(
-        "tool-bundle-result",
-        &json!({ "bundle_id": "b", "status": "ok", "step_results": [1] }),
-        "payload.status: Input should be 'success', 'partial_failure' or 'failure'; \
-         payload.step_results.0: Input should be a valid dictionary",
+    check_all(
+        r#"
+        tool-result {} => @request_id: Field required; @success: Field required
+        tool-result {"request_id":" ","success":true,"data":{}} => @request_id: String should have at least 1 character; @data.output: Field required
+        tool-result {"request_id":"r","success":true,"data":{"output":null}} => @data.output: Field required
+        tool-bundle-result {} => @bundle_id: Field required; @status: Field required
+        tool-bundle-result {"bundle_id":"b","status":"ok","step_results":[1]} => @status: Input should be 'success', 'partial_failure' or 'failure'; @step_results.0: Input should be a valid dictionary
+        "#,
     );
 }
 

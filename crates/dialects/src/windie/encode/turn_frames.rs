@@ -67,7 +67,6 @@ pub(crate) struct TurnFrames {
     pub(crate) stopped: bool,
     /// The user, the conversation, and the client's name for the turn.
     context: Context,
-    /// How many messages there were.
     count: u64,
     /// What the model said in this step.
     step: String,
@@ -169,7 +168,6 @@ impl TurnFrames {
         answer.map_or(EMPTY, String::as_str)
     }
 
-    /// How many messages there were.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }

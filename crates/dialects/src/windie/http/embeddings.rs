@@ -14,9 +14,7 @@ use crate::windie::fields::Object;
 /// The longest text, in characters.
 const TEXT_LIMIT: usize = 8192;
 const MODEL_NAME_LIMIT: usize = 128;
-/// The most texts of one batch.
 const BATCH_LIMIT: usize = 256;
-/// The most characters of one batch.
 const BATCH_CHARACTERS_LIMIT: usize = 65_536;
 /// The provider under which other services store vectors of this daemon.
 const SERVICE_PROVIDER: &str = "embedding-service";

@@ -10,7 +10,6 @@ use super::{Body, Caller, JsonReply, text};
 use crate::windie::auth::fresh;
 use crate::windie::serve::{AppState, Registration};
 
-/// The longest name of a system.
 const LONGEST_SYSTEM: usize = 128;
 const SECRET: &str = "x-windie-install-registration-secret";
 

@@ -19,14 +19,12 @@ use crate::windie::wire::user_settings::{Choice, choice};
 
 /// The most of one conversation or message, in characters.
 const TEXT_CHARS_LIMIT: usize = 32_768;
-/// The most conversations at once.
 const CONVERSATIONS_LIMIT: usize = 100;
 const LONGEST_MODEL: usize = 256;
 const LONGEST_PROVIDER: usize = 128;
 const LONGEST_USER: usize = 256;
 /// The most that a model may write, in bytes; what comes after it is not read.
 const LONGEST_ANSWER: usize = 16 * 1024 * 1024;
-/// How long a model may take.
 const MODEL_TIMEOUT: Duration = Duration::from_secs(300);
 
 const SUMMARIZE: &str = "You turn conversations into long-term memory. Read them and answer in \

@@ -4,17 +4,11 @@ use serde_json::{Map, Value};
 
 use crate::windie::fields::{ENTRIES_LIMIT, Object};
 
-/// The longest instructions.
 const LONGEST_PROMPT: usize = 400_000;
-/// The longest layer of instructions.
 const LONGEST_LAYER: usize = 200_000;
-/// The longest name of an agent, a layer or a plugin.
 const LONGEST_NAME: usize = 128;
-/// The longest type of a layer.
 const LONGEST_TYPE: usize = 64;
-/// The longest name of an operating system.
 const LONGEST_SYSTEM: usize = 64;
-/// The longest path of a workspace.
 pub(crate) const LONGEST_PATH: usize = 4096;
 /// What names of layers have beside letters and digits.
 const NAME_SIGNS: &str = "_.:-";
@@ -136,7 +130,6 @@ pub(crate) enum Method {
 impl Method {
     pub(crate) const ALL: [Self; 3] = [Self::Manual, Self::Ocr, Self::Prediction];
 
-    /// The word for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Manual => "manual",

@@ -9,11 +9,8 @@ use super::tool_schema;
 
 /// The largest manifest, in bytes.
 const MANIFEST_BYTES_LIMIT: usize = 512_000;
-/// The most tools.
 const TOOLS_LIMIT: usize = 64;
-/// The longest name.
 const LONGEST_NAME: usize = 96;
-/// The longest description.
 const LONGEST_DESCRIPTION: usize = 2000;
 /// Names of tools that are not the client's to give.
 const RESERVED: [&str; 3] = ["web_search", "grounded_mouse_action", "grounded_scroll_action"];
@@ -53,7 +50,6 @@ pub(crate) struct Rejected {
 }
 
 impl Manifest {
-    /// Looks at what a client brings.
     pub(crate) fn validate(manifest: &Value) -> Self {
         let mut result = Self::default();
         match entries(manifest) {
@@ -63,7 +59,6 @@ impl Manifest {
         result
     }
 
-    /// The tool of that name.
     pub(crate) fn tool(&self, name: &str) -> Option<&Accepted> {
         self.accepted.iter().find(|tool| tool.name == name)
     }

@@ -13,11 +13,8 @@ use super::agent_definition::{Definition, ToolsMode};
 use crate::windie::fields::{Faults, Object, Wrong};
 use crate::windie::user_keys::{Unreadable, keys_in};
 
-/// The longest name of a model.
 const LONGEST_MODEL: usize = 256;
-/// The longest name of a provider.
 const LONGEST_PROVIDER: usize = 128;
-/// The longest key.
 const LONGEST_KEY: usize = 4096;
 /// Providers whose keys are kept; those of others are passed over.
 const PROVIDERS: [&str; 6] =
@@ -80,7 +77,6 @@ pub(crate) enum Interaction {
 }
 
 impl Interaction {
-    /// The words for it.
     pub(crate) const WORDS: [(&str, Self); 2] = [("chat", Self::Chat), ("agent", Self::Agent)];
 }
 
@@ -130,7 +126,6 @@ impl Settings {
         serde_json::from_value(value).map_err(|_| Unreadable)
     }
 
-    /// How it is kept.
     pub(crate) fn keep(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }

@@ -26,7 +26,6 @@ pub(crate) struct Stop {
 }
 
 impl EarlyStops {
-    /// Remembers a stop.
     pub(crate) fn remember(&self, stop: Stop) {
         let mut stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = stop.at;

@@ -6,7 +6,6 @@ use super::font::columns;
 
 /// The color of boxes around text.
 pub(crate) const BOX_COLOR: Rgb<u8> = Rgb([0xff, 0x4d, 0x4f]);
-/// The color of points.
 pub(crate) const POINT_COLOR: Rgb<u8> = Rgb([0x16, 0x77, 0xff]);
 /// How thick outlines are.
 const OUTLINE: i64 = 3;
@@ -30,7 +29,6 @@ pub(crate) enum MarkShape {
     Point { x: i64, y: i64 },
 }
 
-/// Draws marks in their order.
 pub(crate) fn draw(image: &mut RgbImage, marks: &[Mark]) {
     for mark in marks {
         let (shape, color) = (mark.shape, mark.color);
@@ -72,7 +70,6 @@ fn fill(image: &mut RgbImage, (left, top, right, bottom): (i64, i64, i64, i64), 
     }
 }
 
-/// Draws a filled circle.
 fn dot(image: &mut RgbImage, (x, y): (i64, i64), radius: i64, color: Rgb<u8>) {
     for down in -radius..=radius {
         for right in -radius..=radius {

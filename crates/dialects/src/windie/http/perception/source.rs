@@ -19,7 +19,6 @@ const ARTIFACT_ID_LIMIT: usize = 200;
 const INLINE_LIMIT: usize = 36 * 1024 * 1024;
 /// The most pixels of a picture; a PNG of a few kilobytes can claim any number.
 const PIXELS_LIMIT: u64 = 40_000_000;
-/// The longest side of a picture.
 const SIDE_LIMIT: u32 = 16_384;
 /// The most bytes that decoding may allocate.
 const DECODE_LIMIT: u64 = 512 * 1024 * 1024;
@@ -176,7 +175,6 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<DynamicImage, PictureError> {
     reader.decode().map_err(not_an_image)
 }
 
-/// Encodes a picture as PNG.
 pub(crate) fn encode_png(image: &DynamicImage) -> Result<Vec<u8>, PictureError> {
     let mut bytes = Cursor::new(Vec::new());
     image.write_to(&mut bytes, ImageFormat::Png).map_err(not_an_image)?;

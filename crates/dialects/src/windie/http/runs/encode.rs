@@ -7,7 +7,6 @@ use quintet_kernel::run::{
 use quintet_kernel::{RunId, Time};
 use serde_json::{Value, json};
 
-/// A run.
 pub(super) fn view(entry: &RunEntry) -> Value {
     let RunEntry { run, heartbeat } = entry;
     let progress = &run.progress;
@@ -85,7 +84,6 @@ fn merged(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// A command for a worker.
 pub(super) fn command(run: &RunId, control: &Control) -> Value {
     json!({
         "run_id": run.as_str(),
@@ -97,7 +95,6 @@ pub(super) fn command(run: &RunId, control: &Control) -> Value {
     })
 }
 
-/// An event of a run.
 pub(super) fn event(run: &RunId, record: RunRecord) -> Value {
     let RunRecord { seq, at, event } = record;
     let (kind, source, payload) = typed(run, event);

@@ -71,83 +71,71 @@ fn unknown_members_are_named_at_every_level() {
     check(&json!({ "plugins": [plugin] }), &format!("@.plugins.0.prompt_layers.0.x: {extra}"));
 }
 
+/// Checks lines of a definition and what is wrong with it.
+#[track_caller]
+fn check_all(lines: &str) {
+    for line in lines.trim().lines() {
+        let (definition, wrong) = line.trim().split_once(" => ").unwrap();
+        check(&serde_json::from_str(definition).unwrap(), wrong);
+    }
+}
+
 #[test]
 fn everything_has_its_type() {
-    check(&json!([]), "@: Input should be a valid dictionary");
-    check(&json!({ "version": 2 }), "@.version: Input should be 1");
-    check(&json!({ "version": "1" }), "@.version: Input should be 1");
-    check(&json!({ "id": 7 }), "@.id: Input should be a valid string");
-    check(&json!({ "tools": [] }), "@.tools: Input should be a valid dictionary");
-    check(&json!({ "skills": {} }), "@.skills: Input should be a valid list");
-    check(&json!({ "skills": [1] }), "@.skills.0: Input should be a valid dictionary");
-    check(&json!({ "metadata": 1 }), "@.metadata: Input should be a valid dictionary");
-    check(
-        &json!({ "tools": { "available_tools": [" ", 1] } }),
-        "@.tools.available_tools.0: String should have at least 1 character; \
-         @.tools.available_tools.1: Input should be a valid string",
+    check_all(
+        r#"
+        [] => @: Input should be a valid dictionary
+        {"version":2} => @.version: Input should be 1
+        {"version":"1"} => @.version: Input should be 1
+        {"id":7} => @.id: Input should be a valid string
+        {"tools":[]} => @.tools: Input should be a valid dictionary
+        {"skills":{}} => @.skills: Input should be a valid list
+        {"skills":[1]} => @.skills.0: Input should be a valid dictionary
+        {"metadata":1} => @.metadata: Input should be a valid dictionary
+        {"tools":{"available_tools":[" ",1]}} => @.tools.available_tools.0: String should have at least 1 character; @.tools.available_tools.1: Input should be a valid string
+        "#,
     );
 }
 
 #[test]
 fn words_are_among_those_there_are() {
-    check(
-        &json!({ "mode": "x" }),
-        "@.mode: Input should be 'default', 'default_plus_overrides' or 'custom'",
-    );
-    check(
-        &json!({ "system_prompt": { "mode": "append" } }),
-        "@.system_prompt.mode: Input should be 'default' or 'replace'",
-    );
-    check(
-        &json!({ "tools": { "mode": "all" } }),
-        "@.tools.mode: Input should be 'default', 'default_plus_client', 'client_only' or 'explicit'",
-    );
-    check(
-        &json!({ "tools": { "disabled_capabilities": ["ocr", "flight"] } }),
-        "@.tools.disabled_capabilities.1: Input should be 'ocr', 'vision', 'embeddings', \
-         'web_search' or 'browser'",
-    );
-    check(
-        &json!({ "runtime": { "coordinate_methods": ["guess"] } }),
-        "@.runtime.coordinate_methods.0: Input should be 'manual', 'ocr' or 'prediction'",
+    check_all(
+        r#"
+        {"mode":"x"} => @.mode: Input should be 'default', 'default_plus_overrides' or 'custom'
+        {"system_prompt":{"mode":"append"}} => @.system_prompt.mode: Input should be 'default' or 'replace'
+        {"tools":{"mode":"all"}} => @.tools.mode: Input should be 'default', 'default_plus_client', 'client_only' or 'explicit'
+        {"tools":{"disabled_capabilities":["ocr","flight"]}} => @.tools.disabled_capabilities.1: Input should be 'ocr', 'vision', 'embeddings', 'web_search' or 'browser'
+        {"runtime":{"coordinate_methods":["guess"]}} => @.runtime.coordinate_methods.0: Input should be 'manual', 'ocr' or 'prediction'
+        "#,
     );
     for (word, mode) in [("default", Mode::Default), ("custom", Mode::Custom)] {
         assert_eq!(Definition::read(&json!({ "mode": word })).unwrap().mode, mode);
     }
 }
 
-/// The longest that is taken is taken, and one more character is not.
-#[track_caller]
-fn limit(place: &str, longest: usize, definition: impl Fn(String) -> Value) {
-    check(&definition("é".repeat(longest)), "");
-    let wrong = format!("{place}: String should have at most {longest} characters");
-    check(&definition("é".repeat(longest + 1)), &wrong);
-}
-
 #[test]
 fn every_text_has_its_limit() {
-    limit("@.id", 128, |text| json!({ "id": text }));
-    limit("@.name", 128, |text| json!({ "name": text }));
-    limit(
-        "@.system_prompt.content",
-        400_000,
-        |text| json!({ "system_prompt": { "content": text } }),
-    );
-    limit(
-        "@.runtime.operating_system",
-        64,
-        |text| json!({ "runtime": { "operating_system": text } }),
-    );
-    limit(
-        "@.runtime.workspace_path",
-        4096,
-        |text| json!({ "runtime": { "workspace_path": text } }),
-    );
-    limit(
-        "@.skills.0.content",
-        200_000,
-        |text| json!({ "skills": [{ "id": "a", "type": "b", "content": text }] }),
-    );
+    for (place, longest) in [
+        ("id", 128),
+        ("name", 128),
+        ("system_prompt.content", 400_000),
+        ("runtime.operating_system", 64),
+        ("runtime.workspace_path", 4096),
+    ] {
+        let definition = |length: usize| {
+            let text = json!("é".repeat(length));
+            place.rsplit('.').fold(text, |inner, name| json!({ name: inner }))
+        };
+        check(&definition(longest), "");
+        let wrong = format!("@.{place}: String should have at most {longest} characters");
+        check(&definition(longest + 1), &wrong);
+    }
+    let layer = |length: usize| {
+        let content = "é".repeat(length);
+        json!({ "skills": [{ "id": "a", "type": "b", "content": content }] })
+    };
+    check(&layer(200_000), "");
+    check(&layer(200_001), "@.skills.0.content: String should have at most 200000 characters");
 }
 
 #[test]
