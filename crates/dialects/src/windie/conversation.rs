@@ -71,25 +71,17 @@ impl AppState {
         self.named(identity, conversation, named).await
     }
 
-    /// The session that goes by a conversation's name, or else the one whose id the name is.
+    /// The session that goes by a conversation's name, or else the one whose id the name is, if it is
+    /// there and the user may see it.
     async fn named(
         &self,
         identity: &ClientIdentity,
         conversation: &str,
         named: Option<SessionId>,
     ) -> Result<Option<SessionId>, Error> {
-        match named.or_else(|| SessionId::parse(conversation)) {
-            Some(session) => self.seen_by(identity, session).await,
-            None => Ok(None),
-        }
-    }
-
-    /// The session, if it is there and the user may see it.
-    async fn seen_by(
-        &self,
-        identity: &ClientIdentity,
-        session: SessionId,
-    ) -> Result<Option<SessionId>, Error> {
+        let Some(session) = named.or_else(|| SessionId::parse(conversation)) else {
+            return Ok(None);
+        };
         match self.ports.sessions.summary(&session).await {
             Ok(summary) => Ok(may_see(self, identity, &summary.labels).then_some(session)),
             Err(Error::NotFound(_)) => Ok(None),

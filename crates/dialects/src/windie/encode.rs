@@ -250,11 +250,10 @@ impl Link {
                 return self.answered(turn, calls, *usage, at);
             }
             Event::CallStarted { turn, call, tool, input, placement, errand, .. } => {
-                let request = self.request(call);
-                let (call, tool, input) = (call.clone(), tool.clone(), input.clone());
+                let call = self.pending(call, tool, input.clone());
                 let front_end = errand.as_ref().and_then(|errand| errand.front_end.as_deref());
                 let here = *placement == Placement::Client && is_own_tool(front_end);
-                return self.begun(turn, PendingCall { call, request, tool, input }, here, at);
+                return self.begun(turn, call, here, at);
             }
             Event::ClaimReleased { call, .. } => return self.offer_again(|open| open == call, at),
             Event::CallCompleted { turn, call, tool, outcome, .. } => {
@@ -403,7 +402,7 @@ impl Link {
         outcome: &Outcome,
         at: Time,
     ) -> Vec<Frame> {
-        let request = self.request(call);
+        let pending = self.pending(call, tool, Value::Null);
         let Some(line) = self.line_mut(turn) else {
             return Vec::new();
         };
@@ -415,11 +414,10 @@ impl Link {
         if began.is_none() {
             // A call that never ran. Clients keep rows in which every output follows its call.
             let input = line.requested.remove(call).unwrap_or_else(|| json!({}));
-            let (call, request, tool) = (call.clone(), request.clone(), tool.to_owned());
-            let refused = PendingCall { call, request, tool, input };
+            let refused = PendingCall { input, ..pending.clone() };
             frames.push(line.frame("tool-call", &refused.payload(true), at));
         }
-        frames.push(line.frame("tool-output", &output((call, &request), tool, outcome, took), at));
+        frames.push(line.frame("tool-output", &output(&pending, outcome, took), at));
         frames
     }
 
@@ -502,9 +500,11 @@ impl Link {
         frames
     }
 
-    /// The client's name for a call.
-    fn request(&self, call: &CallId) -> String {
-        call_ids::name(self.context.session_id.as_deref().unwrap_or_default(), call)
+    /// A call, with the client's name for it.
+    fn pending(&self, call: &CallId, tool: &str, input: Value) -> PendingCall {
+        let session = self.context.session_id.as_deref().unwrap_or_default();
+        let request = call_ids::name(session, call);
+        PendingCall { call: call.clone(), request, tool: tool.into(), input }
     }
 
     fn new_line(&self, turn: Option<TurnId>, name: &str) -> TurnFrames {
@@ -552,22 +552,22 @@ fn searching(errand: &PendingCall) -> Option<Value> {
 }
 
 /// What came of a call, as the client is told.
-fn output((call, request): (&CallId, &str), tool: &str, outcome: &Outcome, took: f64) -> Value {
+fn output(call: &PendingCall, outcome: &Outcome, took: f64) -> Value {
     let text = text_of(&outcome.parts);
     let picture = outcome.artifacts.iter().find(|file| file.mime.starts_with("image/"));
     let mut payload = json!({
-        "tool_name": tool,
+        "tool_name": call.tool,
         "success": outcome.ok(),
         "execution_time": took,
         "output": text,
         "error": outcome.error,
-        "request_id": request,
-        "tool_call_id": call.as_str(),
+        "request_id": call.request,
+        "tool_call_id": call.call.as_str(),
         "metadata": {
             "active_window": active_window(&text),
             "execution_time": took,
             "success": outcome.ok(),
-            "tool_call_id": call.as_str(),
+            "tool_call_id": call.call.as_str(),
         },
     });
     for name in ["display_attachments", "capture_meta"] {

@@ -12,28 +12,6 @@ use crate::windie::wire::tool_manifest::resolution;
 pub(crate) const WEB_SEARCH: &str = "web_search";
 pub(crate) const WEB_SEARCH_DESCRIPTION: &str = "Search the web.";
 
-/// Tools that change nothing on the user's computer.
-const ONLY_LOOK: [&str; 5] =
-    ["screenshot", "wait", "get_open_windows", "get_system_stats", "read_file"];
-
-/// What an agent that only chats may use.
-const CHAT: [&str; 14] = [
-    "open_app",
-    "process",
-    "mouse_control",
-    "keyboard_control",
-    "screenshot",
-    "scroll_control",
-    "switch_window",
-    "wait",
-    "run_shell_command",
-    "replace",
-    "read_file",
-    "get_system_stats",
-    "get_open_windows",
-    WEB_SEARCH,
-];
-
 static TOOLS: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
     let text = include_str!("builtin_tools.json");
     serde_json::from_str(text).expect("the catalogue is part of this program")
@@ -52,6 +30,12 @@ pub(crate) struct BuiltIn {
     /// Whether the screen is another one afterwards.
     #[serde(default)]
     pub(crate) computer_use: bool,
+    /// True if it changes nothing on the user's computer, so that another client may run a call again.
+    #[serde(default)]
+    pub(crate) only_looks: bool,
+    /// True if an agent that only chats may not use it.
+    #[serde(default)]
+    agent_only: bool,
     pub(crate) parameters: Value,
 }
 
@@ -63,14 +47,9 @@ pub(crate) fn tool(name: &str) -> Option<&'static BuiltIn> {
     tools().iter().find(|tool| tool.name == name)
 }
 
-/// True if a tool changes nothing on the user's computer, so that another client may run a call again.
-pub(crate) fn only_looks(name: &str) -> bool {
-    ONLY_LOOK.contains(&name)
-}
-
 /// Whether an agent that only chats may use a tool.
 pub(crate) fn in_chat(name: &str) -> bool {
-    CHAT.contains(&name)
+    name == WEB_SEARCH || tool(name).is_some_and(|tool| !tool.agent_only)
 }
 
 impl BuiltIn {

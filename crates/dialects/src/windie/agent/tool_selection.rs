@@ -59,7 +59,7 @@ impl ToolSelection<'_> {
         let built_in = builtin_tools::tools().iter();
         let built_in = built_in.filter(|tool| self.lists(&tool.name) && !overridden(&tool.name));
         let built_in = built_in.map(|tool| ClientTool {
-            repeatable: builtin_tools::only_looks(&tool.name),
+            repeatable: tool.only_looks,
             ..self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded)
         });
         let brought = brought.iter().filter(|tool| self.lists_brought(&tool.name));

@@ -24,11 +24,19 @@ impl Connection {
         (conversation, turn): (Option<String>, Option<String>),
         out: &mut PendingOutput,
     ) -> Result<(), Trouble> {
-        if let Some(name) = &conversation {
-            self.attend(name).await?;
+        let named: Option<HashSet<SessionId>> = match &conversation {
+            Some(name) => {
+                self.attend(name).await?;
+                Some(self.app.known(&self.identity, name).await?.into_iter().collect())
+            }
+            None => None,
+        };
+        // What is being read aloud ends, also if its turn was over already.
+        for session in named.clone().unwrap_or_else(|| self.speech.sessions()) {
+            self.speech.stop(&session, turn.as_deref());
         }
-        self.silence(conversation.as_deref(), turn.as_deref()).await?;
-        let stops = self.meant(conversation.as_deref(), turn.as_deref()).await?;
+        let sessions = named.unwrap_or_else(|| self.under_way());
+        let stops = self.meant(sessions, conversation.as_deref(), turn.as_deref()).await?;
         for stop in &stops {
             self.subscription(&stop.session).into_iter().for_each(|told| told.stopping += 1);
         }
@@ -47,20 +55,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends what is being read aloud of what is to be stopped, also if that was over already.
-    async fn silence(
-        &mut self,
-        conversation: Option<&str>,
-        turn: Option<&str>,
-    ) -> Result<(), Error> {
-        let meant: HashSet<SessionId> = match conversation {
-            Some(name) => self.app.known(&self.identity, name).await?.into_iter().collect(),
-            None => self.speech.sessions(),
-        };
-        meant.iter().for_each(|session| self.speech.stop(session, turn));
-        Ok(())
-    }
-
     /// Goes on with conversations whose stops are decided: of a turn that is stopped the client hears no
     /// more but that it is over.
     pub(super) fn stopped(&mut self, stops: Vec<Stopping>) {
@@ -73,18 +67,15 @@ impl Connection {
         }
     }
 
-    /// The turns that a stop is meant for. Where there are none it may have overtaken what it stops, and
-    /// is remembered; but not if it came too late for something.
+    /// The turns that a stop is meant for, in these sessions. Where there are none it may have overtaken
+    /// what it stops, and is remembered; but not if it came too late for something.
     async fn meant(
         &self,
+        sessions: HashSet<SessionId>,
         conversation: Option<&str>,
         turn: Option<&str>,
     ) -> Result<Vec<Stopping>, Error> {
         let app = &self.app;
-        let sessions: HashSet<SessionId> = match conversation {
-            Some(name) => app.known(&self.identity, name).await?.into_iter().collect(),
-            None => self.under_way(),
-        };
         let (mut found, mut lately) = (Vec::new(), false);
         for session in sessions {
             let state = app.ports.sessions.view(&session).await?;
