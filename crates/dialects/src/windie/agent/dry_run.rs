@@ -2,9 +2,8 @@
 //! that nobody keeps.
 
 use quintet_kernel::State;
-use quintet_kernel::command::{Command, ImportedMessage, NewMessage, TurnStart};
+use quintet_kernel::command::{Command, ImportedMessage};
 use quintet_kernel::event::NewSession;
-use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::Error;
 use serde_json::Value;
 
@@ -40,23 +39,7 @@ impl AppState {
         if !scene.before.is_empty() {
             commands.push(Command::ImportMessages { messages: scene.before, instead: true });
         }
-        self.try_out(commands, &plan, query).await
-    }
-
-    async fn try_out(
-        &self,
-        commands: Vec<Command>,
-        plan: &TurnSetup,
-        query: &Query,
-    ) -> Result<State, Error> {
-        let options = plan.options(("rehearsal", "rehearsal"), query.content.clone(), Value::Null);
-        let say = NewMessage::new(
-            Role::User,
-            vec![Part::Text(query.text.clone())],
-            TurnStart::Queued,
-            options,
-        );
-        let say = NewMessage { setup: plan.setup(), ..say };
+        let say = plan.message(("rehearsal", "rehearsal"), query, Value::Null);
         let rehearse = |say| {
             let mut all = commands.clone();
             all.push(Command::AddMessage(Box::new(say)));

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use quintet_kernel::command::{NewMessage, TurnStart};
 use quintet_kernel::event::{RareOptions, Setup, TurnOptions};
+use quintet_kernel::message::{Part, Role};
 use quintet_kernel::model::Sampling;
 use quintet_kernel::toolset::Toolset;
 use serde_json::Value;
@@ -12,6 +14,7 @@ use super::tool_selection::ToolSelection;
 use crate::windie::serve::AppState;
 use crate::windie::user_keys::account;
 use crate::windie::wire::agent_definition::{Definition, Layer};
+use crate::windie::wire::query::Query;
 use crate::windie::wire::tool_manifest::Manifest;
 use crate::windie::wire::user_settings::{Choice, Settings};
 
@@ -91,36 +94,30 @@ impl TurnSetup {
         self
     }
 
-    /// What the session runs with from the query on.
-    pub(crate) fn setup(&self) -> Setup {
-        Setup {
-            system_prompt: Some(self.system_prompt.clone()),
-            toolset: Some(self.toolset.clone()),
-            workspace: self.workspace.clone(),
-        }
-    }
-
-    /// How the turn of a query is to be answered.
-    pub(crate) fn options(
+    /// The message that asks a query of a user, under the client's name for it.
+    pub(crate) fn message(
         &self,
         (user, key): (&str, &str),
-        wording: Option<String>,
+        query: &Query,
         aside: Value,
-    ) -> TurnOptions {
+    ) -> NewMessage {
         let effort = self.choice.as_ref().and_then(|choice| choice.effort);
-        TurnOptions {
+        let account = self.pays.then(|| account(user));
+        let options = TurnOptions {
             model: self.choice.as_ref().map(|choice| choice.model.clone()),
             sampling: Sampling { effort, ..Sampling::default() },
             key: Some(key.into()),
-            wording,
-            more: RareOptions {
-                account: self.pays.then(|| account(user)),
-                aside,
-                ..RareOptions::default()
-            }
-            .unless_empty(),
+            wording: query.content.clone(),
+            more: RareOptions { account, aside, ..RareOptions::default() }.unless_empty(),
             ..TurnOptions::default()
-        }
+        };
+        let setup = Setup {
+            system_prompt: Some(self.system_prompt.clone()),
+            toolset: Some(self.toolset.clone()),
+            workspace: self.workspace.clone(),
+        };
+        let text = vec![Part::Text(query.text.clone())];
+        NewMessage { setup, ..NewMessage::new(Role::User, text, TurnStart::Queued, options) }
     }
 }
 

@@ -1,8 +1,7 @@
 //! Questions of the user: the session is made ready for them, then they are asked.
 
-use quintet_kernel::command::{Command, NewMessage, TurnStart};
+use quintet_kernel::command::{Command, NewMessage};
 use quintet_kernel::event::Setup;
-use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port::{Error, Receipt};
 use quintet_kernel::session::Turn;
 use quintet_kernel::{SessionId, State, TurnId};
@@ -57,17 +56,10 @@ impl Connection {
         plan: &TurnSetup,
     ) -> Result<Receipt, Trouble> {
         let summary = self.app.ports.sessions.summary(session).await?;
-        // A session that another protocol began keeps its own instructions and tools.
-        let setup = if is_ours(&summary.labels) { plan.setup() } else { Setup::default() };
         let files = self.app.pictures(&self.identity, session, &query.screenshots).await?;
-        let aside = self.aside(query, plan);
-        let options = plan.options((&self.identity.id, id), query.content.clone(), aside);
-        let say = NewMessage::new(
-            Role::User,
-            vec![Part::Text(query.text.clone())],
-            TurnStart::Queued,
-            options,
-        );
+        let say = plan.message((&self.identity.id, id), query, self.aside(query, plan));
+        // A session that another protocol began keeps its own instructions and tools.
+        let setup = if is_ours(&summary.labels) { say.setup.clone() } else { Setup::default() };
         let supersedes = self.replaced(session, query).await?;
         let say = NewMessage { files, setup, supersedes, ..say };
         Ok(fallback::say(&*self.app.ports.sessions, session, say).await?)
