@@ -1,8 +1,7 @@
 //! The listener: what the dialect speaks to, how it is set up, and who may come in.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use quintet_kernel::Time;
 use quintet_kernel::model::ModelRef;
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::Mutex;
 
 use super::agent::tool_selection::Abilities;
 use super::artifacts::ArtifactStore;
@@ -81,8 +80,8 @@ pub(super) struct AppState {
     pub(super) acknowledged: Arc<Acknowledged>,
     /// Stops that came before what they stop.
     pub(super) stops: Arc<EarlyStops>,
-    /// Locks of users whose settings are being changed: one change at a time for each of them.
-    pub(super) setting: Arc<Mutex<HashMap<String, Arc<AsyncMutex<()>>>>>,
+    /// Held while settings are read and written back: one change at a time.
+    pub(super) setting: Arc<Mutex<()>>,
 }
 
 impl AppState {

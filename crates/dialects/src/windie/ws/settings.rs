@@ -1,9 +1,5 @@
 //! A user's settings: loaded, changed and kept.
 
-use std::sync::{Arc, PoisonError};
-
-use tokio::sync::Mutex as AsyncMutex;
-
 use super::{Connection, PendingOutput, Trouble};
 use crate::windie::agent::turn_setup::Agent;
 use crate::windie::serve::AppState;
@@ -57,15 +53,8 @@ impl AppState {
         Ok(kept.map_err(|unreadable| SettingsError::Read(unreadable.into()))?.unwrap_or_default())
     }
 
-    fn setting_of(&self, user: &str) -> Arc<AsyncMutex<()>> {
-        let mut setting = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
-        setting.retain(|_, lock| Arc::strong_count(lock) > 1);
-        Arc::clone(setting.entry(user.into()).or_default())
-    }
-
     async fn set(&self, user: &str, patch: Patch) -> Result<Settings, SettingsError> {
-        let lock = self.setting_of(user);
-        let _alone = lock.lock().await;
+        let _alone = self.setting.lock().await;
         let mut settings = self.settings_of(user).await?;
         settings.apply(patch);
         let kept = self.ports.preferences.set_preference(SPACE, user, settings.keep()).await;

@@ -21,13 +21,11 @@ use quintet_kernel::port::{
 use quintet_kernel::{Stamp, Time};
 use quintet_stores::{FileUploads, memory};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
 use super::source::encode_png;
 use super::*;
-use crate::windie::artifacts::{TELLING, Taken};
 use crate::windie::http::routed;
 
 #[test]
@@ -210,14 +208,7 @@ impl Story {
         let words: Vec<&str> = line.split(' ').collect();
         let user = words.iter().find_map(|word| word.strip_prefix('@')).map(user);
         let png = picture(words[words.len() - 1]);
-        let mut content = self.artifacts.uploads.begin().await.unwrap();
-        let taken = Taken {
-            head: png[..TELLING].to_vec(),
-            size: png.len() as u64,
-            sha256: hex::encode(Sha256::digest(&png)),
-        };
-        content.write(png).await.unwrap();
-        let kept = self.artifacts.keep(user.as_ref(), taken, content).await.unwrap().unwrap();
+        let kept = self.artifacts.keep_bytes(user.as_ref(), png).await.unwrap().unwrap();
         self.named.push((format!("${}", words[0]), kept.id));
     }
 
