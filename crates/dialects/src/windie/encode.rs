@@ -190,14 +190,15 @@ impl Link {
         if let Some(turn) = turn {
             return self.stopped(turn, item);
         }
+        let traces = self.optional_events.traces;
         let mut frames: Vec<Frame> = self.history(item, prompt).into_iter().collect();
-        if !self.optional_events.traces {
-            frames.extend(self.translate(item, prompt));
-            return frames;
+        if traces {
+            frames.extend(self.traced_before(item, prompt));
         }
-        frames.extend(self.traced_before(item, prompt));
         frames.extend(self.translate(item, prompt));
-        frames.extend(self.traced_after(item, prompt));
+        if traces {
+            frames.extend(self.traced_after(item, prompt));
+        }
         frames
     }
 
@@ -379,19 +380,19 @@ impl Link {
     }
 
     /// A call begins: clients of this protocol run it, or somebody else does.
-    fn begun(&mut self, turn: &TurnId, errand: PendingCall, here: bool, at: Time) -> Vec<Frame> {
+    fn begun(&mut self, turn: &TurnId, call: PendingCall, here: bool, at: Time) -> Vec<Frame> {
         let Some(line) = self.line_mut(turn) else {
             return Vec::new();
         };
-        line.running.insert(errand.call.clone(), at);
+        line.running.insert(call.call.clone(), at);
         if !here {
-            let mut frames = vec![line.frame("tool-call", &errand.payload(true), at)];
+            let mut frames = vec![line.frame("tool-call", &call.payload(true), at)];
             frames.extend(
-                searching(&errand).map(|payload| line.frame("web-search-progress", &payload, at)),
+                searching(&call).map(|payload| line.frame("web-search-progress", &payload, at)),
             );
             return frames;
         }
-        let handed = line.dispatch.begun(errand);
+        let handed = line.dispatch.begun(call);
         handed.iter().map(|handed| line.hand(handed, at)).collect()
     }
 
@@ -533,8 +534,8 @@ fn weight(text: &str) -> u64 {
 }
 
 /// What is looked for where, as far as a search says so; nothing for other calls.
-fn searching(errand: &PendingCall) -> Option<Value> {
-    let mut payload = json!({ "text": "searching the web", "request_id": errand.request });
+fn searching(call: &PendingCall) -> Option<Value> {
+    let mut payload = json!({ "text": "searching the web", "request_id": call.request });
     // The last that is given says what is done: a word is looked for on a page, a page is opened.
     let kinds = [
         ("query", "search", "searching for"),
@@ -542,13 +543,13 @@ fn searching(errand: &PendingCall) -> Option<Value> {
         ("pattern", "find_in_page", "looking for"),
     ];
     for (name, kind, doing) in kinds {
-        if let Some(given) = errand.input[name].as_str() {
+        if let Some(given) = call.input[name].as_str() {
             payload[name] = given.into();
             payload["action_type"] = kind.into();
             payload["text"] = format!("{doing} {given}").into();
         }
     }
-    (errand.tool == WEB_SEARCH).then_some(payload)
+    (call.tool == WEB_SEARCH).then_some(payload)
 }
 
 /// What came of a call, as the client is told.

@@ -47,17 +47,17 @@ impl ToolDispatch {
     }
 
     /// A call begins; gives what is to be handed over now.
-    pub(crate) fn begun(&mut self, errand: PendingCall) -> Option<DispatchedCalls> {
-        let call = errand.call.clone();
+    pub(crate) fn begun(&mut self, pending: PendingCall) -> Option<DispatchedCalls> {
+        let call = pending.call.clone();
         if self.find(&call).is_none() {
             self.held.push(vec![HeldCall { call: call.clone(), is_open: true, begun: None }]);
         }
-        self.release(&call, Some(errand))
+        self.release(&call, Some(pending))
     }
 
     /// A call is over; gives what was only waiting for that.
     pub(crate) fn over(&mut self, call: &CallId) -> Option<DispatchedCalls> {
-        self.handed.iter_mut().for_each(|handed| handed.0.retain(|errand| errand.call != *call));
+        self.handed.iter_mut().for_each(|handed| handed.0.retain(|pending| pending.call != *call));
         self.handed.retain(|handed| !handed.0.is_empty());
         self.release(call, None)
     }
@@ -80,8 +80,8 @@ impl ToolDispatch {
         if self.held[n].iter().any(|held| held.is_open) {
             return None;
         }
-        let errands = self.held.remove(n).into_iter().filter_map(|held| held.begun);
-        let handed = DispatchedCalls(errands.collect());
+        let calls = self.held.remove(n).into_iter().filter_map(|held| held.begun);
+        let handed = DispatchedCalls(calls.collect());
         self.handed.extend(Some(handed.clone()).filter(|handed| !handed.0.is_empty()));
         Some(handed).filter(|handed| !handed.0.is_empty())
     }
@@ -91,18 +91,18 @@ impl DispatchedCalls {
     /// The message that hands the calls over: its type and payload.
     pub(crate) fn message(&self) -> (&'static str, Value) {
         match self.0.as_slice() {
-            [errand] => ("tool-call", errand.payload(false)),
+            [pending] => ("tool-call", pending.payload(false)),
             // The name is that of the first, which somebody still waits for.
-            errands => {
-                let bundle = errands.first().map(|errand| &errand.request);
-                let tools: Vec<Value> = errands.iter().map(PendingCall::step).collect();
+            calls => {
+                let bundle = calls.first().map(|pending| &pending.request);
+                let tools: Vec<Value> = calls.iter().map(PendingCall::step).collect();
                 ("tool-bundle", json!({ "bundle_id": bundle, "tools": tools }))
             }
         }
     }
 
     pub(crate) fn calls(&self) -> Vec<CallId> {
-        self.0.iter().map(|errand| errand.call.clone()).collect()
+        self.0.iter().map(|pending| pending.call.clone()).collect()
     }
 
     /// The payload of a message that hands nothing over any more.

@@ -23,7 +23,7 @@ const ANYTHING: &str = "hello";
 
 /// `GET /api/sdk/models`.
 pub(super) async fn models(by: Caller, overrides: Overrides) -> JsonReply {
-    let settings = overrides.settings(&by.app, by.user.as_ref()).await?;
+    let settings = overrides.settings(&by).await?;
     let known = by.app.ports.models.list().await;
     Ok(Json(json!({
         "config": settings.snapshot(&by.app.settings.default_model),
@@ -88,9 +88,9 @@ struct Shown {
 
 impl Shown {
     async fn new(by: &Caller, asked: &PreviewRequest) -> Result<Self, Reply> {
-        let (app, user) = (&by.app, by.user.as_ref());
-        let settings = asked.overrides.settings(app, user).await?;
-        let whose = asked.overrides.whose(user)?.unwrap_or_else(|| "preview".into());
+        let app = &by.app;
+        let settings = asked.overrides.settings(by).await?;
+        let whose = asked.overrides.whose(by.user.as_ref())?.unwrap_or_else(|| "preview".into());
         let before = asked.before.clone();
         let scene = Scene { user: &whose, agent: &asked.agent, settings: &settings, before };
         let mut query = asked.query.clone();

@@ -6,13 +6,12 @@ use quintet_kernel::command::ImportedMessage;
 use quintet_kernel::message::Role;
 use serde_json::{Value, json};
 
-use super::read_query;
 use super::reply::Reply;
+use super::{Caller, read_query};
 use crate::windie::agent::turn_setup::Agent;
 use crate::windie::auth::User;
 use crate::windie::encode::prompt_disclosure::between;
 use crate::windie::fields::Object;
-use crate::windie::serve::AppState;
 use crate::windie::wire::agent_definition::{Definition, LONGEST_PATH};
 use crate::windie::wire::query::Query;
 use crate::windie::wire::user_settings::{Interaction, Settings};
@@ -57,13 +56,9 @@ impl Overrides {
     }
 
     /// What the user set, and what is to count instead.
-    pub(super) async fn settings(
-        &self,
-        app: &AppState,
-        user: Option<&User>,
-    ) -> Result<Settings, Reply> {
-        let mut settings = match self.whose(user)? {
-            Some(user) => app.settings_of(&user).await?,
+    pub(super) async fn settings(&self, by: &Caller) -> Result<Settings, Reply> {
+        let mut settings = match self.whose(by.user.as_ref())? {
+            Some(user) => by.app.settings_of(&user).await?,
             None => Settings::default(),
         };
         settings.selected_model_id = self.model.clone().or(settings.selected_model_id);

@@ -61,7 +61,7 @@ impl Turns {
     }
 
     /// The connection that asked for a turn, while it is there.
-    pub(crate) fn approval_session(&self, session: &SessionId, name: &str) -> Option<u64> {
+    pub(crate) fn asking_connection(&self, session: &SessionId, name: &str) -> Option<u64> {
         self.under_way().get(&(session.clone(), name.to_owned()))?.connection
     }
 
@@ -95,13 +95,13 @@ mod tests {
         let one = turns.connect();
         turns.begin((&session, "q"), "u", one);
         assert_eq!((turns.count("u"), turns.count("v")), ((1, 1), (0, 1)));
-        assert_eq!(turns.approval_session(&session, "q"), Some(one));
+        assert_eq!(turns.asking_connection(&session, "q"), Some(one));
         // What somebody is there for is not looked at.
         turns.retain(&session, |_| false);
         assert_eq!(turns.count("u"), (1, 1));
         let gone = turns.disconnected();
         turns.disconnect(one);
-        assert!(gone.has_changed().unwrap() && turns.approval_session(&session, "q").is_none());
+        assert!(gone.has_changed().unwrap() && turns.asking_connection(&session, "q").is_none());
         turns.retain(&session, |name| name == "q");
         assert_eq!(turns.sessions(Some("u")), HashSet::from([session.clone()]));
         turns.retain(&session, |_| false);

@@ -116,16 +116,6 @@ impl Speech {
         }
     }
 
-    fn begin(&mut self, session: &SessionId, turn: &TurnId, name: &str) {
-        self.answers.push(SpokenAnswer {
-            session: session.clone(),
-            turn: turn.clone(),
-            name: name.into(),
-            sentences: Sentences::default(),
-            spoken: 0,
-        });
-    }
-
     /// Takes note of an item of a session that is read aloud.
     fn take(&mut self, session: &SessionId, item: &Item, context: &Context) {
         match item {
@@ -180,9 +170,15 @@ impl Connection {
             && options.aside(SPEECH).is_some()
         {
             let name = options.key.as_deref().unwrap_or(turn.as_str());
-            let is_own = self.app.turns.approval_session(session, name) == Some(self.number);
+            let is_own = self.app.turns.asking_connection(session, name) == Some(self.number);
             if is_own && self.app.ports.speaker.ready().is_ok() {
-                self.speech.begin(session, turn, name);
+                self.speech.answers.push(SpokenAnswer {
+                    session: session.clone(),
+                    turn: turn.clone(),
+                    name: name.into(),
+                    sentences: Sentences::default(),
+                    spoken: 0,
+                });
             }
             return;
         }

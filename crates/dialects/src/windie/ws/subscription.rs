@@ -319,7 +319,7 @@ impl Connection {
         if !caught_up {
             return Ok(None);
         }
-        let asker = self.app.turns.approval_session(session, turn);
+        let asker = self.app.turns.asking_connection(session, turn);
         let is_anothers = asker.is_some_and(|asker| asker != self.number);
         let this = self.held.client();
         match &first.claim {
