@@ -32,14 +32,13 @@ use quintet_kernel::{ClientRef, SessionId};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::agent::tool_selection::{FRONT_END, ToolSelection};
+use super::agent::tool_selection::FRONT_END;
 use super::agent::turn_setup::Agent;
 use super::conversation::ClientIdentity;
 use super::decode::{Asks, Message, decode, handshake};
 use super::serve::AppState;
 use super::wire;
 use super::wire::models;
-use super::wire::tool_manifest::Manifest;
 use super::wire::user_settings::SettingsError;
 use super::wire::{Answer, Context, SILENT, TOO_MANY};
 use crate::held_calls::HeldCalls;
@@ -213,7 +212,12 @@ impl Connection {
                 spoken = self.speech.next(&speaker) => self.speak(&mut socket, spoken).await,
                 // What the client of that connection was to run, this one may run.
                 Ok(()) = disconnected.changed() => self.flush_all(&mut socket).await,
-                there = heartbeat.due() => if !there || self.is_revoked().await { return close(&mut socket, close_code::POLICY, "").await } else { send(&mut socket, Frame::Ping(Default::default())).await },
+                there = heartbeat.due() => {
+                    if !there || self.is_revoked().await {
+                        return close(&mut socket, close_code::POLICY, "").await;
+                    }
+                    send(&mut socket, Frame::Ping(Default::default())).await
+                }
             };
             if step.is_err() {
                 return;
@@ -243,14 +247,8 @@ impl Connection {
 
     async fn remote(&self) -> Answer {
         let settings = self.app.settings_of(&self.identity.id).await.unwrap_or_default();
-        let nothing = Manifest::default();
-        let offer = ToolSelection {
-            definition: &self.agent.definition,
-            manifest: self.agent.manifest.as_ref().unwrap_or(&nothing),
-            settings: &settings,
-            abilities: &self.app.abilities(),
-        };
-        Answer::unasked("remote-tool-catalog", offer.remote_tools())
+        let remote = self.agent.selection(&settings, &self.app.abilities()).remote_tools();
+        Answer::unasked("remote-tool-catalog", remote)
     }
 
     async fn receive(

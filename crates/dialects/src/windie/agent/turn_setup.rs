@@ -10,7 +10,7 @@ use quintet_kernel::toolset::Toolset;
 use serde_json::Value;
 
 use super::system_prompt;
-use super::tool_selection::ToolSelection;
+use super::tool_selection::{Abilities, ToolSelection};
 use crate::windie::serve::AppState;
 use crate::windie::user_keys::account;
 use crate::windie::wire::agent_definition::{Definition, Layer};
@@ -30,6 +30,17 @@ impl Agent {
     pub(crate) fn new(definition: Definition) -> Self {
         let manifest = definition.tools.client_manifest.as_ref().map(Manifest::validate);
         Self { definition, manifest }
+    }
+
+    /// Everything that has a say in which tools the agent has.
+    pub(crate) fn selection<'a>(
+        &'a self,
+        settings: &'a Settings,
+        abilities: &'a Abilities,
+    ) -> ToolSelection<'a> {
+        static NOTHING: Manifest = Manifest { accepted: Vec::new(), rejected: Vec::new() };
+        let manifest = self.manifest.as_ref().unwrap_or(&NOTHING);
+        ToolSelection { definition: &self.definition, manifest, settings, abilities }
     }
 }
 
@@ -67,17 +78,9 @@ impl TurnSetup {
             system_prompt.push_str(path.trim());
             system_prompt.push('.');
         }
-        let nothing = Manifest::default();
-        let offer = ToolSelection {
-            definition,
-            manifest: agent.manifest.as_ref().unwrap_or(&nothing),
-            settings,
-            abilities: &app.abilities(),
-        };
-        let toolset = offer.toolset(here.is_some());
         Self {
             system_prompt,
-            toolset,
+            toolset: agent.selection(settings, &app.abilities()).toolset(here.is_some()),
             choice: settings.choice(&app.settings.default_model),
             workspace: here,
             speech: settings.speech_mode_enabled,
