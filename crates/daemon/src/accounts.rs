@@ -13,7 +13,7 @@ use quintet_providers::{Accounts, Secret};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-pub(crate) use vault::Vault;
+pub(crate) use vault::{Vault, write_secret};
 
 /// The settings space of the vault's own flag.
 const SPACE: &str = "vault";

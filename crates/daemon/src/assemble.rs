@@ -24,6 +24,7 @@ use quintet_tools::mcp::{self, McpServers, McpSettings};
 use quintet_tools::{MemorySettings, Settings, Toolbox};
 
 use crate::accounts::{EncryptedSettings, UserKeys, Vault};
+use crate::mcp::Logins;
 use crate::nodes::{HttpForward, NodeToken};
 use crate::options::{self, Options};
 use crate::senses::{self, Senses};
@@ -82,12 +83,13 @@ pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let toolbox = toolbox(options, &senses, Some(sessions));
     let (memory, directory_listing) = (toolbox.memory(), toolbox.directory_listing());
     let (providers, local) = models(options);
+    let logins = Arc::new(Logins::new(dir.path(), Arc::clone(&vault)));
     let keys = UserKeys { settings: settings.clone(), vault };
     let providers = providers.with_accounts(Arc::new(keys));
     let models: Arc<dyn Models> = Arc::new(providers);
     let vision = vision::build(options, &models, &senses.ocr);
     let rules = Arc::new(rules(options, &toolbox));
-    let mcp = McpServers::start(mcp_settings(options));
+    let mcp = McpServers::start(mcp_settings(options, logins));
     let messages = sessions::index(dir.path(), senses.embedder_if_on());
     let (unattended_tools, searches) = (unattended_tools(&rules), searches(&rules, &*models));
     let node_token = options.store.as_ref().map(|_| NodeToken::default());
@@ -202,13 +204,14 @@ pub(crate) fn supervisor() -> PathBuf {
 }
 
 /// The MCP servers, as these options set them up.
-fn mcp_settings(options: &Options) -> McpSettings {
+fn mcp_settings(options: &Options, logins: Arc<Logins>) -> McpSettings {
     McpSettings {
         supervisor: supervisor(),
         data_dir: options.data_dir.clone(),
         cache: options.data_dir.join("cache"),
         folder: options.mcp.folder.clone(),
         servers: options.mcp.servers.clone(),
+        logins,
     }
 }
 

@@ -478,6 +478,14 @@ pub(crate) enum Mcp {
         flags: Flags,
         name: String,
     },
+    /// Log in at a server over HTTP, in the browser; the daemon takes the login at once.
+    Login(Login),
+    /// Forget the login at a server.
+    Logout {
+        #[command(flatten)]
+        flags: Flags,
+        name: String,
+    },
     /// Allow the servers of a folder's `.mcp.json`, as it is now, to be started.
     Allow {
         #[command(flatten)]
@@ -485,6 +493,20 @@ pub(crate) enum Mcp {
         /// The folder; without it this one.
         folder: Option<PathBuf>,
     },
+}
+
+/// A login at an MCP server.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Login {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    pub(crate) name: String,
+    /// A permission to ask for, in place of those that the server names; may be given several times.
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Vec<String>,
+    /// Only print the address.
+    #[arg(long)]
+    pub(crate) no_browser: bool,
 }
 
 /// A worker of a fleet.

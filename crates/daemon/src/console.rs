@@ -37,7 +37,7 @@ pub(crate) fn main(flags: &Flags) -> Result<()> {
     clippy::disallowed_methods,
     reason = "the browser is the user's program, not a command of an agent"
 )]
-fn open(url: &str) {
+pub(crate) fn open(url: &str) {
     let mut command = std::process::Command::new(OPENER);
     let streams = command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Err(error) = streams.status() {

@@ -1,25 +1,36 @@
 //! `quintet mcp`: the MCP servers whose tools models are offered.
 
 mod config_file;
+mod login;
+mod logins;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use futures_util::future::join_all;
 use quintet_kernel::port::ToolServer;
-use quintet_tools::mcp::{Allowed, McpServers, WorkspaceServers, described, digest, place};
+use quintet_tools::mcp::{
+    Allowed, LoginKey, LoginStore as _, McpServers, WorkspaceServers, described, digest, place,
+};
 
+use crate::accounts::Vault;
 use crate::assemble::supervisor;
 use crate::cli::{Flags, Mcp};
 use crate::options::{self, Options};
 use config_file::Entry;
+
+pub(crate) use logins::Logins;
 
 /// The listener that `quintet mcp` attaches to.
 pub(crate) const LISTENER: &str = "mcp_stdio";
 
 /// How long a server has to answer `quintet mcp test`: package runners download first.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a server over HTTP has to say, for a list, whether it wants a login.
+const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Does what the verb says.
 pub(crate) fn main(verb: Mcp) -> Result<()> {
@@ -39,7 +50,9 @@ pub(crate) fn main(verb: Mcp) -> Result<()> {
             };
             config_file::add(file(&flags)?, &name, &entry, check)
         }
-        Mcp::Remove { flags, name } => config_file::remove(file(&flags)?, &name),
+        Mcp::Remove { flags, name } => remove(&flags, &name),
+        Mcp::Login(login) => login::login(&login),
+        Mcp::Logout { flags, name } => login::logout(&options::read(&flags)?, &name),
         Mcp::Test { flags, name } => test(&flags, &name),
         Mcp::Allow { flags, folder } => allow(&flags, folder),
     }
@@ -60,9 +73,10 @@ fn pairs(given: &[String]) -> Result<Vec<(String, String)>> {
 
 fn list(flags: &Flags) -> Result<()> {
     let options = options::read(flags)?;
+    let words = login_words(&options)?;
     let mut stdout = std::io::stdout().lock();
-    for server in &options.mcp.servers {
-        writeln!(stdout, "{:<20} {}", server.name, place(server))?;
+    for (server, word) in options.mcp.servers.iter().zip(words) {
+        writeln!(stdout, "{:<20} {}{word}", server.name, place(server))?;
     }
     let here = std::env::current_dir()?.canonicalize()?;
     let Some(WorkspaceServers { servers, problems }) = WorkspaceServers::read(&here) else {
@@ -80,11 +94,43 @@ fn list(flags: &Flags) -> Result<()> {
     Ok(())
 }
 
+/// What is to be said of the login at each server.
+fn login_words(options: &Options) -> Result<Vec<String>> {
+    let store = Arc::new(logins(options));
+    let word = async |server: &ToolServer| match LoginKey::of(server) {
+        None => String::new(),
+        Some(key) if store.written(&key).is_some() => " (logged in)".to_owned(),
+        Some(key) if McpServers::needs_login(server, store.clone(), LIST_TIMEOUT).await => {
+            format!(" (needs a login: quintet mcp login {})", key.name)
+        }
+        Some(_) => String::new(),
+    };
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    Ok(threads.block_on(join_all(options.mcp.servers.iter().map(word))))
+}
+
+/// The logins of the data directory.
+pub(crate) fn logins(options: &Options) -> Logins {
+    Logins::new(&options.data_dir, Arc::new(Vault::new(&options.data_dir)))
+}
+
+/// Takes a server out of the file, and forgets the login at it.
+fn remove(flags: &Flags, name: &str) -> Result<()> {
+    // A server that is written wrongly can be taken out, too.
+    let options = options::read_closed(flags).ok();
+    config_file::remove(file(flags)?, name)?;
+    let Some(options) = options else { return Ok(()) };
+    let server = options.mcp.servers.iter().find(|server| server.name == name);
+    let key = server.and_then(LoginKey::of);
+    key.map_or(Ok(()), |key| login::forget(&options, &key).map(drop))
+}
+
 fn test(flags: &Flags, name: &str) -> Result<()> {
     let options = options::read(flags)?;
     let (server, folder) = find(&options, name)?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let probe = McpServers::probe(server, supervisor(), &folder, TEST_TIMEOUT);
+    let probe =
+        McpServers::probe(server, supervisor(), Arc::new(logins(&options)), &folder, TEST_TIMEOUT);
     let report = threads.block_on(probe).map_err(|why| anyhow!("{name}: {why}"))?;
     let mut stdout = std::io::stdout().lock();
     let title = report.title.unwrap_or_else(|| name.to_owned());

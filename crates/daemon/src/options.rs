@@ -22,7 +22,8 @@ use layers::Layers;
 
 pub(crate) use listeners::{ListenAddress, Listener};
 pub(crate) use parsed::{
-    Auth, EmbeddingSource, Memory, Options, Provider, SEARCH, TranscriptionSource, VoiceSource,
+    Auth, EmbeddingSource, Memory, OAuth, Options, Provider, SEARCH, TranscriptionSource,
+    VoiceSource,
 };
 
 /// Reads everything that says something.

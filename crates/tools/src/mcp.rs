@@ -9,6 +9,7 @@ mod allowed;
 mod connection;
 mod control;
 mod index;
+mod login;
 mod name;
 mod offered_tools;
 mod pool;
@@ -24,6 +25,7 @@ use sha2::{Digest as _, Sha256};
 use quintet_kernel::port::{ToolServer, ToolTransport};
 
 pub use allowed::Allowed;
+pub use login::{LoginKey, LoginRequest, LoginStore, PendingLogin};
 pub use pool::{McpServers, McpSettings, ServerReport};
 pub use workspace::{CONNECT, WorkspaceServers, described};
 

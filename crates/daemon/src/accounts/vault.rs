@@ -163,12 +163,12 @@ fn make(file: &Path, why: Error) -> Result<[u8; KEY_BYTES], Error> {
             format!("{text}\n")
         }
     };
-    write(file, &content).map_err(|error| Error::File(file.into(), error))?;
+    write_secret(file, &content).map_err(|error| Error::File(file.into(), error))?;
     Ok(key)
 }
 
-/// Writes a file atomically and durably.
-fn write(file: &Path, content: &str) -> io::Result<()> {
+/// Writes a file that only its owner may read, atomically and durably.
+pub(crate) fn write_secret(file: &Path, content: &str) -> io::Result<()> {
     let draft = file.with_extension("new");
     let mut options = OpenOptions::new();
     // One that was left behind may have another mode.

@@ -3,17 +3,20 @@
 use std::path::Path;
 
 use quintet_kernel::port::{Finding, ToolServer, ToolTransport};
+use quintet_tools::mcp::{LoginKey, LoginStore as _};
 
+use crate::mcp::{Logins, logins};
 use crate::options::Options;
 
 /// The findings; none if no server is configured.
 pub(super) fn check(options: &Options, environment: &[(String, String)]) -> Vec<Finding> {
     let path = environment.iter().find(|(name, _)| name == "PATH");
     let path = path.map(|(_, value)| value.as_str()).unwrap_or_default();
-    options.mcp.servers.iter().map(|server| one(server, path)).collect()
+    let logins = logins(options);
+    options.mcp.servers.iter().map(|server| one(server, path, &logins)).collect()
 }
 
-fn one(server: &ToolServer, path: &str) -> Finding {
+fn one(server: &ToolServer, path: &str, logins: &Logins) -> Finding {
     let name = &server.name;
     match &server.transport {
         ToolTransport::Stdio { command, .. } => {
@@ -25,7 +28,11 @@ fn one(server: &ToolServer, path: &str) -> Finding {
                 Finding::error("mcp", format!("{name}: there is no program {program}"), remedy)
             }
         }
-        ToolTransport::Http { url, .. } => Finding::ok("mcp", format!("{name}: {url}")),
+        ToolTransport::Http { url, .. } => {
+            let login = LoginKey::of(server).and_then(|key| logins.written(&key));
+            let login = if login.is_some() { ", logged in" } else { "" };
+            Finding::ok("mcp", format!("{name}: {url}{login}"))
+        }
     }
 }
 

@@ -132,6 +132,10 @@ const KEYS: &[OptionSpec] = &[
     ("mcp.servers.*.enabled", Shape::Flag, None),
     ("mcp.servers.*.env.*", Shape::Secret, None),
     ("mcp.servers.*.headers.*", Shape::Secret, None),
+    ("mcp.servers.*.oauth.client_id", Shape::Text, None),
+    ("mcp.servers.*.oauth.client_secret", Shape::Secret, None),
+    ("mcp.servers.*.oauth.scopes", Shape::List, None),
+    ("mcp.servers.*.oauth.redirect_port", Shape::Number, None),
 ];
 
 /// The shape of the key that a path names.

@@ -34,7 +34,7 @@ mod voice;
 pub(crate) use auth::Auth;
 pub(crate) use credentials::Keys;
 pub(super) use credentials::wanted as wanted_keys;
-pub(crate) use mcp::Mcp;
+pub(crate) use mcp::{Mcp, OAuth};
 pub(crate) use memory::Memory;
 pub(crate) use node::Node;
 pub(crate) use search::{SEARCH, Search};

@@ -1,5 +1,7 @@
 //! Tools of MCP servers, from the configuration to the model's call.
 
+mod login;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -400,7 +402,7 @@ async fn servers_are_managed_on_the_command_line() {
     let web = HttpServer::start(home.path(), &[("TOKEN", "t0ken")]).await;
     assert!(run("add", &["web", "--url", &web.1]).0);
     let (well, tested) = run("test", &["web"]);
-    assert!(!well && tested.contains("set its token with `headers`"), "{tested}");
+    assert!(!well && tested.contains("needs a login: quintet mcp login web"), "{tested}");
     assert!(run("add", &["none", "--", "no-such-program-here"]).0);
     let (well, tested) = run("test", &["none"]);
     assert!(!well && tested.contains("exit code 127"), "{tested}");

@@ -184,8 +184,9 @@ def http(place):
     server.serve_forever()
 
 
-note(str(os.getpid()))
-if len(sys.argv) > 1 and sys.argv[1] == "http":
-    http(sys.argv[2])
-else:
-    stdio()
+if __name__ == "__main__":
+    note(str(os.getpid()))
+    if len(sys.argv) > 1 and sys.argv[1] == "http":
+        http(sys.argv[2])
+    else:
+        stdio()

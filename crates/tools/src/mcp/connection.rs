@@ -1,7 +1,8 @@
 //! One connection to a server: the handshake, its list of tools, calls.
 //!
 //! Servers of both protocol eras are spoken to: first the `initialize` handshake, which almost all know,
-//! and where a server refuses it, the stateless protocol that came later.
+//! and where a server refuses it, the stateless protocol that came later. A server over HTTP is sent the token
+//! of the person's login, if there is one.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -21,12 +22,16 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions,
     RunningService, serve_client_with_lifecycle,
 };
-use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::auth::AuthError;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig,
+};
+use rmcp::transport::{AuthClient, StreamableHttpClientTransport};
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
+use super::login::{LoginKey, LoginStore, NoLogin, authorized};
 use super::process::{Process, ServerLauncher};
 use super::tool_list::TOOLS_LIMIT;
 
@@ -53,8 +58,31 @@ pub(super) enum Era {
 #[derive(Debug)]
 pub(super) struct Unconnected {
     pub(super) reason: String,
+    pub(super) remedy: Remedy,
+}
+
+/// What helps where a connection was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// Another attempt.
+    Retry,
     /// The server answered, but does not know this era.
-    pub(super) wrong_era: bool,
+    OtherEra,
+    /// A login of the person.
+    Login,
+}
+
+/// What connections are made with.
+#[derive(Clone)]
+pub(super) struct Connector {
+    pub(super) launcher: ServerLauncher,
+    pub(super) logins: Arc<dyn LoginStore>,
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connector").field("launcher", &self.launcher).finish_non_exhaustive()
+    }
 }
 
 /// An open connection.
@@ -78,6 +106,8 @@ pub(super) enum Called {
     Answered(Box<ServerResult>),
     /// The server refused the call, or the call was not sent.
     Refused(String),
+    /// The server wants a login, or one with more permissions; the call was not run.
+    LoginNeeded(String),
     /// The connection broke: the call may have run.
     Unknown(String),
     TimedOut(Duration),
@@ -140,7 +170,7 @@ impl Events {
 pub(super) async fn connect(
     server: &ToolServer,
     folder: &Path,
-    launcher: &ServerLauncher,
+    connector: &Connector,
     era: Era,
 ) -> Result<Opened, Unconnected> {
     let handler = Handler(Arc::default());
@@ -153,7 +183,7 @@ pub(super) async fn connect(
     };
     let (service, process) = match &server.transport {
         ToolTransport::Stdio { command, env } => {
-            let started = launcher.start(command, env, folder);
+            let started = connector.launcher.start(command, env, folder);
             let (process, stdout, stdin) = started.map_err(plainly)?;
             match serve_client_with_lifecycle(handler, (stdout, stdin), mode).await {
                 Ok(service) => (service, Some(process)),
@@ -161,21 +191,44 @@ pub(super) async fn connect(
             }
         }
         ToolTransport::Http { url, headers } => {
-            let transport = http(url, headers).map_err(plainly)?;
-            let served = serve_client_with_lifecycle(handler, transport, mode).await;
-            (served.map_err(|error| refused(&error))?, None)
+            let (client, config) = http(url, headers).map_err(plainly)?;
+            let served = match login(server, &client, connector).await? {
+                Some(client) => {
+                    let transport = StreamableHttpClientTransport::with_client(client, config);
+                    serve_client_with_lifecycle(handler, transport, mode).await
+                }
+                None => {
+                    let transport = StreamableHttpClientTransport::with_client(client, config);
+                    serve_client_with_lifecycle(handler, transport, mode).await
+                }
+            };
+            (served.map_err(|error| refused(&error, server))?, None)
         }
     };
     let connection = Arc::new(Connection { peer: service.peer().clone(), events });
     Ok(Opened { connection, service, process })
 }
 
+/// The client with the login of the person, if there is one.
+async fn login(
+    server: &ToolServer,
+    client: &reqwest::Client,
+    connector: &Connector,
+) -> Result<Option<AuthClient<reqwest::Client>>, Unconnected> {
+    let Some(key) = LoginKey::of(server) else { return Ok(None) };
+    let authorized = authorized(client, &key, Arc::clone(&connector.logins)).await;
+    authorized.map_err(|why| match why {
+        NoLogin::Needed => login_needed(server),
+        NoLogin::Unusable(why) => plainly(format!("the login cannot be used: {why}")),
+    })
+}
+
 fn plainly(reason: String) -> Unconnected {
-    Unconnected { reason, wrong_era: false }
+    Unconnected { reason, remedy: Remedy::Retry }
 }
 
 async fn not_started(error: &ClientInitializeError, process: Process) -> Unconnected {
-    let Unconnected { reason, wrong_era } = refused(error);
+    let Unconnected { reason, remedy } = explained(error);
     let (code, words) = process.ended().await;
     let reason = match (error, code) {
         (ClientInitializeError::ConnectionClosed(_), Some(code)) => {
@@ -184,20 +237,69 @@ async fn not_started(error: &ClientInitializeError, process: Process) -> Unconne
         _ => reason,
     };
     let reason = words.map_or(reason.clone(), |words| format!("{reason}; it wrote: {words}"));
-    Unconnected { reason, wrong_era }
+    Unconnected { reason, remedy }
 }
 
-fn refused(error: &ClientInitializeError) -> Unconnected {
-    let asks = error.is_authorization_required() || error.auth_challenge().is_some();
-    if asks {
-        let reason = "the server asks for authorization (401): set its token with `headers`, as \
-                      in Authorization = \"Bearer …\"";
-        return plainly(reason.to_owned());
+fn refused(error: &ClientInitializeError, server: &ToolServer) -> Unconnected {
+    if let ClientInitializeError::TransportError { error, .. } = error
+        && let Some(refusal) = Refusal::of(&*error.error)
+    {
+        return Unconnected { reason: refusal.remedy(server), remedy: Remedy::Login };
     }
+    explained(error)
+}
+
+fn login_needed(server: &ToolServer) -> Unconnected {
+    Unconnected { reason: Refusal::Login.remedy(server), remedy: Remedy::Login }
+}
+
+/// A refusal for want of a login.
+#[derive(Debug)]
+enum Refusal {
+    Login,
+    /// The login has too few permissions; this one, if it is known, is needed.
+    Scope(Option<String>),
+}
+
+impl Refusal {
+    /// The refusal that is behind an error, if that is one.
+    fn of(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            let required = matches!(error.downcast_ref(), Some(AuthError::AuthorizationRequired));
+            if required || error.is::<AuthRequiredError>() {
+                return Some(Self::Login);
+            }
+            if let Some(scope) = error.downcast_ref::<InsufficientScopeError>() {
+                return Some(Self::Scope(scope.required_scope.clone()));
+            }
+            next = error.source();
+        }
+        // A server that does not say how to log in may still know its users.
+        error.to_string().contains("401 Unauthorized").then_some(Self::Login)
+    }
+
+    /// What the person can do about it.
+    fn remedy(&self, server: &ToolServer) -> String {
+        let name = &server.name;
+        match self {
+            _ if LoginKey::of(server).is_none() => {
+                "the server refuses the token in `headers` (401 or 403)".to_owned()
+            }
+            Self::Login => format!("needs a login: quintet mcp login {name}"),
+            Self::Scope(Some(scope)) => format!(
+                "the login lacks the permission {scope}: quintet mcp login {name} --scope {scope:?}"
+            ),
+            Self::Scope(None) => "the login lacks a permission (403)".to_owned(),
+        }
+    }
+}
+
+fn explained(error: &ClientInitializeError) -> Unconnected {
     match error {
         ClientInitializeError::JsonRpcError(error) => {
             let reason = format!("the server refused the handshake: {}", error.message);
-            Unconnected { reason, wrong_era: true }
+            Unconnected { reason, remedy: Remedy::OtherEra }
         }
         ClientInitializeError::ConnectionClosed(_) => {
             plainly("the server closed the connection before it answered".to_owned())
@@ -205,15 +307,15 @@ fn refused(error: &ClientInitializeError) -> Unconnected {
         ClientInitializeError::TransportError { error, .. } => {
             let reason = innermost(&*error.error);
             // A server of the other era answers with an HTTP error.
-            let wrong_era = !reason.contains("onnect");
-            Unconnected { reason, wrong_era }
+            let remedy = if reason.contains("onnect") { Remedy::Retry } else { Remedy::OtherEra };
+            Unconnected { reason, remedy }
         }
-        other => Unconnected { reason: other.to_string(), wrong_era: true },
+        other => Unconnected { reason: other.to_string(), remedy: Remedy::OtherEra },
     }
 }
 
 /// What is behind an error.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
@@ -223,13 +325,18 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-fn http(
-    url: &str,
-    headers: &std::collections::BTreeMap<String, String>,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+/// Chooses what encrypts connections, which a client has to find when it is made.
+pub(super) fn install_tls() {
     static TLS: Once = Once::new();
     // An error says that somebody else in this process chose a provider first, which is as good.
     TLS.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+}
+
+fn http(
+    url: &str,
+    headers: &std::collections::BTreeMap<String, String>,
+) -> Result<(reqwest::Client, StreamableHttpClientTransportConfig), String> {
+    install_tls();
     let mut custom = HashMap::new();
     for (name, value) in headers {
         let header = HeaderName::try_from(name.as_str());
@@ -246,8 +353,7 @@ fn http(
         .redirect(redirect::Policy::custom(same_origin))
         .build();
     let client = client.map_err(|error| error.to_string())?;
-    let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom);
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    Ok((client, StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom)))
 }
 
 /// Headers with secrets go to the server that they are for and to no other.
@@ -295,7 +401,7 @@ impl Connection {
     }
 
     /// Every tool that the server lists, as it lists them.
-    pub(super) async fn list_tools(&self) -> Result<Vec<Value>, String> {
+    pub(super) async fn list_tools(&self, server: &ToolServer) -> Result<Vec<Value>, Unconnected> {
         let (mut tools, mut cursor) = (Vec::new(), None);
         for _ in 0..PAGES_LIMIT {
             let params = PaginatedRequestParams::default().with_cursor(cursor.take());
@@ -307,11 +413,16 @@ impl Connection {
                 Ok(handle) => handle.await_response().await,
                 Err(error) => Err(error),
             };
-            let answer = answer.map_err(|error| format!("tools/list: {}", explain(&error)))?;
+            let answer = answer.map_err(|error| match login_refusal(&error, server) {
+                Some(refusal) => Unconnected { reason: refusal, remedy: Remedy::Login },
+                None => plainly(format!("tools/list: {}", explain(&error))),
+            })?;
             // Whatever is in the list: each tool is looked at by itself.
-            let mut page = serde_json::to_value(answer).map_err(|error| error.to_string())?;
+            let page = serde_json::to_value(answer);
+            let mut page = page.map_err(|error| plainly(error.to_string()))?;
             let Value::Array(more) = page["tools"].take() else {
-                return Err("tools/list: the answer has no list of tools".to_owned());
+                let reason = "tools/list: the answer has no list of tools";
+                return Err(plainly(reason.to_owned()));
             };
             tools.extend(more);
             cursor = page["nextCursor"].as_str().map(String::from);
@@ -325,11 +436,12 @@ impl Connection {
     /// Calls a tool. A cancelled call is called off at the server, too.
     pub(super) async fn call(
         &self,
+        server: &ToolServer,
         tool: &str,
         arguments: Map<String, Value>,
-        timeout: Duration,
         context: &ToolContext,
     ) -> Called {
+        let timeout = server.timeout;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::with_timeout(timeout)
@@ -337,7 +449,11 @@ impl Connection {
             .with_max_total_timeout(CALL_LIMIT.max(timeout));
         let handle = match self.peer.send_request_with_option(request, options).await {
             Ok(handle) => handle,
-            Err(error) => return Called::Refused(explain(&error)),
+            Err(error) => {
+                let why = explain(&error);
+                let refusal = login_refusal(&error, server);
+                return refusal.map_or(Called::Refused(why), Called::LoginNeeded);
+            }
         };
         let (id, token) = (handle.id.clone(), handle.progress_token.clone());
         self.events.lock().insert(token.clone(), ProgressSink(Arc::clone(&context.progress)));
@@ -348,7 +464,11 @@ impl Connection {
                     Called::Refused(format!("{} (code {})", error.message, error.code.0))
                 }
                 Err(ServiceError::Timeout { .. }) => Called::TimedOut(timeout),
-                Err(error) => Called::Unknown(explain(&error)),
+                Err(error) => {
+                    let why = explain(&error);
+                    let refusal = login_refusal(&error, server);
+                    refusal.map_or(Called::Unknown(why), Called::LoginNeeded)
+                }
             },
             () = context.cancel.cancelled() => {
                 let reason = Some("the user cancelled the turn".to_owned());
@@ -362,6 +482,12 @@ impl Connection {
         self.events.lock().remove(&token);
         called
     }
+}
+
+/// A request that was refused for want of a login was not carried out.
+fn login_refusal(error: &ServiceError, server: &ToolServer) -> Option<String> {
+    let ServiceError::TransportSend(error) = error else { return None };
+    Some(Refusal::of(&*error.error)?.remedy(server))
 }
 
 fn explain(error: &ServiceError) -> String {

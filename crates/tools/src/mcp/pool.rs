@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::allowed::Allowed;
+use super::connection::{Connector, Era, Remedy, connect};
+use super::login::{LoginKey, LoginStore};
 use super::offered_tools::OfferedTools;
 use super::process::ServerLauncher;
 use super::server::{Core, OnChange, Server, Status};
@@ -30,7 +32,7 @@ const KEPT_LIMIT: usize = 1024;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What servers are started with.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct McpSettings {
     /// The executable that has the supervisor's subcommand.
     pub supervisor: PathBuf,
@@ -42,6 +44,14 @@ pub struct McpSettings {
     pub folder: PathBuf,
     /// The servers of the configuration.
     pub servers: Vec<ToolServer>,
+    /// The logins at servers over HTTP.
+    pub logins: Arc<dyn LoginStore>,
+}
+
+impl fmt::Debug for McpSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpSettings").field("servers", &self.servers).finish_non_exhaustive()
+    }
 }
 
 /// What came of connecting to a server.
@@ -61,7 +71,7 @@ pub struct McpServers(pub(super) Arc<Pool>);
 
 /// What servers and the tools that change them share.
 pub(super) struct Pool {
-    launcher: ServerLauncher,
+    connector: Connector,
     pub(super) allowed: Allowed,
     cache: PathBuf,
     pub(super) configured: Vec<Server>,
@@ -105,17 +115,18 @@ impl McpServers {
     /// Begins to start the servers of the configuration, each by itself and in the background. Must be
     /// called inside a tokio runtime.
     pub fn start(settings: McpSettings) -> Self {
-        let McpSettings { supervisor, data_dir, cache, folder, servers } = settings;
-        let (launcher, cache) = (ServerLauncher::new(supervisor), cache.join("mcp"));
+        let McpSettings { supervisor, data_dir, cache, folder, servers, logins } = settings;
+        let connector = Connector { launcher: ServerLauncher::new(supervisor), logins };
+        let cache = cache.join("mcp");
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let pool = Arc::new_cyclic(|own: &Weak<Pool>| {
             let made = |server: ToolServer| {
                 let known = load_list(&cache, &super::digest(&server, &folder));
-                Server::new(server, folder.clone(), launcher.clone(), known, &stop)
+                Server::new(server, folder.clone(), connector.clone(), known, &stop)
             };
             let configured: Vec<Server> = servers.into_iter().map(made).collect();
             Pool {
-                launcher,
+                connector,
                 allowed: Allowed::new(&data_dir),
                 cache,
                 configured,
@@ -139,12 +150,13 @@ impl McpServers {
     pub async fn probe(
         server: ToolServer,
         supervisor: PathBuf,
+        logins: Arc<dyn LoginStore>,
         folder: &Path,
         within: Duration,
     ) -> Result<ServerReport, String> {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let launcher = ServerLauncher::new(supervisor);
-        let server = Server::new(server, folder.to_owned(), launcher, Vec::new(), &stop);
+        let connector = Connector { launcher: ServerLauncher::new(supervisor), logins };
+        let server = Server::new(server, folder.to_owned(), connector, Vec::new(), &stop);
         let core = Arc::clone(server.core());
         tasks.spawn(Arc::clone(&core).run(Arc::new(Ignored)));
         let status = core.settled(within).await;
@@ -163,6 +175,21 @@ impl McpServers {
         tasks.close();
         let _late = timeout(CLOSE_TIMEOUT, tasks.wait()).await;
         report
+    }
+
+    /// True if a server over HTTP answers, within that time, that it wants a login. Processes are not started.
+    pub async fn needs_login(
+        server: &ToolServer,
+        logins: Arc<dyn LoginStore>,
+        within: Duration,
+    ) -> bool {
+        if LoginKey::of(server).is_none() {
+            return false;
+        }
+        let connector = Connector { launcher: ServerLauncher::new(PathBuf::new()), logins };
+        let connected = connect(server, Path::new("/"), &connector, Era::Initialize);
+        let failed = timeout(within, connected).await.map(|connected| connected.err());
+        failed.is_ok_and(|why| why.is_some_and(|why| why.remedy == Remedy::Login))
     }
 
     /// Ends all servers, and waits for that for a moment; what takes longer is ended by its supervisor.
@@ -244,7 +271,7 @@ impl Pool {
         let server = Server::new(
             definition,
             folder.to_owned(),
-            self.launcher.clone(),
+            self.connector.clone(),
             load_list(&self.cache, &digest),
             &self.stop,
         );

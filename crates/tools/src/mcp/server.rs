@@ -1,17 +1,17 @@
 //! One server: connected in the background, connected again with growing delays when it fails, and told
-//! to connect at once when a call needs it.
+//! to connect at once when a call needs it or a person has logged in.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use quintet_kernel::port::ToolServer;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::connection::{Connection, Era, Opened, Unconnected, connect};
-use super::process::ServerLauncher;
+use super::connection::{Connection, Connector, Era, Opened, Remedy, Unconnected, connect};
+use super::login::LoginKey;
 use super::tool_list::{self, ListedTool};
 
 /// How long a server may take to start: package runners download first.
@@ -23,6 +23,8 @@ const FIRST_DELAY: Duration = Duration::from_secs(1);
 const DELAY_LIMIT: Duration = Duration::from_secs(300);
 /// A server that was connected for so long is well; its next failure counts as the first.
 const STEADY_AFTER: Duration = Duration::from_secs(60);
+/// How often it is seen whether the person has logged in, while a server waits for that.
+const LOGIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A server and its connection, which ends when this is dropped.
 #[derive(Debug)]
@@ -39,10 +41,12 @@ pub(super) struct Core {
     pub(super) digest: String,
     /// Where its process works.
     folder: PathBuf,
-    launcher: ServerLauncher,
+    connector: Connector,
     status: watch::Sender<Status>,
     /// A call needs the server now.
     wanted: Notify,
+    /// A call was refused for want of a login.
+    login_wanted: Notify,
     tools: Mutex<Arc<Vec<ListedTool>>>,
     problems: Mutex<Vec<String>>,
     stop: CancellationToken,
@@ -72,7 +76,7 @@ impl Server {
     pub(super) fn new(
         definition: ToolServer,
         folder: PathBuf,
-        launcher: ServerLauncher,
+        connector: Connector,
         known: Vec<ListedTool>,
         stop: &CancellationToken,
     ) -> Self {
@@ -82,9 +86,10 @@ impl Server {
             definition,
             digest,
             folder,
-            launcher,
+            connector,
             status: watch::Sender::new(Status::Starting),
             wanted: Notify::new(),
+            login_wanted: Notify::new(),
             tools: Mutex::new(Arc::new(known)),
             problems: Mutex::default(),
             stop: stop.clone(),
@@ -164,18 +169,19 @@ impl Core {
         while !self.stop.is_cancelled() {
             attempt += 1;
             self.status.send_replace(Status::Starting);
-            let began = Instant::now();
+            let (began, login) = (Instant::now(), self.login_written());
             let opened = tokio::select! {
                 opened = timeout(START_TIMEOUT, self.open(&mut era)) => opened,
                 () = self.stop.cancelled() => break,
             };
-            let reason = match opened {
+            let retry = |reason| Unconnected { reason, remedy: Remedy::Retry };
+            let Unconnected { reason, remedy } = match opened {
                 Ok(Ok((opened, tools))) => {
                     self.publish(tools, &*on_change).await;
-                    self.serve(opened, era, &*on_change).await
+                    retry(self.serve(opened, era, login, &*on_change).await)
                 }
-                Ok(Err(reason)) => reason,
-                Err(_) => format!("no answer within {}s", START_TIMEOUT.as_secs()),
+                Ok(Err(unconnected)) => unconnected,
+                Err(_) => retry(format!("no answer within {}s", START_TIMEOUT.as_secs())),
             };
             if self.stop.is_cancelled() {
                 break;
@@ -188,6 +194,7 @@ impl Core {
             tokio::select! {
                 () = sleep(delay) => {}
                 () = self.wanted.notified() => {}
+                () = self.logged_in(login), if remedy == Remedy::Login => delay = FIRST_DELAY,
                 () = self.stop.cancelled() => break,
             }
             delay = (delay * 2).min(DELAY_LIMIT);
@@ -196,37 +203,81 @@ impl Core {
     }
 
     /// Connects and lists the tools; tries the other era where the server does not know this one.
-    async fn open(&self, era: &mut Era) -> Result<(Opened, Vec<serde_json::Value>), String> {
+    async fn open(&self, era: &mut Era) -> Result<(Opened, Vec<serde_json::Value>), Unconnected> {
         let connected = match self.connect(*era).await {
-            Err(Unconnected { wrong_era: true, reason }) => {
+            Err(Unconnected { remedy: Remedy::OtherEra, reason }) => {
                 let other = match era {
                     Era::Initialize => Era::Discover,
                     Era::Discover => Era::Initialize,
                 };
-                let connected = self.connect(other).await.map_err(|_| reason)?;
+                let connected = self.connect(other).await.map_err(|unconnected| {
+                    let remedy = unconnected.remedy;
+                    if remedy == Remedy::Login {
+                        unconnected
+                    } else {
+                        Unconnected { reason, remedy }
+                    }
+                })?;
                 *era = other;
                 connected
             }
-            connected => connected.map_err(|unconnected| unconnected.reason)?,
+            connected => connected?,
         };
-        let tools = connected.connection.list_tools().await?;
+        let tools = connected.connection.list_tools(&self.definition).await?;
         Ok((connected, tools))
     }
 
     async fn connect(&self, era: Era) -> Result<Opened, Unconnected> {
-        connect(&self.definition, &self.folder, &self.launcher, era).await
+        connect(&self.definition, &self.folder, &self.connector, era).await
     }
 
-    /// Serves an open connection until it ends; gives the reason why it did.
-    async fn serve(&self, opened: Opened, era: Era, on_change: &dyn OnChange) -> String {
+    /// When the person's login at this server was written last.
+    fn login_written(&self) -> Option<SystemTime> {
+        self.connector.logins.written(&LoginKey::of(&self.definition)?)
+    }
+
+    /// Resolves when there is another login than the one of that time.
+    async fn logged_in(&self, before: Option<SystemTime>) {
+        loop {
+            sleep(LOGIN_INTERVAL).await;
+            let now = self.login_written();
+            if now.is_some() && now != before {
+                return;
+            }
+        }
+    }
+
+    /// Has the server connected again once the person has logged in.
+    pub(super) fn await_login(&self) {
+        self.login_wanted.notify_one();
+    }
+
+    /// Serves an open connection, which was made with the login of that time, until it ends; gives the reason
+    /// why it did.
+    async fn serve(
+        &self,
+        opened: Opened,
+        era: Era,
+        login: Option<SystemTime>,
+        on_change: &dyn OnChange,
+    ) -> String {
         let Opened { connection, service, process } = opened;
         self.status.send_replace(Status::Ready(Arc::clone(&connection)));
         let cancel = service.cancellation_token();
         let mut ended = Box::pin(service.waiting());
         let mut subscribed = Box::pin(connection.subscribe(era));
+        let mut look = Box::pin(self.logged_in(login));
+        let mut waits_for_login = false;
         loop {
             tokio::select! {
                 _ = &mut ended => break,
+                () = self.login_wanted.notified() => waits_for_login = true,
+                () = &mut look, if waits_for_login => {
+                    self.wanted.notify_one();
+                    cancel.cancel();
+                    let _ended = ended.await;
+                    break;
+                }
                 () = self.stop.cancelled() => {
                     cancel.cancel();
                     // The end of the connection closes the server's input.
@@ -235,9 +286,11 @@ impl Core {
                 }
                 never = &mut subscribed => match never {},
                 () = connection.tools_changed() => tokio::select! {
-                    tools = connection.list_tools() => match tools {
+                    tools = connection.list_tools(&self.definition) => match tools {
                         Ok(tools) => self.publish(tools, on_change).await,
-                        Err(reason) => tracing::warn!(server = self.name(), "MCP server: {reason}"),
+                        Err(Unconnected { reason, .. }) => {
+                            tracing::warn!(server = self.name(), "MCP server: {reason}");
+                        }
                     },
                     () = self.stop.cancelled() => {}
                 }

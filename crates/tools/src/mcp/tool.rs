@@ -49,10 +49,15 @@ impl McpTool {
             Ok(connection) => connection,
             Err(why) => return Outcome::failure(why).into(),
         };
-        let timeout = self.server.definition.timeout;
-        let mut output = match connection.call(&self.tool, arguments, timeout, context).await {
+        let server = &self.server.definition;
+        let mut output = match connection.call(server, &self.tool, arguments, context).await {
             Called::Answered(answer) => result::output(*answer),
             Called::Refused(why) => Outcome::failure(why).into(),
+            Called::LoginNeeded(remedy) => {
+                self.server.await_login();
+                let name = &server.name;
+                Outcome::failure(format!("the MCP server {name}: {remedy}")).into()
+            }
             Called::Unknown(why) => Outcome::failure(format!(
                 "the connection broke during the call, which may have taken effect: {why}; look \
                  before you call it again"

@@ -18,17 +18,36 @@ pub(crate) struct Mcp {
     pub(crate) servers: Vec<ToolServer>,
     /// Where their processes work: the user's home.
     pub(crate) folder: PathBuf,
+    /// How to log in at a server, by its name, where that is configured.
+    pub(crate) oauth: BTreeMap<String, OAuth>,
+}
+
+/// How to log in at a server.
+#[derive(Clone, Default)]
+pub(crate) struct OAuth {
+    pub(crate) client_id: Option<String>,
+    pub(crate) client_secret: Option<String>,
+    pub(crate) scopes: Vec<String>,
+    /// The port of this machine that the browser is sent to; any if it is 0.
+    pub(crate) redirect_port: u16,
+}
+
+impl std::fmt::Debug for OAuth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OAuth").field("client_id", &self.client_id).finish_non_exhaustive()
+    }
 }
 
 pub(super) fn parse(layers: &Layers) -> Result<Mcp> {
     let home = layers.environment.get("HOME").map(PathBuf::from).filter(|home| home.is_dir());
-    let mut servers = Vec::new();
+    let (mut servers, mut oauth) = (Vec::new(), BTreeMap::new());
     for name in layers.names("mcp.servers") {
         if layers.flag(&format!("mcp.servers.{name}.enabled")).unwrap_or(true) {
+            oauth.insert(name.clone(), login(layers, &name)?);
             servers.push(server(layers, name)?);
         }
     }
-    Ok(Mcp { servers, folder: home.unwrap_or_else(|| PathBuf::from("/")) })
+    Ok(Mcp { servers, oauth, folder: home.unwrap_or_else(|| PathBuf::from("/")) })
 }
 
 fn server(layers: &Layers, name: String) -> Result<ToolServer> {
@@ -56,6 +75,22 @@ fn server(layers: &Layers, name: String) -> Result<ToolServer> {
     };
     let seconds = layers.number(&path("timeout_seconds")).unwrap_or(TIMEOUT_SECONDS).max(1);
     Ok(ToolServer { name, transport, timeout: Duration::from_secs(seconds) })
+}
+
+fn login(layers: &Layers, name: &str) -> Result<OAuth> {
+    let path = |field: &str| format!("mcp.servers.{name}.oauth.{field}");
+    let text =
+        |field: &str| layers.str(&path(field)).filter(|text| !text.is_empty()).map(str::to_owned);
+    let (client_id, client_secret) = (text("client_id"), text("client_secret"));
+    if client_id.is_none() && client_secret.is_some() {
+        bail!("{} needs oauth.client_id", path("client_secret"));
+    }
+    let port = layers.number(&path("redirect_port")).unwrap_or_default();
+    let Ok(redirect_port) = u16::try_from(port) else {
+        bail!("{} must be a port, not {port}", path("redirect_port"));
+    };
+    let scopes = layers.list(&path("scopes")).unwrap_or_default();
+    Ok(OAuth { client_id, client_secret, scopes, redirect_port })
 }
 
 fn table(layers: &Layers, section: &str) -> BTreeMap<String, String> {
