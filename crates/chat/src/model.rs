@@ -78,6 +78,8 @@ pub(crate) struct ChatState {
     pub(crate) model: Option<String>,
     pub(crate) chosen: Option<String>,
     pub(crate) tokens: u64,
+    /// The prompts of servers, which are commands, too.
+    pub(crate) prompts: Vec<SlashCommand>,
 }
 
 /// A query that is being answered.

@@ -46,6 +46,8 @@ pub(crate) enum Request {
     Delete {
         session: String,
     },
+    /// The prompts of servers.
+    Prompts,
 }
 
 /// The answer to a call that needs approval.
@@ -78,6 +80,7 @@ impl Request {
             Self::List => "session.list",
             Self::Load { .. } => "session.load",
             Self::Delete { .. } => "session.delete",
+            Self::Prompts => "prompts.list",
         }
     }
 
@@ -119,6 +122,7 @@ impl Request {
                 json!({ "session_id": session, "offset": received_bytes.unwrap_or(0) })
             }
             Self::Delete { session } => json!({ "session_id": session }),
+            Self::Prompts => json!({ "context": context(settings) }),
         }
     }
 

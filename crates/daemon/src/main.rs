@@ -12,6 +12,7 @@ mod accounts;
 mod assemble;
 mod attach;
 mod audit;
+mod browser;
 mod chat;
 mod cli;
 mod console;

@@ -364,6 +364,7 @@ fn services(
         tool_servers: Arc::new(assembly.mcp.clone()),
         tool_server_control: Arc::new(assembly.mcp.clone()),
         diagnosis: doctor,
+        server_prompts: Arc::new(assembly.mcp.clone()),
         change_feed: assembly.changes.clone(),
         presence: Presence::default(),
         editors: assembly.editors.clone(),

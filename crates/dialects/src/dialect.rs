@@ -18,9 +18,9 @@ use axum::response::Response;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
     Artifacts, Blobs, BoxFuture, Clock, Diagnosis, DirectoryListing, DryRuns, Embedder, Installs,
-    Memory, Models, Ocr, Preferences, PromptHistory, Runs, SessionDeletion, SessionForks,
-    SessionIndex, SessionSearch, SessionToolServers, Sessions, SpeechSynthesizer, StorageHealth,
-    ToolServerControl, Transcriber, TurnChanges, Uploads, Vision,
+    Memory, Models, Ocr, Preferences, PromptHistory, Runs, ServerPrompts, SessionDeletion,
+    SessionForks, SessionIndex, SessionSearch, SessionToolServers, Sessions, SpeechSynthesizer,
+    StorageHealth, ToolServerControl, Transcriber, TurnChanges, Uploads, Vision,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -256,6 +256,8 @@ pub struct Services {
     pub tool_server_control: Arc<dyn ToolServerControl>,
     /// The checks of the machine and the configuration.
     pub diagnosis: Arc<dyn Diagnosis>,
+    /// Prompts that tool servers offer for people to send.
+    pub server_prompts: Arc<dyn ServerPrompts>,
     /// Which sessions changed.
     pub change_feed: ChangeFeed,
     /// Which front ends follow which sessions.

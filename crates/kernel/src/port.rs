@@ -14,6 +14,7 @@ mod prompts;
 mod receipt;
 mod runs;
 mod senses;
+mod server_prompts;
 mod session_search;
 mod tool_source;
 mod voice;
@@ -55,6 +56,7 @@ pub use senses::{
     Embedder, EmbeddingSpace, Embeddings, Ocr, RecognizedText, SenseError, TextBox, Vision,
     VisionResult, VisualTarget,
 };
+pub use server_prompts::{PromptArgument, PromptContent, ServerPrompt, ServerPrompts};
 pub use session_search::{SearchError, SessionHit, SessionHits, SessionQuery, SessionSearch};
 pub use tool_source::{
     ServerOrigin, ServerState, SessionToolServers, ToolServer, ToolServerControl, ToolServerInfo,

@@ -8,14 +8,17 @@
 mod allowed;
 mod connection;
 mod control;
+mod http;
 mod index;
 mod login;
 mod name;
 mod offered_tools;
 mod pool;
 mod process;
+mod prompt;
 mod result;
 mod server;
+mod server_prompts;
 mod tool;
 mod tool_list;
 mod workspace;

@@ -32,6 +32,12 @@ impl Model {
                 }
                 Vec::new()
             }
+            (Request::Prompts, Ok(result)) => {
+                self.take_prompts(&result);
+                Vec::new()
+            }
+            // A daemon of an older version offers none.
+            (Request::Prompts, Err(_)) => Vec::new(),
             (Request::Delete { session }, Ok(_)) => {
                 self.deleted(session);
                 Vec::new()

@@ -1,18 +1,26 @@
 //! Commands that begin with a slash, and the help.
 
+use std::borrow::Cow;
+
+use serde_json::Value;
+
 use super::{Model, Pane};
 use crate::wire::Request;
 
 /// A command that begins with a slash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlashCommand {
-    pub(crate) name: &'static str,
-    pub(crate) arguments: &'static str,
-    pub(crate) help: &'static str,
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) arguments: Cow<'static, str>,
+    pub(crate) help: Cow<'static, str>,
 }
 
 const fn command(name: &'static str, arguments: &'static str, help: &'static str) -> SlashCommand {
-    SlashCommand { name, arguments, help }
+    SlashCommand {
+        name: Cow::Borrowed(name),
+        arguments: Cow::Borrowed(arguments),
+        help: Cow::Borrowed(help),
+    }
 }
 
 /// All commands, as the help and the list below a slash show them.
@@ -48,7 +56,26 @@ impl Model {
         if !typed.starts_with('/') || !matches!(self.pane, Pane::Chat) {
             return Vec::new();
         }
-        COMMANDS.into_iter().filter(|command| command.name.starts_with(typed)).collect()
+        let all = COMMANDS.into_iter().chain(self.chat.prompts.iter().cloned());
+        all.filter(|command| command.name.starts_with(typed)).collect()
+    }
+
+    /// Takes the prompts that servers offer.
+    pub(super) fn take_prompts(&mut self, result: &Value) {
+        let prompt = |prompt: &Value| {
+            let line = |field: &str| {
+                let text = prompt[field].as_str()?;
+                Some(text.lines().next().unwrap_or_default().to_owned())
+            };
+            let arguments = line("arguments").filter(|arguments| !arguments.is_empty());
+            Some(SlashCommand {
+                name: format!("/{}", line("name")?).into(),
+                arguments: arguments.map(|all| format!(" {all}")).unwrap_or_default().into(),
+                help: line("description")?.into(),
+            })
+        };
+        let listed = result["prompts"].as_array().into_iter().flatten();
+        self.chat.prompts = listed.filter_map(prompt).collect();
     }
 
     /// Completes the input to the first command that matches.
@@ -60,6 +87,14 @@ impl Model {
     }
 
     pub(super) fn command(&mut self, line: &str) -> Vec<Request> {
+        let typed = format!("/{line}");
+        let is_typed = |prompt: &SlashCommand| {
+            let rest = typed.strip_prefix(&*prompt.name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+        };
+        if self.chat.prompts.iter().any(is_typed) {
+            return self.approval(typed);
+        }
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match name {
             "help" | "?" => self.pane = Pane::Help,

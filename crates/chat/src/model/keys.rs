@@ -82,7 +82,14 @@ impl Model {
             }
             KeyCode::Esc => self.scroll = 0,
             KeyCode::Tab if self.editor.text().starts_with('/') => self.complete_command(),
-            _ => self.editor.key(key),
+            _ => {
+                let before = self.editor.is_empty();
+                self.editor.key(key);
+                // Servers come and go, so their prompts are asked for when a command is begun.
+                if before && self.editor.text() == "/" && self.chat.online {
+                    return vec![Request::Prompts];
+                }
+            }
         }
         Vec::new()
     }

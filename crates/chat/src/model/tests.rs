@@ -343,3 +343,25 @@ fn a_resize_is_told_to_the_daemon() {
     let size = Size { cols: 100, rows: 30 };
     assert_eq!(update(&mut model, Message::Resize(size)), [Request::Context(size)]);
 }
+
+#[test]
+fn prompts_of_servers_are_commands() {
+    let mut model = Model::new(Size { cols: 80, rows: 24 }, None, None);
+    update(&mut model, Message::Back(json!({ "models": [] })));
+    assert_eq!(press(&mut model, KeyCode::Char('/')), [Request::Prompts]);
+    let listed = json!({ "prompts": [
+        { "name": "fix:ask", "description": "Asks something.\nAt length.", "arguments": "what" },
+    ] });
+    update(&mut model, Message::Answer(Request::Prompts, Ok(listed)));
+    update(&mut model, Message::Paste("fix".into()));
+    let offered = model.offered_commands();
+    assert_eq!((&*offered[0].arguments, &*offered[0].help), (" what", "Asks something."));
+    press(&mut model, KeyCode::Tab);
+    assert_eq!(model.editor.text(), "/fix:ask ");
+    update(&mut model, Message::Paste("why".into()));
+    let sent = press(&mut model, KeyCode::Enter);
+    assert_eq!(sent, [Request::Query { text: "/fix:ask why".into(), model: None }]);
+    update(&mut model, Message::Paste("/fix:other".into()));
+    assert_eq!(press(&mut model, KeyCode::Enter), []);
+    assert!(model.hint.as_deref().is_some_and(|hint| hint.contains("unknown command")));
+}

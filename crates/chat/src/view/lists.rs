@@ -12,7 +12,7 @@ use crate::model::{COMMANDS, KEYS, Row, Sessions, SlashCommand};
 pub(super) fn help(frame: &mut Frame<'_>, area: Rect, palette: Palette) {
     let title = palette.line(vec![(TextRole::Heading, "Keys and commands".into())]);
     let keys = KEYS.into_iter().map(|(keys, help)| help_line(keys, help, palette));
-    let commands = COMMANDS.into_iter().map(|command| command_line(command, palette));
+    let commands = COMMANDS.into_iter().map(|command| command_line(&command, palette));
     let gap = || [Line::default()];
     fill(frame, area, [title].into_iter().chain(gap()).chain(keys).chain(gap()).chain(commands));
 }
@@ -26,12 +26,12 @@ pub(super) fn commands(
 ) {
     let height = u16::try_from(offered.len()).unwrap_or(u16::MAX).min(area.height);
     let area = Rect { y: area.bottom() - height, height, ..area };
-    fill(frame, area, offered.iter().map(|command| command_line(*command, palette)));
+    fill(frame, area, offered.iter().map(|command| command_line(command, palette)));
 }
 
-fn command_line(command: SlashCommand, palette: Palette) -> Line<'static> {
+fn command_line(command: &SlashCommand, palette: Palette) -> Line<'static> {
     let typed = format!("{}{}", command.name, command.arguments);
-    help_line(&typed, command.help, palette)
+    help_line(&typed, &command.help, palette)
 }
 
 fn help_line(keys: &str, help: &str, palette: Palette) -> Line<'static> {

@@ -12,8 +12,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::{find, logins};
+use crate::browser::open;
 use crate::cli::Login;
-use crate::console::open;
 use crate::options::{self, OAuth, Options};
 
 /// How long the person has to log in.

@@ -9,14 +9,18 @@ use crate::terminal::{ASKING, shell};
 
 /// Asks a question whose script is the model's answer.
 async fn ask(world: &World, script: Value, flags: &[&str]) -> Output {
-    let (socket, question) = (world.terminal(), format!("go {{{{script: {script}}}}}"));
-    let fixed = ["chat", "--socket", socket.to_str().unwrap(), "-p", &question];
+    ask_plainly(world, &format!("go {{{{script: {script}}}}}"), flags).await
+}
+
+pub(crate) async fn ask_plainly(world: &World, question: &str, flags: &[&str]) -> Output {
+    let socket = world.terminal();
+    let fixed = ["chat", "--socket", socket.to_str().unwrap(), "-p", question];
     let mut command = quintet(&[&fixed, flags].concat());
     command.stdin(Stdio::null()).current_dir(world.workspace());
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 

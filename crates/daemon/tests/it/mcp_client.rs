@@ -1,6 +1,7 @@
 //! Tools of MCP servers, from the configuration to the model's call.
 
 mod login;
+mod prompts;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};

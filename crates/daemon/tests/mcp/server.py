@@ -33,6 +33,11 @@ TOOLS = {
 for n in range(int(os.environ.get("TOOLS", "0"))):
     TOOLS[f"number_{n}"] = (f"Tool number {n}, about {'birds' if n == 37 else 'nothing'}.", TEXT, {})
 
+PROMPTS = {
+    "ask": ("Asks something.", [{"name": "what", "required": True}]),
+    "plain": ("Has no arguments.", []),
+}
+
 OUT = threading.Lock()
 cancelled = {}
 MODERN = os.environ.get("ERA") == "modern"
@@ -45,6 +50,19 @@ def listed():
     ]
     tools.append("not a tool at all")
     return {"tools": tools}
+
+
+def prompts(method, params):
+    if method == "prompts/list":
+        about = [{"name": name, "description": words, "arguments": them} for name, (words, them) in PROMPTS.items()]
+        return {"prompts": about}
+    if params["name"] == "ask":
+        said = f"From the server: {params['arguments']['what']}"
+    else:
+        said = f"This is {params['name']}."
+    picture = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
+    more = [{"role": "user", "content": picture}] if params["name"] == "plain" else []
+    return {"messages": [{"role": "user", "content": {"type": "text", "text": said}}, *more]}
 
 
 def text(words, error=False):
@@ -78,7 +96,9 @@ def call(name, arguments, request, notify):
         return text(" ".join(sorted(os.environ)))
     if name == "grow":
         TOOLS["grown"] = ("Is new.", NONE, {})
+        PROMPTS["grown"] = ("Is new.", [])
         notify({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        notify({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"})
         return text("grown")
     if name == "grown" or name == "dotted.name":
         return text(f"this is {name}")
@@ -97,7 +117,8 @@ def answer(message, notify):
         cancelled.setdefault(params.get("requestId"), threading.Event()).set()
     if "id" not in message:
         return None
-    about = {"capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "fixture", "version": "1"}}
+    lists = {"tools": {"listChanged": True}, "prompts": {"listChanged": True}}
+    about = {"capabilities": lists, "serverInfo": {"name": "fixture", "version": "1"}}
     error = {"code": -32601, "message": f"no method {method}"}
     reply = {"jsonrpc": "2.0", "id": message["id"]}
     if method == "initialize" and not MODERN:
@@ -112,6 +133,9 @@ def answer(message, notify):
     if method == "tools/list":
         extra = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if MODERN else {}
         return {**reply, "result": {**extra, **listed()}}
+    if method in ("prompts/list", "prompts/get"):
+        extra = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if MODERN else {}
+        return {**reply, "result": {**extra, **prompts(method, params)}}
     if method == "tools/call":
         try:
             result = call(params["name"], params.get("arguments") or {}, message["id"], notify)

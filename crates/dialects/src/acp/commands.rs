@@ -1,5 +1,6 @@
 //! Commands that a person types in place of a message.
 
+use quintet_kernel::port::ServerPrompt;
 use serde_json::{Value, json};
 
 use super::decode::Block;
@@ -37,13 +38,21 @@ impl SlashCommand {
         }
     }
 
-    /// All commands, as an update.
-    pub(super) fn available() -> Value {
+    /// All commands and prompts, as an update.
+    pub(super) fn available(prompts: &[ServerPrompt]) -> Value {
         let one =
             |command: Self| json!({ "name": command.name(), "description": command.description() });
-        json!({
-            "sessionUpdate": "available_commands_update",
-            "availableCommands": Self::ALL.map(one),
-        })
+        let commands: Vec<Value> =
+            Self::ALL.map(one).into_iter().chain(prompts.iter().map(offered)).collect();
+        json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands })
     }
+}
+
+/// A prompt of a server, as a command.
+fn offered(prompt: &ServerPrompt) -> Value {
+    let mut command = json!({ "name": prompt.name, "description": prompt.description });
+    if !prompt.arguments.is_empty() {
+        command["input"] = json!({ "hint": prompt.hint() });
+    }
+    command
 }

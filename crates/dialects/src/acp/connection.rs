@@ -12,7 +12,7 @@ use std::future;
 use std::sync::Arc;
 
 use futures_util::future::select_all;
-use quintet_kernel::port::{Error as PortError, Follower};
+use quintet_kernel::port::{Error as PortError, Follower, ServerPrompt};
 use quintet_kernel::{Item, SessionId};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::mpsc::Permit;
@@ -27,7 +27,7 @@ use crate::transport::connection_limit::ConnectionPermit;
 use crate::transport::uds::{Line, Lines};
 
 use files::Files;
-use prompts::{OpenPrompt, Refused};
+use prompts::{Done, OpenPrompt};
 use questions::SentQuestion;
 pub(super) use send_queue::SendQueue;
 use send_queue::{Gone, bytes};
@@ -49,7 +49,9 @@ pub(super) struct Connection {
     /// The id of our next request.
     next_request: u64,
     /// Commands that run without a waiting request.
-    tasks: JoinSet<Option<Refused>>,
+    tasks: JoinSet<Option<Done>>,
+    /// How often the prompts of servers had changed when the editor was last sent them.
+    prompt_changes: u64,
 }
 
 /// A session that the editor has open.
@@ -58,6 +60,8 @@ struct OpenSession {
     encoder: Encoder,
     /// The folder that the editor opened it in.
     cwd: std::path::PathBuf,
+    /// The prompts of servers that the editor was last sent as commands.
+    offered: Vec<ServerPrompt>,
 }
 
 /// What an editor is sent: messages, in this order.
@@ -65,6 +69,7 @@ type Messages = Vec<String>;
 
 impl Connection {
     pub(super) fn new(app: Arc<AppState>, queue: SendQueue, permit: ConnectionPermit) -> Self {
+        let prompt_changes = app.services.server_prompts.changes();
         Self {
             app,
             permit,
@@ -76,12 +81,14 @@ impl Connection {
             files: Files::new(),
             next_request: 1,
             tasks: JoinSet::new(),
+            prompt_changes,
         }
     }
 
     /// Serves the editor until it is gone, or the daemon has shut down. What it began goes on.
     pub(super) async fn run(&mut self, mut lines: Lines<OwnedReadHalf>) {
         let closing = self.app.services.closing.clone();
+        let prompts = Arc::clone(&self.app.services.server_prompts);
         let mut listening = true;
         while listening || !self.sessions.is_empty() {
             let queue = self.queue.clone();
@@ -102,12 +109,17 @@ impl Connection {
                     Ok(())
                 } else { return },
                 Some(done) = self.tasks.join_next() => match done {
-                    Ok(Some(refused)) => {
-                        let messages = self.command_refused(refused);
+                    Ok(Some(done)) => {
+                        let messages = self.done(done).await;
                         queue.send(&messages).await
                     }
                     Ok(None) | Err(_) => Ok(()),
                 },
+                () = prompts.changed(self.prompt_changes), if listening => {
+                    self.prompt_changes = prompts.changes();
+                    let messages = self.changed_commands();
+                    queue.send(&messages).await
+                }
                 Some(request) = self.files.next(), if listening => {
                     let message = self.request_file(request);
                     queue.send(&[message]).await

@@ -1,6 +1,7 @@
 //! One client: reads its requests, answers them, and sends it what happens in its sessions.
 
 mod names;
+mod prompts;
 mod requests;
 mod sessions;
 

@@ -97,6 +97,8 @@ pub(super) enum Step {
         format: Format,
     },
     Delete(SessionId),
+    /// The prompts of servers; the context is taken already.
+    Prompts,
 }
 
 /// How a session is exported.
@@ -137,11 +139,12 @@ pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
         "session.list" => list(&fields),
         "session.export" => export(&fields),
         "session.delete" => Ok(Step::Delete(session(&fields, fields.need_text("session_id")?)?)),
+        "prompts.list" => prompts(link, &fields),
         other => Err(Error::no_method(other)),
     }
 }
 
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 12] = [
     "initialize",
     "agent.query",
     "agent.cancel",
@@ -153,6 +156,7 @@ const METHODS: [&str; 11] = [
     "session.list",
     "session.export",
     "session.delete",
+    "prompts.list",
 ];
 
 fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
@@ -277,6 +281,11 @@ fn update(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
     size(fields)?;
     link.context.update(fields)?;
     Ok(Step::Update)
+}
+
+fn prompts(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
+    link.context.update(&fields.object("context")?)?;
+    Ok(Step::Prompts)
 }
 
 fn save(fields: &Fields<'_>) -> Result<Step, Error> {

@@ -63,6 +63,8 @@ impl Protocol for Terminal {
             sessions: Arc::clone(&services.sessions),
             session_deletion: Arc::clone(&services.session_deletion),
             models: Arc::clone(&services.models),
+            blobs: Arc::clone(&services.blobs),
+            server_prompts: Arc::clone(&services.server_prompts),
             clock: Arc::clone(&services.clock),
         };
         let (settings, closing) = (self.settings.clone(), services.closing.clone());

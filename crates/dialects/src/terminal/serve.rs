@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::model::ModelRef;
-use quintet_kernel::port::{Clock, Models, SessionDeletion, Sessions};
+use quintet_kernel::port::{Blobs, Clock, Models, ServerPrompts, SessionDeletion, Sessions};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -33,6 +33,10 @@ pub(super) struct Ports {
     pub session_deletion: Arc<dyn SessionDeletion>,
     /// The models.
     pub models: Arc<dyn Models>,
+    /// Content by hash.
+    pub blobs: Arc<dyn Blobs>,
+    /// Prompts that servers offer.
+    pub server_prompts: Arc<dyn ServerPrompts>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }

@@ -7,32 +7,29 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quintet_kernel::port::{ToolContext, ToolProgress, ToolServer, ToolTransport};
-use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::redirect;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
-    ClientConfig, ClientRequest, Implementation, ListToolsRequest, PaginatedRequestParams,
-    ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerResult, SubscriptionFilter,
+    ClientConfig, ClientRequest, GetPromptRequest, GetPromptRequestParams, Implementation,
+    ListPromptsRequest, ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam,
+    ProgressToken, ProtocolVersion, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions,
     RunningService, serve_client_with_lifecycle,
-};
-use rmcp::transport::auth::AuthError;
-use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig,
 };
 use rmcp::transport::{AuthClient, StreamableHttpClientTransport};
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
+use super::http::{Refusal, http};
 use super::login::{LoginKey, LoginStore, NoLogin, authorized};
 use super::process::{Process, ServerLauncher};
+use super::prompt::PROMPTS_LIMIT;
 use super::tool_list::TOOLS_LIMIT;
 
 /// How long one page of a list may take.
@@ -41,9 +38,6 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 const PAGES_LIMIT: usize = 100;
 /// The longest that a call may take, however much progress it reports.
 const CALL_LIMIT: Duration = Duration::from_secs(4 * 60 * 60);
-/// How long a connection over HTTP may take to be made.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const REDIRECTS_LIMIT: usize = 5;
 
 /// How a server is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +112,7 @@ pub(super) enum Called {
 #[derive(Debug, Default)]
 struct Events {
     tools_changed: Notify,
+    prompts_changed: Notify,
     running: Mutex<HashMap<ProgressToken, ProgressSink>>,
 }
 
@@ -144,6 +139,10 @@ impl ClientHandler for Handler {
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.0.tools_changed.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.0.prompts_changed.notify_one();
     }
 
     async fn on_progress(
@@ -206,6 +205,9 @@ pub(super) async fn connect(
         }
     };
     let connection = Arc::new(Connection { peer: service.peer().clone(), events });
+    if connection.offers_prompts() {
+        connection.events.prompts_changed.notify_one();
+    }
     Ok(Opened { connection, service, process })
 }
 
@@ -253,48 +255,6 @@ fn login_needed(server: &ToolServer) -> Unconnected {
     Unconnected { reason: Refusal::Login.remedy(server), remedy: Remedy::Login }
 }
 
-/// A refusal for want of a login.
-#[derive(Debug)]
-enum Refusal {
-    Login,
-    /// The login has too few permissions; this one, if it is known, is needed.
-    Scope(Option<String>),
-}
-
-impl Refusal {
-    /// The refusal that is behind an error, if that is one.
-    fn of(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            let required = matches!(error.downcast_ref(), Some(AuthError::AuthorizationRequired));
-            if required || error.is::<AuthRequiredError>() {
-                return Some(Self::Login);
-            }
-            if let Some(scope) = error.downcast_ref::<InsufficientScopeError>() {
-                return Some(Self::Scope(scope.required_scope.clone()));
-            }
-            next = error.source();
-        }
-        // A server that does not say how to log in may still know its users.
-        error.to_string().contains("401 Unauthorized").then_some(Self::Login)
-    }
-
-    /// What the person can do about it.
-    fn remedy(&self, server: &ToolServer) -> String {
-        let name = &server.name;
-        match self {
-            _ if LoginKey::of(server).is_none() => {
-                "the server refuses the token in `headers` (401 or 403)".to_owned()
-            }
-            Self::Login => format!("needs a login: quintet mcp login {name}"),
-            Self::Scope(Some(scope)) => format!(
-                "the login lacks the permission {scope}: quintet mcp login {name} --scope {scope:?}"
-            ),
-            Self::Scope(None) => "the login lacks a permission (403)".to_owned(),
-        }
-    }
-}
-
 fn explained(error: &ClientInitializeError) -> Unconnected {
     match error {
         ClientInitializeError::JsonRpcError(error) => {
@@ -325,63 +285,36 @@ pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// Chooses what encrypts connections, which a client has to find when it is made.
-pub(super) fn install_tls() {
-    static TLS: Once = Once::new();
-    // An error says that somebody else in this process chose a provider first, which is as good.
-    TLS.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-}
-
-fn http(
-    url: &str,
-    headers: &std::collections::BTreeMap<String, String>,
-) -> Result<(reqwest::Client, StreamableHttpClientTransportConfig), String> {
-    install_tls();
-    let mut custom = HashMap::new();
-    for (name, value) in headers {
-        let header = HeaderName::try_from(name.as_str());
-        let header = header.map_err(|_| format!("{name:?} is no name of a header"))?;
-        // The value is a secret and is not repeated.
-        let value = HeaderValue::try_from(value.as_str());
-        let mut value =
-            value.map_err(|_| format!("the header {name} has a value with control characters"))?;
-        value.set_sensitive(true);
-        custom.insert(header, value);
-    }
-    let client = reqwest::Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .redirect(redirect::Policy::custom(same_origin))
-        .build();
-    let client = client.map_err(|error| error.to_string())?;
-    Ok((client, StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom)))
-}
-
-/// Headers with secrets go to the server that they are for and to no other.
-fn same_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let origin = |url: &reqwest::Url| url.origin();
-    let same =
-        attempt.previous().first().is_some_and(|first| origin(first) == origin(attempt.url()));
-    if same && attempt.previous().len() <= REDIRECTS_LIMIT {
-        attempt.follow()
-    } else {
-        attempt.stop()
-    }
-}
-
 impl Connection {
     /// Resolves when the server says that its tools are others now.
     pub(super) async fn tools_changed(&self) {
         self.events.tools_changed.notified().await;
     }
 
-    /// Has a server of the later era say when its tools are others; those of the earlier era do by
+    /// Resolves when the server's prompts are to be listed (again).
+    pub(super) async fn prompts_changed(&self) {
+        self.events.prompts_changed.notified().await;
+    }
+
+    fn offers_prompts(&self) -> bool {
+        let info = self.peer.peer_info().and_then(|info| serde_json::to_value(&*info).ok());
+        info.is_some_and(|info| info["capabilities"]["prompts"].is_object())
+    }
+
+    /// Has a server of the later era say when its lists are others; those of the earlier era do by
     /// themselves. A server that cannot is not asked again.
     pub(super) async fn subscribe(&self, era: Era) -> Infallible {
         if era == Era::Discover {
-            let filter = SubscriptionFilter::builder().tools_list_changed().build();
-            if let Ok(mut changes) = self.peer.listen(filter).await {
+            let mut filter = SubscriptionFilter::builder().tools_list_changed();
+            if self.offers_prompts() {
+                filter = filter.prompts_list_changed();
+            }
+            if let Ok(mut changes) = self.peer.listen(filter.build()).await {
                 while let Ok(Some(_)) = changes.next().await {
                     self.events.tools_changed.notify_one();
+                    if self.offers_prompts() {
+                        self.events.prompts_changed.notify_one();
+                    }
                 }
             }
         }
@@ -402,35 +335,76 @@ impl Connection {
 
     /// Every tool that the server lists, as it lists them.
     pub(super) async fn list_tools(&self, server: &ToolServer) -> Result<Vec<Value>, Unconnected> {
-        let (mut tools, mut cursor) = (Vec::new(), None);
+        let request =
+            |params| ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+        self.list(server, "tools", TOOLS_LIMIT, request).await
+    }
+
+    /// Every prompt that the server lists, as it lists them.
+    pub(super) async fn list_prompts(
+        &self,
+        server: &ToolServer,
+    ) -> Result<Vec<Value>, Unconnected> {
+        let request =
+            |params| ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(params));
+        self.list(server, "prompts", PROMPTS_LIMIT, request).await
+    }
+
+    /// Reads a list page by page. Whatever is in it is looked at by itself later.
+    async fn list(
+        &self,
+        server: &ToolServer,
+        what: &str,
+        limit: usize,
+        request: impl Fn(PaginatedRequestParams) -> ClientRequest,
+    ) -> Result<Vec<Value>, Unconnected> {
+        let (mut listed, mut cursor) = (Vec::new(), None);
         for _ in 0..PAGES_LIMIT {
             let params = PaginatedRequestParams::default().with_cursor(cursor.take());
-            let request = ListToolsRequest::with_param(params);
-            let options = PeerRequestOptions::with_timeout(LIST_TIMEOUT);
-            let request = ClientRequest::ListToolsRequest(request);
-            let sent = self.peer.send_request_with_option(request, options).await;
-            let answer = match sent {
-                Ok(handle) => handle.await_response().await,
-                Err(error) => Err(error),
-            };
+            let answer = self.request(request(params), LIST_TIMEOUT).await;
             let answer = answer.map_err(|error| match login_refusal(&error, server) {
                 Some(refusal) => Unconnected { reason: refusal, remedy: Remedy::Login },
-                None => plainly(format!("tools/list: {}", explain(&error))),
+                None => plainly(format!("{what}/list: {}", explain(&error))),
             })?;
-            // Whatever is in the list: each tool is looked at by itself.
             let page = serde_json::to_value(answer);
             let mut page = page.map_err(|error| plainly(error.to_string()))?;
-            let Value::Array(more) = page["tools"].take() else {
-                let reason = "tools/list: the answer has no list of tools";
-                return Err(plainly(reason.to_owned()));
+            let Value::Array(more) = page[what].take() else {
+                return Err(plainly(format!("{what}/list: the answer has no list of {what}")));
             };
-            tools.extend(more);
+            listed.extend(more);
             cursor = page["nextCursor"].as_str().map(String::from);
-            if cursor.is_none() || tools.len() > TOOLS_LIMIT {
-                return Ok(tools);
+            if cursor.is_none() || listed.len() > limit {
+                return Ok(listed);
             }
         }
-        Ok(tools)
+        Ok(listed)
+    }
+
+    async fn request(
+        &self,
+        request: ClientRequest,
+        within: Duration,
+    ) -> Result<ServerResult, ServiceError> {
+        let options = PeerRequestOptions::with_timeout(within);
+        self.peer.send_request_with_option(request, options).await?.await_response().await
+    }
+
+    /// What a prompt says, as the server has it. Fails with the reason.
+    pub(super) async fn prompt(
+        &self,
+        server: &ToolServer,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, String> {
+        let params = GetPromptRequestParams::new(name).with_arguments(arguments);
+        let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
+        let answer = self.request(request, LIST_TIMEOUT).await;
+        let answer = answer
+            .map_err(|error| login_refusal(&error, server).unwrap_or_else(|| explain(&error)))?;
+        if let ServerResult::InputRequiredResult(_) = answer {
+            return Err("the server asks for more input, which is not supported".to_owned());
+        }
+        serde_json::to_value(answer).map_err(|error| error.to_string())
     }
 
     /// Calls a tool. A cancelled call is called off at the server, too.

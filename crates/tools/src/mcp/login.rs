@@ -16,7 +16,7 @@ use rmcp::transport::auth::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::connection::install_tls;
+use super::http::install_tls;
 
 /// The name that authorization servers show to the person.
 const CLIENT_NAME: &str = "Quintet";

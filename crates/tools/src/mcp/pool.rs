@@ -11,6 +11,7 @@ use std::time::Duration;
 use quintet_kernel::SessionId;
 use quintet_kernel::dynamic_tools::DynamicTools;
 use quintet_kernel::port::{SessionToolServers, Tool, ToolServer, ToolSource};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -85,6 +86,8 @@ pub(super) struct Pool {
     offers: Mutex<HashMap<OfferedToolsKey, (u64, Arc<OfferedTools>)>>,
     /// Counted up with every change of any tool.
     generation: AtomicU64,
+    /// Counted up with every change of what prompts there may be.
+    pub(super) prompt_changes: watch::Sender<u64>,
     empty: Arc<OfferedTools>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -136,6 +139,7 @@ impl McpServers {
                 found: Mutex::default(),
                 offers: Mutex::default(),
                 generation: AtomicU64::new(0),
+                prompt_changes: watch::Sender::new(0),
                 empty: Arc::default(),
                 stop,
                 tasks,
@@ -211,6 +215,8 @@ struct Ignored;
 
 impl OnChange for Ignored {
     fn tools_changed(&self, _server: &Core) {}
+
+    fn prompts_changed(&self) {}
 }
 
 impl OnChange for Pool {
@@ -219,6 +225,10 @@ impl OnChange for Pool {
         let (path, tools) = (self.cache.join(&server.digest), server.tools());
         // A list that is not kept is asked for again.
         self.tasks.spawn_blocking(move || store_list(&path, &tools));
+    }
+
+    fn prompts_changed(&self) {
+        self.prompt_changes.send_modify(|changes| *changes += 1);
     }
 }
 
@@ -259,6 +269,7 @@ impl Pool {
 
     fn changed(&self) {
         self.generation.fetch_add(1, Ordering::Release);
+        self.prompts_changed();
     }
 
     /// The server of a definition: the one that runs already, or a new one.
@@ -372,7 +383,7 @@ impl Pool {
     }
 
     /// Has a workspace's file looked at if the last look is too old.
-    fn refresh(&self, workspace: &Path) {
+    pub(super) fn refresh(&self, workspace: &Path) {
         let mut workspaces = lock(&self.workspaces);
         match workspaces.get_mut(workspace) {
             Some(known) if known.looked.elapsed() < RESCAN_INTERVAL => return,
@@ -421,20 +432,29 @@ impl Pool {
         offer
     }
 
-    fn join_tools(&self, session: &SessionId, workspace: &Path) -> OfferedTools {
+    /// The servers of a session that works in this folder.
+    pub(super) fn servers(&self, session: Option<&SessionId>, workspace: &Path) -> Vec<Arc<Core>> {
         let core = |server: &Server| Arc::clone(server.core());
         let mut servers: Vec<Arc<Core>> = self.configured.iter().map(core).collect();
-        let mut connect = None;
         if let Some(known) = lock(&self.workspaces).get(workspace) {
             servers.extend(known.running.iter().map(|server| core(server)));
+        }
+        let sessions = lock(&self.sessions);
+        if let Some(brought) = session.and_then(|session| sessions.get(session)) {
+            servers.extend(brought.iter().map(|server| core(server)));
+        }
+        servers
+    }
+
+    fn join_tools(&self, session: &SessionId, workspace: &Path) -> OfferedTools {
+        let servers = self.servers(Some(session), workspace);
+        let mut connect = None;
+        if let Some(known) = lock(&self.workspaces).get(workspace) {
             let pending = Some(known.pending.clone()).filter(|pending| !pending.is_empty());
             connect = pending.map(|pending| {
                 let pool = Weak::clone(&self.own);
                 Arc::new(ConnectServers::new(workspace.to_owned(), pending, pool)) as Arc<dyn Tool>
             });
-        }
-        if let Some(brought) = lock(&self.sessions).get(session) {
-            servers.extend(brought.iter().map(|server| core(server)));
         }
         let found = lock(&self.found).get(session).cloned().unwrap_or_default();
         OfferedTools::new(servers, &found, connect, Weak::clone(&self.own))

@@ -78,12 +78,7 @@ impl ResultParts {
             }
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                 let mime = mime_type.unwrap_or_else(|| "application/octet-stream".to_owned());
-                let kind = match mime.split('/').next() {
-                    Some("image") => MediaKind::Image,
-                    Some("audio") => MediaKind::Audio,
-                    _ => MediaKind::File,
-                };
-                self.add_file(kind, &blob, mime, Some(&uri));
+                self.add_file(media_kind(&mime), &blob, mime, Some(&uri));
             }
             other => self.texts.push(serde_json::to_string(&other).unwrap_or_default()),
         }
@@ -136,8 +131,17 @@ impl ResultParts {
     }
 }
 
+/// How models take a file of that type.
+pub(super) fn media_kind(mime: &str) -> MediaKind {
+    match mime.split('/').next() {
+        Some("image") => MediaKind::Image,
+        Some("audio") => MediaKind::Audio,
+        _ => MediaKind::File,
+    }
+}
+
 /// A plain file name.
-fn file_name(nth: usize, mime: &str, uri: Option<&str>) -> String {
+pub(super) fn file_name(nth: usize, mime: &str, uri: Option<&str>) -> String {
     let last = uri.and_then(|uri| uri.rsplit('/').next()).unwrap_or_default();
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let last: String = last.chars().filter(|letter| plain(*letter)).take(64).collect();
@@ -155,7 +159,7 @@ fn file_name(nth: usize, mime: &str, uri: Option<&str>) -> String {
 }
 
 /// Reads base64, with or without padding and line ends.
-fn decode(data: &str) -> Result<Vec<u8>, base64::DecodeError> {
+pub(super) fn decode(data: &str) -> Result<Vec<u8>, base64::DecodeError> {
     use base64::Engine as _;
     use base64::alphabet::STANDARD;
     use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};

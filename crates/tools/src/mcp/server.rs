@@ -12,6 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::connection::{Connection, Connector, Era, Opened, Remedy, Unconnected, connect};
 use super::login::LoginKey;
+use super::prompt::{self, ListedPrompt};
 use super::tool_list::{self, ListedTool};
 
 /// How long a server may take to start: package runners download first.
@@ -49,6 +50,7 @@ pub(super) struct Core {
     login_wanted: Notify,
     tools: Mutex<Arc<Vec<ListedTool>>>,
     problems: Mutex<Vec<String>>,
+    prompts: Mutex<Vec<ListedPrompt>>,
     stop: CancellationToken,
 }
 
@@ -65,9 +67,10 @@ pub(super) enum Status {
     Stopped,
 }
 
-/// Is told that the tools of a server are others now.
+/// Is told that the tools or the prompts of a server are others now.
 pub(super) trait OnChange: Send + Sync {
     fn tools_changed(&self, server: &Core);
+    fn prompts_changed(&self);
 }
 
 impl Server {
@@ -92,6 +95,7 @@ impl Server {
             login_wanted: Notify::new(),
             tools: Mutex::new(Arc::new(known)),
             problems: Mutex::default(),
+            prompts: Mutex::default(),
             stop: stop.clone(),
         });
         Self { core, _stop: stop.drop_guard() }
@@ -115,6 +119,11 @@ impl Core {
     /// What is wrong with tools that were left out.
     pub(super) fn problems(&self) -> Vec<String> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The prompts that the server listed last.
+    pub(super) fn prompts(&self) -> Vec<ListedPrompt> {
+        self.prompts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn status(&self) -> Status {
@@ -285,6 +294,10 @@ impl Core {
                     break;
                 }
                 never = &mut subscribed => match never {},
+                () = connection.prompts_changed() => tokio::select! {
+                    () = self.list_prompts(&connection, on_change) => {}
+                    () = self.stop.cancelled() => {}
+                },
                 () = connection.tools_changed() => tokio::select! {
                     tools = connection.list_tools(&self.definition) => match tools {
                         Ok(tools) => self.publish(tools, on_change).await,
@@ -301,6 +314,20 @@ impl Core {
         let code = code.map_or(String::new(), |code| format!(" with exit code {code}"));
         let words = words.map_or(String::new(), |words| format!("; it wrote: {words}"));
         format!("the process ended{code}{words}")
+    }
+
+    async fn list_prompts(&self, connection: &Connection, on_change: &dyn OnChange) {
+        let prompts = match connection.list_prompts(&self.definition).await {
+            Ok(listed) => prompt::read(&listed),
+            Err(Unconnected { reason, .. }) => {
+                return tracing::warn!(server = self.name(), "MCP server: {reason}");
+            }
+        };
+        let changed = self.prompts() != prompts;
+        *self.prompts.lock().unwrap_or_else(PoisonError::into_inner) = prompts;
+        if changed {
+            on_change.prompts_changed();
+        }
     }
 
     async fn publish(&self, tools: Vec<serde_json::Value>, on_change: &dyn OnChange) {

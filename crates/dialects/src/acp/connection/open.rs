@@ -14,7 +14,7 @@ use super::super::decode::Opening;
 use super::super::encode::{Contents, Encoder, Output, Wanted};
 use super::super::wire;
 use super::requests::{Outcome, refused};
-use super::{Connection, Gone, OpenSession};
+use super::{Connection, Gone, Messages, OpenSession};
 use crate::dialect::Services;
 use crate::jsonrpc::{self, Error, Id};
 
@@ -85,7 +85,7 @@ impl Connection {
             let answer = self.opened_answer(which, arrival).await;
             messages.push(jsonrpc::response(id, &Ok(answer)));
         }
-        messages.push(wire::update(session, &SlashCommand::available()));
+        messages.push(self.commands_update(which));
         self.files.open(&self.app.services.editors, session, &self.client());
         for output in self.sessions[which].encoder.go_live() {
             self.output(which, output, &mut messages).await;
@@ -114,7 +114,8 @@ impl Connection {
         }
         // What it was asked on the old one is asked again.
         self.questions_closed(session);
-        self.sessions.push(OpenSession { follow, encoder, cwd: opening.cwd.clone() });
+        let (cwd, offered) = (opening.cwd.clone(), Vec::new());
+        self.sessions.push(OpenSession { follow, encoder, cwd, offered });
         Ok(self.sessions.len() - 1)
     }
 
@@ -205,6 +206,25 @@ impl Connection {
             answer["configOptions"] = encoder.settings.options(&models);
         }
         answer
+    }
+
+    /// The commands of a session, as they are now.
+    fn commands_update(&mut self, which: usize) -> String {
+        let open = &mut self.sessions[which];
+        let session = open.encoder.session();
+        open.offered = self.app.services.server_prompts.list(Some(session), &open.cwd);
+        wire::update(session, &SlashCommand::available(&open.offered))
+    }
+
+    /// The commands of each session where they are others now.
+    pub(super) fn changed_commands(&mut self) -> Messages {
+        let prompts = &self.app.services.server_prompts;
+        let is_changed = |open: &OpenSession| {
+            prompts.list(Some(open.encoder.session()), &open.cwd) != open.offered
+        };
+        let changed: Vec<usize> =
+            (0..self.sessions.len()).filter(|n| is_changed(&self.sessions[*n])).collect();
+        changed.into_iter().map(|which| self.commands_update(which)).collect()
     }
 
     /// Questions of a session that the editor has no longer open are not its own any more.

@@ -1,8 +1,11 @@
 //! Prompts: what they come to, and their one answer.
 
+use std::sync::Arc;
+
 use quintet_kernel::command::{Command, NewAttachment, NewMessage, TurnStart};
 use quintet_kernel::event::Setup;
 use quintet_kernel::message::{MediaKind, Part, Role};
+use quintet_kernel::port::{PromptContent, ServerPrompt};
 use quintet_kernel::{SessionId, TurnId};
 use serde_json::{Value, json};
 
@@ -20,11 +23,18 @@ pub(super) struct OpenPrompt {
     awaits: Awaited,
 }
 
-/// A command that a prompt asked for was refused.
-pub(super) struct Refused {
-    session: SessionId,
-    turn: TurnId,
-    error: Error,
+/// What came of something that a prompt asked for.
+pub(super) enum Done {
+    /// A command was refused.
+    Refused { session: SessionId, turn: TurnId, error: Error },
+    /// A prompt of a server was filled in, for the request of this id.
+    Filled { id: Id, session: SessionId, blocks: Result<Vec<Block>, Error> },
+}
+
+/// A prompt of a server, as a person typed it.
+struct TypedPrompt {
+    name: String,
+    arguments: String,
 }
 
 /// What answers a prompt.
@@ -32,6 +42,8 @@ enum Awaited {
     Turn(TurnId),
     Compaction,
     Revert(TurnId),
+    /// What a server's prompt says.
+    Fill,
 }
 
 impl OpenPrompt {
@@ -39,7 +51,7 @@ impl OpenPrompt {
     fn turn(&self) -> Option<&TurnId> {
         match &self.awaits {
             Awaited::Turn(turn) => Some(turn),
-            Awaited::Compaction | Awaited::Revert(_) => None,
+            Awaited::Compaction | Awaited::Revert(_) | Awaited::Fill => None,
         }
     }
 }
@@ -57,7 +69,13 @@ impl Connection {
         let submitted = match SlashCommand::of(&blocks) {
             Some(SlashCommand::Compact) => self.compact(session).await,
             Some(SlashCommand::Undo) => self.undo(session).await,
-            None => self.say(session, blocks).await.map(Awaited::Turn),
+            None => match self.server_prompt(session, &blocks) {
+                Some(typed) => {
+                    self.fill(id.clone(), session, typed, blocks);
+                    Ok(Awaited::Fill)
+                }
+                None => self.say(session, blocks).await.map(Awaited::Turn),
+            },
         };
         match submitted {
             Ok(awaits) => {
@@ -65,6 +83,64 @@ impl Connection {
                 None
             }
             Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// The prompt of a server that a prompt begins with, and what is typed after it.
+    fn server_prompt(&self, session: &SessionId, blocks: &[Block]) -> Option<TypedPrompt> {
+        let Block::Text(text) = blocks.first()? else { return None };
+        let open = &self.sessions[self.position(session)?];
+        let prompts = self.app.services.server_prompts.list(Some(session), &open.cwd);
+        let (prompt, rest) = ServerPrompt::typed(&prompts, text)?;
+        Some(TypedPrompt { name: prompt.name.clone(), arguments: rest.to_owned() })
+    }
+
+    /// Has a server's prompt filled in, in the background; what else there was comes after it.
+    fn fill(&mut self, id: Id, session: &SessionId, typed: TypedPrompt, mut blocks: Vec<Block>) {
+        let Some(which) = self.position(session) else { return };
+        let (session, cwd) = (session.clone(), self.sessions[which].cwd.clone());
+        let prompts = Arc::clone(&self.app.services.server_prompts);
+        self.tasks.spawn(async move {
+            let TypedPrompt { name, arguments } = typed;
+            let filled = prompts.fill(Some(&session), &cwd, &name, &arguments).await;
+            let filled = filled.map(|contents| {
+                let rest = blocks.split_off(1);
+                contents.into_iter().map(block).chain(rest).collect()
+            });
+            let blocks = filled.map_err(|why| Error::new(jsonrpc::INVALID_PARAMS, why));
+            Some(Done::Filled { id, session, blocks })
+        });
+    }
+
+    /// Goes on with what a task did for a prompt.
+    pub(super) async fn done(&mut self, done: Done) -> Messages {
+        match done {
+            Done::Refused { session, turn, error } => {
+                let is_it = |open: &OpenPrompt| {
+                    let awaits = &open.awaits;
+                    open.session == session
+                        && matches!(awaits, Awaited::Revert(own) if *own == turn)
+                };
+                self.abandon_prompts(is_it, &Err(error))
+            }
+            Done::Filled { id, session, blocks } => {
+                // The prompt may have been cancelled meanwhile.
+                if !self.prompts.iter().any(|open| open.id == id) {
+                    return Messages::new();
+                }
+                let said = match blocks {
+                    Ok(blocks) => self.say(&session, blocks).await,
+                    Err(error) => Err(error),
+                };
+                match said {
+                    Ok(turn) => {
+                        let open = self.prompts.iter_mut().find(|open| open.id == id);
+                        open.into_iter().for_each(|open| open.awaits = Awaited::Turn(turn.clone()));
+                        Messages::new()
+                    }
+                    Err(error) => self.abandon_prompts(|open| open.id == id, &Err(error)),
+                }
+            }
         }
     }
 
@@ -135,18 +211,9 @@ impl Connection {
         let reverted = turn.clone();
         self.tasks.spawn(async move {
             let error = sessions.submit(&session, command).await.err()?;
-            Some(Refused { session, turn: reverted, error: refused(&error) })
+            Some(Done::Refused { session, turn: reverted, error: refused(&error) })
         });
         Ok(Awaited::Revert(turn))
-    }
-
-    /// Answers the prompt whose command was refused.
-    pub(super) fn command_refused(&mut self, refused: Refused) -> Messages {
-        let Refused { session, turn, error } = refused;
-        let is_it = |open: &OpenPrompt| {
-            open.session == session && matches!(&open.awaits, Awaited::Revert(own) if *own == turn)
-        };
-        self.abandon_prompts(is_it, &Err(error))
     }
 
     /// Cancels what the editor asked for in a session, or this one prompt of it. Gives the answers to what
@@ -255,6 +322,15 @@ impl Connection {
     ) -> Messages {
         let answers = self.prompts.extract_if(.., |open| chosen(open));
         answers.map(|open| jsonrpc::response(&open.id, outcome)).collect()
+    }
+}
+
+fn block(content: PromptContent) -> Block {
+    match content {
+        PromptContent::Text(text) => Block::Text(text),
+        PromptContent::File { kind, name, mime, content } => {
+            Block::File { kind, name, mime, content }
+        }
     }
 }
 

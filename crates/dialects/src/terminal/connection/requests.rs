@@ -17,7 +17,7 @@ use crate::jsonrpc::Error;
 /// Queries of one connection at the same time.
 const QUERIES_LIMIT: usize = 3;
 /// The capabilities of the server.
-const CAPABILITIES: [&str; 9] = [
+const CAPABILITIES: [&str; 10] = [
     "streaming",
     "token_batching",
     "blocks",
@@ -27,6 +27,7 @@ const CAPABILITIES: [&str; 9] = [
     "session_persistence",
     "session_resume",
     "suggestions",
+    "prompts",
 ];
 
 /// The result of a request.
@@ -53,6 +54,7 @@ impl Connection {
             Step::List(limit) => self.list(limit).await,
             Step::Export { session, format } => self.export(session, format).await,
             Step::Delete(session) => self.delete(session).await,
+            Step::Prompts => Ok(self.list_prompts()),
         }
     }
 
@@ -87,12 +89,16 @@ impl Connection {
         let session = self.conversation().await?;
         let told = self.link.context.for_model(self.app.settings.context_tokens);
         let news = told.clone().filter(|told| self.last_context.as_ref() != Some(told));
-        let parts = news.map(Part::Context).into_iter().chain([Part::Text(message)]).collect();
+        let (said, files) = self.filled(&session, message).await?;
+        let parts = news.map(Part::Context).into_iter().chain(said).collect();
         let answer_within_ms = self.app.settings.answer_within_ms;
         let options = TurnOptions { answer_within_ms, ..options };
         let setup = Setup { workspace: self.link.context.moved_to(), ..Setup::default() };
-        let say =
-            NewMessage { setup, ..NewMessage::new(Role::User, parts, TurnStart::Queued, options) };
+        let say = NewMessage {
+            files,
+            setup,
+            ..NewMessage::new(Role::User, parts, TurnStart::Queued, options)
+        };
         let receipt = self
             .submit(&session, Command::AddMessage(Box::new(say)))
             .await

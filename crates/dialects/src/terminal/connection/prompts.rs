@@ -1,0 +1,61 @@
+//! Prompts of servers: their list, and messages that begin with one.
+
+use std::path::PathBuf;
+
+use quintet_kernel::SessionId;
+use quintet_kernel::command::NewAttachment;
+use quintet_kernel::message::{MediaKind, Part};
+use quintet_kernel::port::{PromptContent, ServerPrompt};
+use serde_json::{Value, json};
+
+use super::super::decode::refusal;
+use super::Connection;
+use crate::jsonrpc::{Error, INVALID_PARAMS};
+
+/// What is said, and the files that come with it.
+type Said = (Vec<Part>, Vec<(MediaKind, NewAttachment)>);
+
+impl Connection {
+    /// The prompts that the client can send.
+    pub(super) fn list_prompts(&self) -> Value {
+        let session = self.followed.last().map(|watch| &watch.session);
+        let prompts = self.app.ports.server_prompts.list(session, &self.folder());
+        let one = |prompt: &ServerPrompt| {
+            json!({
+                "name": prompt.name,
+                "description": prompt.description,
+                "arguments": prompt.hint(),
+            })
+        };
+        json!({ "prompts": prompts.iter().map(one).collect::<Vec<_>>() })
+    }
+
+    /// A message, or what the server's prompt says that it begins with. Fails if that cannot be filled in.
+    pub(super) async fn filled(&self, session: &SessionId, message: String) -> Result<Said, Error> {
+        let (folder, server_prompts) = (self.folder(), &self.app.ports.server_prompts);
+        let prompts = server_prompts.list(Some(session), &folder);
+        let Some((prompt, arguments)) = ServerPrompt::typed(&prompts, &message) else {
+            return Ok((vec![Part::Text(message)], Vec::new()));
+        };
+        let filled = server_prompts.fill(Some(session), &folder, &prompt.name, arguments).await;
+        let contents = filled.map_err(|why| Error::new(INVALID_PARAMS, why))?;
+        let (mut parts, mut files) = (Vec::new(), Vec::new());
+        for content in contents {
+            match content {
+                PromptContent::Text(text) => parts.push(Part::Text(text)),
+                PromptContent::File { kind, name, mime, content } => {
+                    let size = content.len() as u64;
+                    let blob = self.app.ports.blobs.put(content).await;
+                    let blob = blob.map_err(|error| refusal(&error.into()))?;
+                    files.push((kind, NewAttachment { name, mime, blob, size }));
+                }
+            }
+        }
+        Ok((parts, files))
+    }
+
+    /// Where the client is.
+    fn folder(&self) -> PathBuf {
+        self.link.context.cwd.clone().unwrap_or_default()
+    }
+}

@@ -1,0 +1,85 @@
+//! Prompts that tool servers offer for people to send.
+
+use std::path::Path;
+
+use super::BoxFuture;
+use crate::id::SessionId;
+use crate::message::MediaKind;
+
+/// Inbound: the prompts of tool servers (MCP). A person sends one by its name.
+pub trait ServerPrompts: Send + Sync {
+    /// The prompts of a session that works in this folder, as they are known now. Must return at once.
+    fn list(&self, session: Option<&SessionId>, workspace: &Path) -> Vec<ServerPrompt>;
+    /// What a prompt says, filled in with arguments as a person types them. Fails with the reason, for the
+    /// person.
+    fn fill<'a>(
+        &'a self,
+        session: Option<&'a SessionId>,
+        workspace: &'a Path,
+        name: &'a str,
+        arguments: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PromptContent>, String>>;
+    /// How often any list has changed.
+    fn changes(&self) -> u64;
+    /// Resolves when lists have changed more often or seldom than this.
+    fn changed(&self, since: u64) -> BoxFuture<'_, ()>;
+}
+
+/// A prompt that a server offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerPrompt {
+    /// The name, as `server:prompt`.
+    pub name: String,
+    /// A description for people.
+    pub description: String,
+    /// The arguments, in the order in which they are typed.
+    pub arguments: Vec<PromptArgument>,
+}
+
+impl ServerPrompt {
+    /// The prompt that a line begins with after a slash, and what is typed after it.
+    pub fn typed<'a, 'l>(prompts: &'a [Self], line: &'l str) -> Option<(&'a Self, &'l str)> {
+        let line = line.trim_start().strip_prefix('/')?;
+        let rest = |prompt: &Self| {
+            let rest = line.strip_prefix(&prompt.name)?;
+            (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
+        };
+        let found = prompts.iter().filter_map(|prompt| Some((prompt, rest(prompt)?)));
+        found.max_by_key(|(prompt, _)| prompt.name.len())
+    }
+
+    /// The arguments as a hint for the person who types them; empty if there are none.
+    pub fn hint(&self) -> String {
+        let one = |argument: &PromptArgument| {
+            if argument.required { argument.name.clone() } else { format!("[{}]", argument.name) }
+        };
+        self.arguments.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// An argument of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptArgument {
+    /// The name.
+    pub name: String,
+    /// True if the prompt cannot be sent without it.
+    pub required: bool,
+}
+
+/// A piece of a prompt that was filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PromptContent {
+    /// A text.
+    Text(String),
+    /// A file that comes with it.
+    File {
+        /// How models take it.
+        kind: MediaKind,
+        /// A plain name.
+        name: String,
+        /// The media type.
+        mime: String,
+        /// The content.
+        content: Vec<u8>,
+    },
+}
