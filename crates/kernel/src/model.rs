@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 pub use catalog::{Latency, ModelDetails, ModelInfo, ModelLocation, Price, Profile, SearchSupport};
 pub use failure::{Failure, FailureKind};
 pub use request::{
-    Account, AssistantPart, Constraints, Effort, OutputFormat, Prompt, PromptCall, PromptMessage,
-    PromptPart, Sampling, ToolChoice, WebSearch, assistant_calls, assistant_text,
+    Account, AssistantPart, Constraints, Effort, ImageDetail, OutputFormat, Prompt, PromptCall,
+    PromptMessage, PromptPart, Sampling, ToolChoice, WebSearch, assistant_calls, assistant_text,
 };
 pub use response::{
     Channel, Chunk, FinishReason, ModelResponse, RawToolCall, SealPosition, Sealed, Usage,

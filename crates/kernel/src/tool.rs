@@ -90,6 +90,9 @@ pub struct ToolSpec {
     pub kind: ToolKind,
     /// The place where the tool runs.
     pub placement: Placement,
+    /// True if the provider is to hold the arguments to the schema exactly.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
 }
 
 /// The possible damage of a call.

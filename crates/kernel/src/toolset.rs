@@ -84,6 +84,9 @@ pub struct ClientTool {
     /// `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front_end: Option<String>,
+    /// True if the provider is to hold the arguments to the schema exactly.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
 }
 
 impl Toolset {
@@ -149,6 +152,7 @@ impl ClientTool {
             schema: self.schema.clone(),
             kind: if self.repeatable { ToolKind::Read } else { ToolKind::Network },
             placement: Placement::Client,
+            strict: self.strict,
         })
     }
 

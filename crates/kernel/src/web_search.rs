@@ -125,6 +125,7 @@ fn check_unattended(rules: &Rules) -> Result<(), String> {
         schema: Value::Null,
         kind: ToolKind::Network,
         placement: Placement::Daemon,
+        strict: false,
     };
     match rules.verdict(&tool, None) {
         Verdict::Allow => Ok(()),

@@ -71,6 +71,7 @@ mod tests {
                 schema: json!({}),
                 kind: ToolKind::Read,
                 placement: Placement::Daemon,
+                strict: false,
             })
         };
         let (one, two) = (vec![spec("one")], vec![spec("two")]);

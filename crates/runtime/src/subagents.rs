@@ -32,7 +32,7 @@ pub fn spec() -> ToolSpec {
             .into(),
         schema: task::schema(),
         kind: ToolKind::Delegate,
-        placement: Placement::Daemon,
+        placement: Placement::Daemon, strict: false,
     }
 }
 

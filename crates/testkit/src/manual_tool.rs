@@ -28,6 +28,7 @@ impl ManualTool {
             schema: json!({ "type": "object" }),
             kind,
             placement: Placement::Daemon,
+            strict: false,
         };
         Self {
             spec: Arc::new(spec),

@@ -86,5 +86,6 @@ fn spec(
         }),
         kind,
         placement: Placement::Daemon,
+        strict: false,
     })
 }

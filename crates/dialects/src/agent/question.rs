@@ -36,6 +36,7 @@ pub(super) fn toolset() -> Toolset {
         risk: Risk::Low,
         repeatable: true,
         front_end: Some(FRONT_END.into()),
+        strict: false,
     };
     Toolset { client: vec![question], ..Toolset::default() }
 }

@@ -114,7 +114,7 @@ fn tool(table: Value) -> Result<ClientTool, String> {
     }
     let risk = Risk::try_from(word).map(risk).map_err(|why| format!("{name}: risk {why}"))?;
     let front_end = Some(FRONT_END.into());
-    Ok(ClientTool { name, description, schema, risk, repeatable: false, front_end })
+    Ok(ClientTool { name, description, schema, risk, repeatable: false, front_end, strict: false })
 }
 
 impl Protocol for Jarvis {

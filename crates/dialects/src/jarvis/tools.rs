@@ -23,7 +23,7 @@ pub(super) fn default_tools() -> Vec<ClientTool> {
         });
         let (name, description, risk) = (name.into(), description.into(), tool::Risk::Medium);
         let front_end = Some(FRONT_END.into());
-        ClientTool { name, description, schema, risk, repeatable: false, front_end }
+        ClientTool { name, description, schema, risk, repeatable: false, front_end, strict: false }
     };
     vec![
         tool(
@@ -69,6 +69,7 @@ pub(super) fn brought(tool: wire::Tool) -> ClientTool {
         risk: risk(tool.risk),
         repeatable: false,
         front_end: Some(FRONT_END.into()),
+        strict: false,
     }
 }
 

@@ -159,6 +159,8 @@ pub(super) struct FunctionTool {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) parameters: Value,
+    /// True if the arguments are to be held to the parameters exactly.
+    pub(super) strict: bool,
 }
 
 /// Reads a body as JSON.

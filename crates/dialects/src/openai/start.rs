@@ -245,7 +245,7 @@ async fn attach(app: &AppState, session: &SessionId, media: Media) -> Result<mes
 }
 
 async fn stored(app: &AppState, media: Media) -> Result<(MediaKind, NewAttachment), Reply> {
-    let Media { kind, name, mime, content } = media;
+    let Media { kind, name, mime, content, detail: _ } = media;
     let size = content.len() as u64;
     let blob = app.ports.blobs.put(content).await?;
     Ok((kind, NewAttachment { name, mime, blob, size }))

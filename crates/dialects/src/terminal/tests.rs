@@ -63,7 +63,14 @@ fn no_request_panics() {
 fn rules() -> Rules {
     let tool = |name: &str, kind| {
         let (name, description, schema) = (name.into(), "Does things. Well.".into(), json!({}));
-        Arc::new(ToolSpec { name, description, schema, kind, placement: Placement::Daemon })
+        Arc::new(ToolSpec {
+            name,
+            description,
+            schema,
+            kind,
+            placement: Placement::Daemon,
+            strict: false,
+        })
     };
     let (rules, kinds, tools) = (Vec::new(), Vec::new(), Vec::new());
     Rules {

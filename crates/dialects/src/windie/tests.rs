@@ -179,6 +179,7 @@ impl Story {
                         schema: tool.schema.clone(),
                         kind: ToolKind::Network,
                         placement: Placement::Client,
+                        strict: false,
                     })
                 };
                 self.prompt.tools = tools.client.iter().map(spec).collect();

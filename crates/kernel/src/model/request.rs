@@ -268,7 +268,41 @@ pub enum PromptPart {
         blob: BlobId,
         /// The content, once loaded.
         content: Arc<[u8]>,
+        /// For a picture: how closely to look, if the sender says.
+        detail: Option<ImageDetail>,
     },
+}
+
+/// How closely a model looks at a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageDetail {
+    /// As the provider decides.
+    Auto,
+    /// At a small version of it.
+    Low,
+    /// At all of it.
+    High,
+    /// At all of it, in the size that it has.
+    Original,
+}
+
+impl ImageDetail {
+    const ALL: [Self; 4] = [Self::Auto, Self::Low, Self::High, Self::Original];
+
+    /// The word of protocols.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Low => "low",
+            Self::High => "high",
+            Self::Original => "original",
+        }
+    }
+
+    /// Reads the word of protocols.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|detail| detail.name() == name)
+    }
 }
 
 /// A tool call of an earlier model message.

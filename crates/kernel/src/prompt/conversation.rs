@@ -275,5 +275,6 @@ fn media(
         mime: stated.unwrap_or(mime).into(),
         blob: blob.clone(),
         content: Arc::from([]),
+        detail: None,
     })
 }

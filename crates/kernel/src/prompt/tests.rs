@@ -415,7 +415,7 @@ fn part(part: &PromptPart) -> String {
             Some((start, _)) if text.len() > 200 => format!("{start:?}…"),
             _ => format!("{text:?}"),
         },
-        PromptPart::Media { kind, name, mime, blob, content } => {
+        PromptPart::Media { kind, name, mime, blob, content, detail: _ } => {
             format!("<{} {name} {mime} {blob} {} bytes>", kind.name(), content.len())
         }
     }

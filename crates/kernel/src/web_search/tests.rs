@@ -36,6 +36,7 @@ fn own_tool() -> Arc<ToolSpec> {
         schema: json!({}),
         kind: ToolKind::Network,
         placement: Placement::Daemon,
+        strict: false,
     })
 }
 
@@ -111,7 +112,15 @@ fn prompted(world: World, daemon: Option<&[&str]>, client: &[&str]) -> WebSearch
 
 fn brought(name: &str) -> ClientTool {
     let (name, description, schema) = (name.into(), String::new(), json!({}));
-    ClientTool { name, description, schema, risk: Risk::Low, repeatable: false, front_end: None }
+    ClientTool {
+        name,
+        description,
+        schema,
+        risk: Risk::Low,
+        repeatable: false,
+        front_end: None,
+        strict: false,
+    }
 }
 
 #[test]

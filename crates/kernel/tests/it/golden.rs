@@ -563,6 +563,7 @@ fn of_clients() -> Vec<Event> {
         risk,
         repeatable: false,
         front_end: None,
+        strict: false,
     };
     let chosen = |daemon, client, timeout_ms| {
         Event::ToolsChosen(Toolset { daemon, client, timeout_ms, spans: vec![] })

@@ -459,7 +459,15 @@ fn setup(n: usize) -> Setup {
 /// A client's tool in place of one that is not there, or of one that is.
 fn own_tool() -> ClientTool {
     let (name, description, schema) = ("nonsense".into(), String::new(), json!({}));
-    ClientTool { name, description, schema, risk: Risk::Medium, repeatable: true, front_end: None }
+    ClientTool {
+        name,
+        description,
+        schema,
+        risk: Risk::Medium,
+        repeatable: true,
+        front_end: None,
+        strict: false,
+    }
 }
 
 fn late(world: &World, which: usize, how: &How) -> Command {

@@ -37,7 +37,7 @@ pub(crate) fn rules() -> Rules {
     let at = [Daemon, Daemon, Daemon, Daemon, Daemon, Client, Client, Daemon];
     let tool = |((name, kind), placement): ((&str, ToolKind), Placement)| {
         let (name, description, schema) = (name.into(), String::new(), json!({}));
-        Arc::new(ToolSpec { name, description, schema, kind, placement })
+        Arc::new(ToolSpec { name, description, schema, kind, placement, strict: false })
     };
     let approval = ApprovalPolicy {
         rules: vec![],

@@ -112,6 +112,7 @@ fn help(message: &str) -> Help {
         }),
         kind: ToolKind::Write,
         placement: Placement::Daemon,
+        strict: false,
     });
     let row = weights::Weights { small: true, ..weights::find("small").unwrap().clone() };
     let message = PromptMessage::User(vec![PromptPart::Text(message.into())]);

@@ -128,5 +128,6 @@ fn tool() -> Arc<quintet_kernel::tool::ToolSpec> {
         schema: serde_json::json!({ "type": "object" }),
         kind: ToolKind::Exec,
         placement: Placement::Daemon,
+        strict: false,
     })
 }

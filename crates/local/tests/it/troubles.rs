@@ -53,6 +53,7 @@ async fn unknown_models_and_pictures_are_refused() {
         mime: "image/png".into(),
         blob: BlobId::parse("abc").unwrap(),
         content: Arc::from([]),
+        detail: None,
     };
     let picture = prompt(vec![PromptMessage::User(vec![picture])], 8);
     assert_eq!(ask(&local, picture).await.unwrap_err().kind, FailureKind::UnsupportedInput);

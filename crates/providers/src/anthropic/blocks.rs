@@ -193,7 +193,9 @@ fn shown(part: &PromptPart) -> Option<Block<'_>> {
     let (kind, name, mime, content) = match part {
         PromptPart::Text(text) if is_blank(text) => return None,
         PromptPart::Text(text) => return Some(Block::Text { text: RequestText::Plain(text) }),
-        PromptPart::Media { kind, name, mime, blob: _, content } => (*kind, name, mime, content),
+        PromptPart::Media { kind, name, mime, blob: _, content, detail: _ } => {
+            (*kind, name, mime, content)
+        }
     };
     if inputs::is_text(mime) {
         return Some(Block::Text { text: RequestText::TextFile { name, content } });

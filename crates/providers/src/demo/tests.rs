@@ -16,6 +16,7 @@ fn spec(name: &str) -> Arc<ToolSpec> {
         schema: json!({}),
         kind: ToolKind::Read,
         placement: Placement::Daemon,
+        strict: false,
     })
 }
 

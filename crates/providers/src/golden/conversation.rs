@@ -30,6 +30,7 @@ pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
         mime: "image/png".into(),
         blob: BlobId::parse("00").unwrap(),
         content: b"\x89PNG".as_slice().into(),
+        detail: None,
     };
     let text = |text: &str| PromptPart::Text(text.into());
     let mut messages = vec![PromptMessage::User(vec![text("What is this?"), picture("shot.png")])];
@@ -80,6 +81,7 @@ fn tool() -> Arc<ToolSpec> {
             "required": ["path"], "additionalProperties": false}),
         kind: ToolKind::Read,
         placement: Placement::Daemon,
+        strict: false,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Files in a request.
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::PromptPart;
+use quintet_kernel::model::{ImageDetail, PromptPart};
 use serde::Serialize;
 
 use crate::inputs;
@@ -20,6 +20,8 @@ pub(super) enum Part<'a> {
 #[derive(Serialize)]
 pub(super) struct ImageUrl<'a> {
     url: RequestText<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -36,16 +38,18 @@ pub(super) struct File<'a> {
 
 /// Writes a part of a user message that [`inputs::fit`] has checked.
 pub(super) fn part(part: &PromptPart) -> Part<'_> {
-    let (kind, name, mime, content) = match part {
+    let (kind, name, mime, content, detail) = match part {
         PromptPart::Text(text) => return Part::Text { text: RequestText::Plain(text) },
-        PromptPart::Media { kind, name, mime, blob: _, content } => (*kind, name, mime, content),
+        PromptPart::Media { kind, name, mime, blob: _, content, detail } => {
+            (*kind, name, mime, content, detail.map(ImageDetail::name))
+        }
     };
     if inputs::is_text(mime) {
         return Part::Text { text: RequestText::TextFile { name, content } };
     }
     let data = RequestText::DataUrl { mime, content };
     match kind {
-        MediaKind::Image => Part::ImageUrl { image_url: ImageUrl { url: data } },
+        MediaKind::Image => Part::ImageUrl { image_url: ImageUrl { url: data, detail } },
         MediaKind::File => Part::File { file: File { filename: name, file_data: data } },
         MediaKind::Audio => {
             let format = audio_format(mime).unwrap_or("wav");

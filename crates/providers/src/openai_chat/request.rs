@@ -145,12 +145,18 @@ struct Function<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     parameters: &'a Value,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
 }
 
 impl<'a> Tool<'a> {
     fn new(spec: &'a ToolSpec) -> Self {
-        let function =
-            Function { name: &spec.name, description: &spec.description, parameters: &spec.schema };
+        let function = Function {
+            name: &spec.name,
+            description: &spec.description,
+            parameters: &spec.schema,
+            strict: spec.strict,
+        };
         Self { kind: "function", function }
     }
 }

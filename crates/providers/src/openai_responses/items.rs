@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use quintet_kernel::message::MediaKind;
-use quintet_kernel::model::{AssistantPart, PromptCall, PromptMessage, PromptPart};
+use quintet_kernel::model::{AssistantPart, ImageDetail, PromptCall, PromptMessage, PromptPart};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -42,10 +42,21 @@ pub(super) enum Item<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Content<'a> {
-    InputText { text: RequestText<'a> },
-    OutputText { text: &'a str },
-    InputImage { image_url: RequestText<'a> },
-    InputFile { filename: &'a str, file_data: RequestText<'a> },
+    InputText {
+        text: RequestText<'a>,
+    },
+    OutputText {
+        text: &'a str,
+    },
+    InputImage {
+        image_url: RequestText<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        detail: Option<&'static str>,
+    },
+    InputFile {
+        filename: &'a str,
+        file_data: RequestText<'a>,
+    },
 }
 
 #[derive(Serialize)]
@@ -133,16 +144,18 @@ fn output<'a>(text: &'a str, media: &'a [PromptPart]) -> Output<'a> {
 
 /// A part of a user message that [`inputs::fit`] has checked.
 fn shown(part: &PromptPart) -> Content<'_> {
-    let (kind, name, mime, content) = match part {
+    let (kind, name, mime, content, detail) = match part {
         PromptPart::Text(text) => return Content::InputText { text: RequestText::Plain(text) },
-        PromptPart::Media { kind, name, mime, blob: _, content } => (*kind, name, mime, content),
+        PromptPart::Media { kind, name, mime, blob: _, content, detail } => {
+            (*kind, name, mime, content, detail.map(ImageDetail::name))
+        }
     };
     if inputs::is_text(mime) {
         return Content::InputText { text: RequestText::TextFile { name, content } };
     }
     let data = RequestText::DataUrl { mime, content };
     match kind {
-        MediaKind::Image => Content::InputImage { image_url: data },
+        MediaKind::Image => Content::InputImage { image_url: data, detail },
         MediaKind::File | MediaKind::Audio => {
             Content::InputFile { filename: name, file_data: data }
         }

@@ -52,7 +52,7 @@ pub(super) fn tools(tools: &[Arc<ToolSpec>], search: bool) -> serde_json::Result
             name: &spec.name,
             description: &spec.description,
             parameters: &spec.schema,
-            strict: false,
+            strict: spec.strict,
         })
     };
     let own = search.then(|| to_raw_value(&Hosted { kind: "web_search" }));

@@ -67,6 +67,7 @@ async fn images_are_in_the_request() {
         mime: "image/png".into(),
         blob: BlobId::parse("00").unwrap(),
         content: b"\x89PNG".as_slice().into(),
+        detail: None,
     };
     let received =
         listen(providers.stream(prompt(vec![PromptPart::Text("see".into()), image]))).await;

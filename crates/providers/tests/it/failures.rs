@@ -171,6 +171,7 @@ async fn what_the_model_cannot_take_is_not_sent() {
         mime: mime.into(),
         blob: BlobId::parse("00").unwrap(),
         content: b"text".as_slice().into(),
+        detail: None,
     };
     let sound = prompt(vec![media(MediaKind::Audio, "audio/wav")]);
     let failure = listen(providers.stream(sound)).await.failure();

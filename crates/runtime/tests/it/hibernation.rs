@@ -79,6 +79,7 @@ async fn a_session_whose_call_a_client_runs_stays() {
         risk: Risk::Low,
         repeatable: false,
         front_end: None,
+        strict: false,
     };
     let tools = Toolset { client: vec![tool], ..Toolset::default() };
     runtime.submit(&session, Command::SetTools(tools)).await.unwrap();

@@ -430,6 +430,7 @@ async fn calls_of_a_dead_nodes_clients_are_given_to_others() {
         risk: Risk::Low,
         repeatable: false,
         front_end: None,
+        strict: false,
     };
     let toolset = Toolset { client: vec![tool], ..Toolset::default() };
     a.runtime.submit(&session, Command::SetTools(toolset)).await.unwrap();

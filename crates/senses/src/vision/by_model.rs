@@ -77,6 +77,7 @@ impl ModelVision {
             // The content comes along, so nobody looks for it.
             blob: BlobId::parse("none").expect("a plain word is an id"),
             content: picture.bytes.into(),
+            detail: None,
         };
         Prompt {
             model: self.model.clone(),

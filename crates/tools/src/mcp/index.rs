@@ -59,6 +59,7 @@ impl SearchTools {
             schema,
             kind: ToolKind::Read,
             placement: Placement::Daemon,
+            strict: false,
         };
         Self { spec: Arc::new(spec), tools, pool }
     }

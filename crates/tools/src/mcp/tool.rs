@@ -33,6 +33,7 @@ impl McpTool {
             schema: tool.schema.clone(),
             kind: ToolKind::Exec,
             placement: Placement::Daemon,
+            strict: false,
         });
         Self { spec, server, tool: tool.name.clone() }
     }

@@ -169,6 +169,7 @@ impl ConnectServers {
             schema,
             kind: ToolKind::Exec,
             placement: Placement::Daemon,
+            strict: false,
         };
         Self { spec: Arc::new(spec), workspace, servers, pool }
     }

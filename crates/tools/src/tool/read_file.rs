@@ -65,6 +65,7 @@ fn spec() -> ToolSpec {
         }),
         kind: ToolKind::Read,
         placement: Placement::Daemon,
+        strict: false,
     }
 }
 

@@ -134,7 +134,7 @@ fn spec() -> ToolSpec {
             "required": ["command"],
         }),
         kind: ToolKind::Exec,
-        placement: Placement::Daemon,
+        placement: Placement::Daemon, strict: false,
     }
 }
 

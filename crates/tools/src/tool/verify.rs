@@ -126,6 +126,7 @@ fn spec() -> ToolSpec {
         schema: json!({ "type": "object", "properties": {} }),
         kind: ToolKind::Exec,
         placement: Placement::Daemon,
+        strict: false,
     }
 }
 

@@ -35,6 +35,18 @@ async fn errors_have_four_fields_and_name_the_parameter() {
             chat(json!({ "messages": image })),
             json!("messages[0].content[0].image_url.url"),
         ),
+        (
+            "/v1/chat/completions",
+            chat(json!({ "messages": [{ "role": "user", "name": "a b", "content": "x" }] })),
+            json!("messages[0].name"),
+        ),
+        (
+            "/v1/chat/completions",
+            chat(json!({ "messages": [{ "role": "user", "content": [
+                { "type": "image_url", "image_url": { "url": "data:image/png;base64,AAEC", "detail": "x" } },
+            ]}]})),
+            json!("messages[0].content[0].image_url.detail"),
+        ),
         ("/v1/chat/completions", chat(json!({ "n": 2 })), json!("n")),
         ("/v1/chat/completions", chat(json!({ "temperature": 3 })), json!("temperature")),
         ("/v1/chat/completions", chat(json!({ "max_tokens": "9" })), json!("max_tokens")),

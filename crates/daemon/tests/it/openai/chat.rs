@@ -28,6 +28,36 @@ async fn models_are_listed_as_they_are_and_as_agents() {
 }
 
 #[tokio::test]
+async fn strict_tools_names_and_details_of_pictures_reach_the_model() {
+    let world = World::start("inputs = [\"image\"]\n[approval]\nkinds = []\n").await;
+    let client = world.openai();
+    let strict = with(weather(), json!({ "strict": true }));
+    let picture = json!({ "url": "data:image/png;base64,AAEC", "detail": "low" });
+    let messages = json!([
+        { "role": "system", "name": "example", "content": "Hello." },
+        { "role": "user", "name": "alice", "content": script(json!([{ "text": "Hi." }])) },
+        { "role": "user", "name": "bob", "content": [{ "type": "image_url", "image_url": picture }] },
+    ]);
+    for model in [PROXY, AGENT] {
+        let tools = json!([{ "type": "function", "function": strict }]);
+        let body = json!({ "model": model, "messages": messages, "tools": tools });
+        assert_eq!(post(&client, CHAT, &body).await.status(), 200);
+        let sent = world.model.calls().pop().unwrap();
+        let tools = sent["tools"].as_array().unwrap();
+        let is_it = |tool: &&Value| tool["function"]["name"] == "weather";
+        assert_eq!(tools.iter().find(is_it).unwrap()["function"]["strict"], true);
+        let others = tools.iter().filter(|tool| !is_it(tool));
+        assert!(others.into_iter().all(|tool| tool["function"]["strict"].is_null()));
+        let said = sent["messages"].to_string();
+        assert!(said.contains("alice: ") && said.contains("bob:"), "{said}");
+        assert!(said.contains("example: Hello."), "{said}");
+        if model == PROXY {
+            assert_eq!(sent["messages"][2]["content"][1]["image_url"], picture);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_proxied_model_gets_exactly_the_callers_messages_and_tools() {
     let world = World::start("").await;
     let client = world.openai();

@@ -65,8 +65,8 @@ pub(crate) fn decode(body: &Value) -> Result<ChatRequest, Reply> {
 
 fn message(message: &Fields<'_>) -> Result<Message, Reply> {
     match message.needed_text("role")? {
-        "system" | "developer" => Ok(Message::System(content::text(message, "content")?)),
-        "user" => Ok(Message::User(content::parts(message)?)),
+        "system" | "developer" => Ok(Message::System(content::named_text(message)?)),
+        "user" => Ok(Message::User(content::named_parts(message)?)),
         "assistant" => {
             let calls = message.objects("tool_calls")?.unwrap_or_default();
             Ok(Message::Assistant {

@@ -3,10 +3,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quintet_kernel::message::MediaKind;
+use quintet_kernel::model::ImageDetail;
 use serde_json::Value;
 
 use crate::openai::reply::Reply;
 use crate::openai::wire::fields::Fields;
+
+/// The longest name of a participant, in characters.
+const NAME_LIMIT: usize = 64;
 
 /// A piece of a user message.
 #[derive(Clone, PartialEq)]
@@ -22,6 +26,8 @@ pub(crate) struct Media {
     pub(crate) name: String,
     pub(crate) mime: String,
     pub(crate) content: Vec<u8>,
+    /// For a picture: how closely to look, if the caller says.
+    pub(crate) detail: Option<ImageDetail>,
 }
 
 impl std::fmt::Debug for Part {
@@ -48,6 +54,37 @@ pub(crate) fn parts(message: &Fields<'_>) -> Result<Vec<Part>, Reply> {
             Err(Reply::wrong_type(message.param("content"), "a string or an array", other))
         }
     }
+}
+
+/// What the participant of a conversation said, whose name stands before it: not every provider takes names by
+/// themselves. Fails as [`parts`] does, and if the name is none.
+pub(crate) fn named_parts(message: &Fields<'_>) -> Result<Vec<Part>, Reply> {
+    let mut parts = parts(message)?;
+    let Some(name) = name(message)? else { return Ok(parts) };
+    match parts.first_mut() {
+        Some(Part::Text(text)) => *text = format!("{name}: {text}"),
+        Some(Part::Media(_)) | None => parts.insert(0, Part::Text(format!("{name}:"))),
+    }
+    Ok(parts)
+}
+
+/// Instructions, with the name of whose they are before them. Fails as [`text`] does, and if the name is none.
+pub(crate) fn named_text(message: &Fields<'_>) -> Result<String, Reply> {
+    let text = text(message, "content")?;
+    Ok(name(message)?.map_or(text.clone(), |name| format!("{name}: {text}")))
+}
+
+fn name<'a>(message: &Fields<'a>) -> Result<Option<&'a str>, Reply> {
+    let Some(name) = message.text("name")? else { return Ok(None) };
+    let is_odd = |letter: char| letter.is_whitespace() || "<|\\/>".contains(letter);
+    if name.is_empty() || name.chars().count() > NAME_LIMIT || name.contains(is_odd) {
+        let param = message.param("name");
+        let why = format!(
+            "Invalid '{param}': 1 to {NAME_LIMIT} characters, without spaces, <, >, |, \\ and /."
+        );
+        return Err(Reply::wrong_value(param, why));
+    }
+    Ok(Some(name))
 }
 
 /// Text alone: of a model, of instructions or of a result, under `name`. Nothing is an empty text.
@@ -77,9 +114,12 @@ fn part(piece: &Fields<'_>) -> Result<Part, Reply> {
         "image_url" => {
             let image = piece.object("image_url")?;
             let image = image.ok_or_else(|| Reply::missing(piece.param("image_url")))?;
-            image_part(image.needed_text("url")?, &image.param("url"))
+            image_part(image.needed_text("url")?, &image.param("url"), detail(&image)?)
         }
-        "input_image" => image_part(piece.needed_text("image_url")?, &piece.param("image_url")),
+        "input_image" => {
+            let param = piece.param("image_url");
+            image_part(piece.needed_text("image_url")?, &param, detail(piece)?)
+        }
         "input_audio" => {
             let audio = piece.object("input_audio")?;
             let audio = audio.ok_or_else(|| Reply::missing(piece.param("input_audio")))?;
@@ -94,7 +134,8 @@ fn part(piece: &Fields<'_>) -> Result<Part, Reply> {
             };
             let content = base64(audio.needed_text("data")?, &audio.param("data"))?;
             let (name, mime) = (format!("audio.{format}"), mime.into());
-            Ok(Part::Media(Media { kind: MediaKind::Audio, name, mime, content }))
+            let kind = MediaKind::Audio;
+            Ok(Part::Media(Media { kind, name, mime, content, detail: None }))
         }
         "file" => {
             let file = piece.object("file")?;
@@ -109,20 +150,30 @@ fn unknown(piece: &Fields<'_>, kind: &str) -> Reply {
     Reply::unsupported(piece.param("type"), format!("content of type {kind:?} is not taken here"))
 }
 
-fn image_part(url: &str, param: &str) -> Result<Part, Reply> {
+/// How closely to look at a picture.
+fn detail(image: &Fields<'_>) -> Result<Option<ImageDetail>, Reply> {
+    let Some(word) = image.text("detail")? else { return Ok(None) };
+    let unknown = || {
+        let why = format!("detail must be auto, low, high or original, not {word:?}");
+        Reply::wrong_value(image.param("detail"), why)
+    };
+    ImageDetail::parse(word).map(Some).ok_or_else(unknown)
+}
+
+fn image_part(url: &str, param: &str, detail: Option<ImageDetail>) -> Result<Part, Reply> {
     let (mime, content) = data_url(url, param)?;
     if !mime.starts_with("image/") {
         return Err(Reply::wrong_value(param, format!("an image was expected, not {mime}")));
     }
     let name = format!("image.{}", mime.trim_start_matches("image/").replace("svg+xml", "svg"));
-    Ok(Part::Media(Media { kind: MediaKind::Image, name, mime, content }))
+    Ok(Part::Media(Media { kind: MediaKind::Image, name, mime, content, detail }))
 }
 
 fn file_part(file: &Fields<'_>) -> Result<Part, Reply> {
     let param = file.param("file_data");
     let (mime, content) = data_url(file.needed_text("file_data")?, &param)?;
     let name = file.text("filename")?.unwrap_or("file").to_owned();
-    Ok(Part::Media(Media { kind: MediaKind::File, name, mime, content }))
+    Ok(Part::Media(Media { kind: MediaKind::File, name, mime, content, detail: None }))
 }
 
 /// A data URL. Addresses are not fetched: a request must not make the daemon call others.

@@ -120,5 +120,6 @@ pub(crate) fn client_tool(tool: &FunctionTool) -> ClientTool {
         risk: Risk::Medium,
         repeatable: false,
         front_end: Some(FRONT_END.into()),
+        strict: tool.strict,
     }
 }

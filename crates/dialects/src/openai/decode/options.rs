@@ -48,6 +48,7 @@ fn function(tool: &Fields<'_>, nested: bool) -> Result<FunctionTool, Reply> {
         name: name.into(),
         description: function.text("description")?.unwrap_or_default().into(),
         parameters: parameters.unwrap_or_else(|| json!({ "type": "object", "properties": {} })),
+        strict: function.flag("strict")?.unwrap_or(false),
     })
 }
 

@@ -69,16 +69,16 @@ fn called(Call { id, tool, arguments }: Call) -> PromptCall {
 fn part(part: Part) -> PromptPart {
     match part {
         Part::Text(text) => PromptPart::Text(text),
-        Part::Media(Media { kind, name, mime, content }) => {
+        Part::Media(Media { kind, name, mime, content, detail }) => {
             // The content is here already, so that it is kept nowhere.
             let blob = BlobId::named(String::new());
-            PromptPart::Media { kind, name, mime, blob, content: content.into() }
+            PromptPart::Media { kind, name, mime, blob, content: content.into(), detail }
         }
     }
 }
 
 fn spec(tool: FunctionTool) -> ToolSpec {
-    let FunctionTool { name, description, parameters } = tool;
+    let FunctionTool { name, description, parameters, strict } = tool;
     let (kind, placement) = (ToolKind::Network, Placement::Client);
-    ToolSpec { name, description, schema: parameters, kind, placement }
+    ToolSpec { name, description, schema: parameters, kind, placement, strict }
 }

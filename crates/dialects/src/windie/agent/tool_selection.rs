@@ -166,6 +166,7 @@ impl ToolSelection<'_> {
             // What a client's own tool does is not known, whatever its name.
             repeatable: false,
             front_end: Some(FRONT_END.into()),
+            strict: false,
         }
     }
 

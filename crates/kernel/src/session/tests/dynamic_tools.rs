@@ -17,6 +17,7 @@ fn tool(name: &str) -> Arc<ToolSpec> {
         schema: json!({}),
         kind: ToolKind::Exec,
         placement: Placement::Daemon,
+        strict: false,
     })
 }
 

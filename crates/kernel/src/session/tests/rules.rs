@@ -56,7 +56,7 @@ pub(crate) fn rules() -> Rules {
 
 pub(super) fn tool(name: &str, kind: ToolKind, placement: Placement) -> Arc<ToolSpec> {
     let (name, description, schema) = (name.into(), String::new(), json!({}));
-    Arc::new(ToolSpec { name, description, schema, kind, placement })
+    Arc::new(ToolSpec { name, description, schema, kind, placement, strict: false })
 }
 
 /// What the models of each provider can do.

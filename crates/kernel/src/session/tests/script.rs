@@ -392,7 +392,15 @@ fn client_tool(word: &str) -> ClientTool {
     let risk = risks.into_iter().find(|known| known.name() == risk).unwrap();
     let (description, schema) = ("at the client".into(), json!({ "type": "object" }));
     let front_end = front_end.map(Into::into);
-    ClientTool { name: name.into(), description, schema, risk, repeatable, front_end }
+    ClientTool {
+        name: name.into(),
+        description,
+        schema,
+        risk,
+        repeatable,
+        front_end,
+        strict: false,
+    }
 }
 
 fn say(rest: &str, role: Role, run: TurnStart) -> NewMessage {

@@ -26,6 +26,7 @@ fn check_row(row: &weights::Weights, messages: Vec<PromptMessage>, expected: Exp
         schema: json!({ "type": "object", "properties": { "command": { "type": "string" } } }),
         kind: ToolKind::Exec,
         placement: Placement::Daemon,
+        strict: false,
     };
     let prompt = Prompt {
         model: ModelRef { provider: "local".into(), model: row.name.clone() },

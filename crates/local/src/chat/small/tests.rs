@@ -17,6 +17,7 @@ pub(super) fn tool(name: &str, required: &[&str]) -> Arc<ToolSpec> {
         schema: json!({ "type": "object", "properties": properties, "required": required }),
         kind: ToolKind::Exec,
         placement: Placement::Daemon,
+        strict: false,
     })
 }
 

@@ -52,7 +52,8 @@ fn text(text: &str) -> PromptPart {
 
 fn media(kind: MediaKind, name: &str, mime: &str, content: &[u8]) -> PromptPart {
     let blob = BlobId::parse("00").unwrap();
-    PromptPart::Media { kind, name: name.into(), mime: mime.into(), blob, content: content.into() }
+    let (name, mime, content) = (name.into(), mime.into(), content.into());
+    PromptPart::Media { kind, name, mime, blob, content, detail: None }
 }
 
 fn content(parts: Vec<PromptPart>) -> Value {
@@ -87,6 +88,7 @@ fn a_conversation() {
         schema: json!({"type": "object"}),
         kind: tool::ToolKind::Exec,
         placement: tool::Placement::Daemon,
+        strict: false,
     }));
     prompt.sampling =
         Sampling { max_tokens: Some(9), temperature: Some(0.5), ..Sampling::default() };
@@ -126,6 +128,7 @@ fn what_a_caller_asks_for_goes_through() {
         schema: json!({"type": "object"}),
         kind: tool::ToolKind::Network,
         placement: tool::Placement::Client,
+        strict: false,
     }));
     let schema = json!({"type": "object"});
     let constraints = |tool_choice| Constraints {

@@ -9,6 +9,7 @@ fn tool(name: &str, description: &str) -> Arc<ToolSpec> {
         schema: json!({}),
         kind: ToolKind::Exec,
         placement: Placement::Daemon,
+        strict: false,
     })
 }
 

@@ -43,6 +43,7 @@ fn is_allowed(pattern: &str, command: &str) -> bool {
         schema: serde_json::Value::Null,
         kind: ToolKind::Exec,
         placement: Placement::Daemon,
+        strict: false,
     };
     approval.verdict(&spec, Some(&of(command))) == Verdict::Allow
 }
