@@ -4,7 +4,9 @@
 pub(crate) mod agent;
 mod computer;
 mod desktop;
+mod editor;
 mod harness;
+mod openai;
 pub(crate) mod terminal;
 pub(crate) mod websocket;
 
@@ -24,6 +26,9 @@ use crate::script::Script;
 
 use computer::Computer;
 use desktop::Desktop;
+use editor::Editor;
+use openai::OpenAi;
+
 pub(crate) use harness::{Follower, Session, create, send};
 
 /// Nothing here takes longer.
@@ -45,11 +50,24 @@ pub(crate) enum Protocol {
     Terminal,
     Computer,
     Agent,
+    Editor,
+    /// The OpenAI-compatible API, with an agent as the model.
+    OpenAiAgent,
+    /// The OpenAI-compatible API, with the provider's own model.
+    OpenAiModel,
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Harness, Self::Desktop, Self::Terminal, Self::Computer, Self::Agent];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Harness,
+        Self::Desktop,
+        Self::Terminal,
+        Self::Computer,
+        Self::Agent,
+        Self::Editor,
+        Self::OpenAiAgent,
+        Self::OpenAiModel,
+    ];
 
     /// The protocol as the table calls it.
     pub(crate) fn name(self) -> &'static str {
@@ -59,6 +77,9 @@ impl Protocol {
             Self::Terminal => "terminal",
             Self::Computer => "computer use",
             Self::Agent => "agent server",
+            Self::Editor => "editors (ACP)",
+            Self::OpenAiAgent => "OpenAI API, agent",
+            Self::OpenAiModel => "OpenAI API, model",
         }
     }
 }
@@ -72,6 +93,8 @@ pub(crate) enum Client {
     Terminal(Box<terminal::Terminal>),
     Computer(Box<Computer>),
     Agent(Box<agent::Agent>),
+    Editor(Box<Editor>),
+    OpenAi(Box<OpenAi>),
 }
 
 /// Text that a question to the proxy begins with, so that its prompt is as long as another.
@@ -109,7 +132,14 @@ impl Client {
             }
             Protocol::Computer => Self::Computer(Box::new(Computer::open(daemon).await?)),
             Protocol::Agent => Self::Agent(Box::new(agent::Agent::open(daemon, workspace).await?)),
+            Protocol::Editor => Self::Editor(Box::new(Editor::open(daemon, workspace).await?)),
+            Protocol::OpenAiAgent => Self::openai(daemon, "quintet/fake/fake").await?,
+            Protocol::OpenAiModel => Self::openai(daemon, "fake/fake").await?,
         })
+    }
+
+    async fn openai(daemon: &Child, model: &'static str) -> Result<Self> {
+        Ok(Self::OpenAi(Box::new(OpenAi::open(daemon, model).await?)))
     }
 
     /// Asks, and reads the whole answer.
@@ -128,6 +158,8 @@ impl Client {
             Self::Terminal(terminal) => terminal.turn(script).await,
             Self::Computer(computer) => computer.turn(script).await,
             Self::Agent(agent) => agent.turn(script).await,
+            Self::Editor(editor) => editor.turn(script).await,
+            Self::OpenAi(openai) => openai.turn(script).await,
         }
     }
 }

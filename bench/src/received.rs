@@ -45,6 +45,14 @@ pub(crate) const AGENT: Wire = Wire {
     failed: &["\"success\":false"],
 };
 
+pub(crate) const EDITOR: Wire = Wire {
+    text: "\"content\":{\"text\":\"",
+    done: "\"stopReason\":\"end_turn\"",
+    failed: &["\"stopReason\":", "\"error\":{\"code\""],
+};
+pub(crate) const OPENAI: Wire =
+    Wire { text: "\"content\":\"", done: "data: [DONE]", failed: &["\"error\":{"] };
+
 /// The answer as a client received it.
 #[derive(Debug)]
 pub(crate) struct ReceivedAnswer {

@@ -20,7 +20,8 @@ const TURNS: usize = 20;
 const DELTAS: usize = 1000;
 const GAP_US: u64 = 1000;
 const MANY_DELTAS: usize = 100_000;
-const SET: [&str; 2] = ["listen.jarvis=127.0.0.1:0", "listen.agent=127.0.0.1:0"];
+const SET: [&str; 3] =
+    ["listen.jarvis=127.0.0.1:0", "listen.agent=127.0.0.1:0", "listen.openai=127.0.0.1:0"];
 
 /// What was measured of one side.
 #[derive(Default)]
