@@ -30,6 +30,20 @@ const WRITING: [&str; 6] = [
     "EPERM",
     "EROFS",
 ];
+/// What they say where permissions, owners or times of a file cannot be changed: seccomp refuses that with
+/// another error than Landlock does.
+const ATTRIBUTES: [&str; 9] = [
+    "chmod",
+    "permissions of",
+    "setting permissions",
+    "change mode",
+    "change ownership",
+    "chown",
+    "utime",
+    "times of",
+    "fchmod",
+];
+const REFUSED: [&str; 2] = ["Operation not permitted", "EPERM"];
 /// What they say where a file is not to be seen.
 const READING: [&str; 3] = ["No such file or directory", "ENOENT", "not found"];
 
@@ -65,6 +79,15 @@ pub(super) fn blocked(policy: &Policy, sandbox: &Sandbox, output: &str) -> Block
                 hint,
                 permissions: Permissions { network: true, ..Permissions::default() },
             })
+        } else if !policy.attributes
+            && (has(&REFUSED) && has(&ATTRIBUTES) || is_not_executable(policy, line))
+        {
+            Some(Denial {
+                hint: "here the sandbox keeps permissions and times of files as they are, also those of \
+                       what `ld` links: `sandbox.mode = \"prefer\"` allows changing them"
+                    .to_owned(),
+                permissions: Permissions { attributes: true, ..Permissions::default() },
+            })
         } else if has(&WRITING) {
             paths(policy, line).into_iter().rev().find_map(|path| denied(policy, &path, true))
         } else if has(&READING) {
@@ -83,6 +106,17 @@ pub(super) fn blocked(policy: &Policy, sandbox: &Sandbox, output: &str) -> Block
         }
     }
     blocked
+}
+
+/// True if a shell says that a program in the workspace may not be run: whoever made it could not make it
+/// executable.
+fn is_not_executable(policy: &Policy, line: &str) -> bool {
+    let rest = SHELLS.iter().find_map(|shell| line.strip_prefix(shell));
+    let program = rest.and_then(|rest| rest.strip_suffix(": Permission denied"));
+    program.and_then(|it| it.rsplit(": ").next()).is_some_and(|program| {
+        let place = policy.workspace.join(program);
+        place.starts_with(&policy.workspace) && place.is_file()
+    })
 }
 
 /// The paths in a line that are absolute or lead out of the workspace.
@@ -139,6 +173,7 @@ mod tests {
         (policy.mode, policy.namespaces) = (Mode::Require, true);
         policy.read = vec!["/usr".into(), "/etc".into()];
         policy.write = vec!["/home/me/space".into()];
+        policy.attributes = true;
         let found = blocked(&policy, &Sandbox::default(), line);
         assert_eq!(found.hints, expected, "{line}");
     }

@@ -65,6 +65,10 @@ impl Confiner {
 
     /// What of this the sandbox does not allow anyway.
     pub(crate) fn beyond(&self, asked: &Permissions) -> Result<Permissions, String> {
+        let asked = Permissions {
+            attributes: asked.attributes && !self.kernel.namespaces,
+            ..asked.clone()
+        };
         asked.beyond(&self.sandbox)
     }
 
@@ -91,7 +95,8 @@ impl Confiner {
         // A root of its own cannot have all of the other one in it.
         let namespaces = self.kernel.namespaces && workspace.components().count() > 1;
         let sandbox = permissions.open(&self.sandbox);
-        let policy = Policy::new(&sandbox, &self.user, workspace, namespaces);
+        let mut policy = Policy::new(&sandbox, &self.user, workspace, namespaces);
+        policy.attributes |= permissions.attributes;
         let secrets = root_fs::SECRETS.iter().map(Path::new);
         let places = policy.read.iter().chain(&policy.write).map(PathBuf::as_path).chain(secrets);
         let bound = places.map(identity).collect();
@@ -110,7 +115,8 @@ impl Confiner {
             return Blocked::default();
         }
         let sandbox = permissions.open(&self.sandbox);
-        let policy = Policy::new(&sandbox, &self.user, workspace, self.kernel.namespaces);
+        let mut policy = Policy::new(&sandbox, &self.user, workspace, self.kernel.namespaces);
+        policy.attributes |= permissions.attributes;
         blocked::blocked(&policy, &self.sandbox, output)
     }
 }

@@ -13,6 +13,10 @@ pub(crate) struct Permissions {
     /// The network of the machine.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) network: bool,
+    /// Permissions, owners and times of files by their names, wherever these are. Asked for only where
+    /// there are no namespaces.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) attributes: bool,
     /// Files and folders to read, as absolute paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) read: Vec<PathBuf>,
@@ -29,14 +33,17 @@ impl Permissions {
     /// Each in words for people, which stay the same because answers are remembered by them.
     pub(crate) fn words(&self) -> Vec<String> {
         let network = self.network.then(|| "use the network".to_owned());
+        let attributes =
+            self.attributes.then(|| "change permissions and times of any file of yours".to_owned());
         let read = self.read.iter().map(|path| format!("read {}", path.display()));
         let write = self.write.iter().map(|path| format!("write {}", path.display()));
-        network.into_iter().chain(read).chain(write).collect()
+        network.into_iter().chain(attributes).chain(read).chain(write).collect()
     }
 
     /// Adds what another one has.
     pub(super) fn extend(&mut self, other: Self) {
         self.network |= other.network;
+        self.attributes |= other.attributes;
         let add = |all: &mut Vec<PathBuf>, more: Vec<PathBuf>| {
             for path in more {
                 if !all.contains(&path) {
@@ -66,6 +73,7 @@ impl Permissions {
         };
         Ok(Self {
             network: self.network && !sandbox.network,
+            attributes: self.attributes && sandbox.mode == Mode::Require,
             read: real(&self.read, &[&sandbox.extra_read, &sandbox.extra_write])?,
             write: real(&self.write, &[&sandbox.extra_write])?,
         })

@@ -29,6 +29,9 @@ pub(crate) struct Policy {
     /// True if the supervisor entered namespaces.
     #[serde(default)]
     pub(super) namespaces: bool,
+    /// True if permissions, owners and times of files may be changed by their names, wherever these are.
+    #[serde(default)]
+    pub(super) attributes: bool,
     /// Where the command runs.
     #[serde(default)]
     pub(super) workspace: PathBuf,
@@ -67,7 +70,18 @@ impl Policy {
         let (scratch, home) = (PathBuf::new(), user.home.clone());
         // A new root has the links on the way to a place, but for links to links.
         let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-        Self { mode, network, namespaces, workspace, scratch, home, read, write, limits }
+        Self {
+            mode,
+            network,
+            namespaces,
+            attributes: namespaces || mode != Mode::Require,
+            workspace,
+            scratch,
+            home,
+            read,
+            write,
+            limits,
+        }
     }
 
     /// What a command may do that only tries whether namespaces work.
@@ -83,6 +97,7 @@ impl Policy {
             mode: Mode::Prefer,
             network: false,
             namespaces: false,
+            attributes: false,
             workspace: PathBuf::new(),
             scratch: PathBuf::new(),
             home: None,

@@ -16,7 +16,7 @@ use seccompiler::{
 
 mod table;
 
-use super::{Mode, Policy};
+use super::Policy;
 
 /// A call's number and when it is refused: if any rule holds, or always if there is none.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -42,7 +42,7 @@ pub(super) struct AllowedCalls {
     /// Cutting files short by their names: only where Landlock or namespaces guard them.
     pub(super) truncate: bool,
     /// Changing permissions, owners, times and attributes of files by their names: only where namespaces
-    /// guard them. Files that a program has opened can be changed.
+    /// guard them or a person agreed. Files that a program has opened can be changed.
     pub(super) attributes: bool,
     /// Signals to any process: only where Landlock or namespaces guard them. Otherwise they reach no
     /// process that is older than the command, going by the numbers of processes.
@@ -58,7 +58,7 @@ impl AllowedCalls {
             // The network of the machine has abstract sockets, which Landlock guards from version 6 on.
             unix: own && (!policy.network || landlock >= 6),
             truncate: own || landlock == 0 || landlock >= 3,
-            attributes: own || landlock == 0 || policy.mode != Mode::Require,
+            attributes: own || landlock == 0 || policy.attributes,
             signals: own || landlock == 0 || landlock >= 6,
         }
     }
@@ -111,7 +111,9 @@ fn refused(allowed: AllowedCalls) -> Result<Rules, Error> {
 }
 
 /// Refuses signals to processes whose number is lower than that of this one. Those that a command starts
-/// have higher numbers until the kernel begins again.
+/// have higher numbers until the kernel begins again: from then on its own may be out of reach, and older
+/// ones with higher numbers within. A filter sees numbers only, and every program signals itself by its
+/// number, so nothing better can be had here; Landlock from version 6 on and namespaces do it right.
 fn add_signals(rules: &mut Rules, own: u32) -> Result<(), Error> {
     let own = u64::from(own);
     // A negative number names a group of processes, or all.

@@ -85,7 +85,8 @@ impl Shell {
 /// Makes the assessment of a command say what it asks for besides.
 fn widen(assessment: &mut Assessment, permissions: &Permissions) {
     let words = permissions.words();
-    let least = if permissions.write.is_empty() { Risk::Medium } else { Risk::High };
+    let is_wide = permissions.attributes || !permissions.write.is_empty();
+    let least = if is_wide { Risk::High } else { Risk::Medium };
     assessment.risk = assessment.risk.max(least);
     assessment.reversible = false;
     let asks = format!("asks to leave the sandbox: {}", words.join(", "));
@@ -126,6 +127,7 @@ fn spec() -> ToolSpec {
                     "description": "What the command needs beyond the sandbox",
                     "properties": {
                         "network": { "type": "boolean" },
+                        "attributes": { "type": "boolean" },
                         "read": { "type": "array", "items": { "type": "string" } },
                         "write": { "type": "array", "items": { "type": "string" } },
                     },

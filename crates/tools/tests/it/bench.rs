@@ -1,7 +1,7 @@
 //! A workspace, a toolbox and a context to run calls with.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -57,6 +57,19 @@ impl Bench {
 
     pub(crate) fn in_sandbox(sandbox: Sandbox) -> Self {
         Self::with(Vec::new(), sandbox, None)
+    }
+
+    /// A sandbox of Landlock and seccomp alone, as where the kernel allows no namespaces.
+    pub(crate) fn without_namespaces() -> Self {
+        let mut bench = Self::new();
+        let supervisor = bench.cache.path().join("supervisor");
+        let script = format!(
+            "#!/bin/sh\ncase \" $* \" in *' --namespaces '*) exit 1;; esac\nexec {SUPERVISOR} \"$@\"\n"
+        );
+        std::fs::write(&supervisor, script).unwrap();
+        std::fs::set_permissions(&supervisor, Permissions::from_mode(0o700)).unwrap();
+        bench.toolbox = Toolbox::new(Settings { supervisor, ..settings(bench.cache.path()) });
+        bench
     }
 
     /// May ask these servers too, although they are on this machine.

@@ -1,9 +1,11 @@
 //! Ordinary projects work in the sandbox: their tests, package managers, servers and browsers.
 
-use quintet_tools::sandbox::report;
+use quintet_tools::sandbox::{probe, report};
 use serde_json::json;
 
 use crate::bench::{Bench, SUPERVISOR, json};
+
+const C: &str = "#include <stdio.h>\nint main(void){puts(\"c\");}\n";
 
 /// Runs commands one after the other in a workspace with these files; all must succeed. Says so where
 /// a program is missing or the kernel has no namespaces.
@@ -84,6 +86,58 @@ async fn a_crate_with_a_build_script_and_tests() {
         \x20   assert_eq!(MADE, 7);\n}\n";
     let files = [("Cargo.toml", manifest), ("build.rs", build), ("src/lib.rs", library)];
     check("cargo", &files, &["cargo test --offline -q", "cargo build --offline -q"]).await;
+}
+
+#[tokio::test]
+async fn a_crate_with_a_dependency_that_was_fetched_before() {
+    // The versions are those that this project itself needs.
+    let manifest = "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
+        [dependencies]\nhex = \"0.4.3\"\n[dev-dependencies]\ntempfile = \"3\"\n";
+    let library = "pub fn shown(bytes: &[u8]) -> String { hex::encode(bytes) }\n\
+        #[test]\nfn writes() {\n\
+        \x20   let dir = tempfile::tempdir().unwrap();\n\
+        \x20   std::fs::write(dir.path().join(\"x\"), shown(&[255])).unwrap();\n\
+        \x20   assert_eq!(std::fs::read(dir.path().join(\"x\")).unwrap(), b\"ff\");\n}\n";
+    let files = [("Cargo.toml", manifest), ("src/lib.rs", library)];
+    check("cargo", &files, &["cargo build --offline -q", "cargo test --offline -q"]).await;
+}
+
+#[tokio::test]
+async fn without_namespaces_programs_are_built_too() {
+    if probe().landlock.is_none() {
+        eprintln!("NOT CHECKED, this kernel has no Landlock");
+        return;
+    }
+    let (bench, home) = (Bench::without_namespaces(), std::env::home_dir().unwrap());
+    bench.files(&[("c.c", C), ("script", "#!/bin/sh\necho s\n")]);
+    let run = async |command: &str, permissions: serde_json::Value| {
+        let command = format!("export HOME={}; {command}", home.display());
+        let input = json!({ "command": command, "permissions": permissions });
+        json(&bench.run("shell", input).await)
+    };
+    // It is really there, and what it costs is known.
+    let socket = "perl -MSocket -e 'exit !socket($s, AF_INET, SOCK_STREAM, 0)'";
+    assert_ne!(run(socket, json!({})).await["exit_code"], 0);
+    // Elsewhere it may be `ld` that links.
+    #[cfg(target_arch = "x86_64")]
+    let crated = "cargo new -q --vcs none app && cd app && cargo run -q --offline";
+    #[cfg(target_arch = "x86_64")]
+    assert_eq!(run(crated, json!({})).await["stdout"], "Hello, world!\n");
+    // Others mark what they make by its name, which takes a person to agree.
+    for command in [
+        "cc -o c c.c && ./c",
+        "chmod +x script && ./script",
+        "install -m 755 script made && ./made",
+        "git init -q repository && cd repository && git config user.name x",
+    ] {
+        let report = run(command, json!({})).await;
+        assert_ne!(report["exit_code"], 0, "{command}: {report}");
+        assert_eq!(report["permissions"], json!({ "attributes": true }), "{command}: {report}");
+        let report =
+            run(&format!("rm -rf c made repository; {command}"), report["permissions"].clone())
+                .await;
+        assert_eq!(report["exit_code"], 0, "{command}: {report}");
+    }
 }
 
 #[tokio::test]
