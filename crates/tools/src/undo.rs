@@ -17,7 +17,7 @@
 //! can still be told ([`notes`]). Whatever changes while a command runs is taken for its work, even if
 //! somebody else did it.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -175,13 +175,11 @@ fn hold(changes: &mut [ChangedFile]) {
     for FileContent { body, shape, .. } in sides {
         let Some(BlobBody::File(extent)) = body else { continue };
         let is_short = extent.length <= SHOWN_FILE_LIMIT && held + extent.length <= SHOWN_LIMIT;
-        if *shape == FileKind::Link || is_short {
-            let (mut bytes, length) = (Vec::new(), extent.length);
-            let read = part(extent).and_then(|mut part| part.read_to_end(&mut bytes));
-            if read.is_ok_and(|read| read as u64 == length) {
-                held += length;
-                *body = Some(BlobBody::Bytes(bytes));
-            }
+        if (*shape == FileKind::Link || is_short)
+            && let Ok(bytes) = current::read(extent)
+        {
+            held += extent.length;
+            *body = Some(BlobBody::Bytes(bytes));
         }
     }
 }

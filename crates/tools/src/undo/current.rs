@@ -1,7 +1,7 @@
 //! What is at a path now, and whether that is what was recorded.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
+use std::io::{self, Read, Seek as _};
 use std::path::Path;
 
 use quintet_kernel::change::FileKind;
@@ -11,15 +11,16 @@ use super::git_objects::has_id;
 use crate::confined_fs::{ConfinedPath, PathError, shape_of};
 use crate::show;
 
-/// The longest content that is hashed as a whole, in bytes.
-const HASHED_LIMIT: u64 = 64 * 1024 * 1024;
+/// The longest content that is compared, in bytes.
+const COMPARED_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Something that is there.
 #[derive(Debug)]
 pub(super) struct Current {
     place: ConfinedPath,
     pub(super) shape: FileKind,
-    mode: u32,
+    /// The permissions, where there are any.
+    pub(super) mode: Option<u32>,
     size: u64,
 }
 
@@ -29,22 +30,22 @@ pub(super) struct Current {
 /// # Errors
 /// If the path leads out of the workspace or through a link.
 pub(super) fn current(root: &Path, path: &Path) -> Result<Option<Current>, String> {
-    let found = ConfinedPath::find(root, path).map(|place| (place.stat(), place));
-    let (stat, place) = match found {
-        Ok(found) => found,
-        Err(PathError::Missing(_)) => return Ok(None),
-        Err(error) => return Err(error.to_string()),
+    let look = || {
+        let place = ConfinedPath::find(root, path)?;
+        if place.real(root).ok().as_deref() != Some(path) {
+            return Ok(None);
+        }
+        let stat = place.stat()?;
+        let (shape, size) = (shape_of(&stat), u64::try_from(stat.st_size).unwrap_or_default());
+        let mode = (shape != FileKind::Link).then_some(stat.st_mode & 0o7777);
+        Ok(Some(Current { place, shape, mode, size }))
     };
-    if place.real(root).ok().as_deref() != Some(path) {
-        return Err(format!("{} is behind a link now", show::path(path)));
+    match look() {
+        Ok(Some(current)) => Ok(Some(current)),
+        Ok(None) => Err(format!("{} is behind a link now", show::path(path))),
+        Err(PathError::Missing(_)) => Ok(None),
+        Err(error) => Err(error.to_string()),
     }
-    let stat = match stat {
-        Ok(stat) => stat,
-        Err(PathError::Missing(_)) => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-    };
-    let size = u64::try_from(stat.st_size).unwrap_or_default();
-    Ok(Some(Current { place, shape: shape_of(&stat), mode: stat.st_mode & 0o7777, size }))
 }
 
 /// True if what is there is what was recorded. What was not kept matches nothing.
@@ -55,55 +56,38 @@ pub(super) fn matches(
     now: Option<&Current>,
     recorded: Option<&FileContent>,
 ) -> Result<bool, String> {
-    match (now, recorded) {
-        (Some(now), Some(recorded)) => now.matches(recorded),
-        (now, recorded) => Ok(now.is_none() && recorded.is_none()),
+    let (Some(now), Some(recorded)) = (now, recorded) else {
+        return Ok(now.is_none() && recorded.is_none());
+    };
+    let modes = recorded.mode.zip(now.mode);
+    if now.shape != recorded.shape || modes.is_some_and(|(one, other)| one != other) {
+        return Ok(false);
     }
+    if !now.shape.has_content() {
+        return Ok(true);
+    }
+    let same = recorded.body.as_ref().map_or(Ok(false), |body| now.holds(body));
+    same.map_err(|error| format!("{}: {error}", show::path(now.place.given())))
 }
 
 impl Current {
-    /// The permissions, where there are any.
-    pub(super) fn mode(&self) -> Option<u32> {
-        (self.shape != FileKind::Link).then_some(self.mode)
-    }
-
-    fn matches(&self, recorded: &FileContent) -> Result<bool, String> {
-        let modes = recorded.mode.zip(self.mode());
-        if self.shape != recorded.shape || modes.is_some_and(|(one, other)| one != other) {
-            return Ok(false);
-        }
-        if !self.shape.has_content() {
-            return Ok(true);
-        }
-        let Some(body) = &recorded.body else { return Ok(false) };
-        let same = self.holds(body);
-        same.map_err(|error| format!("{}: {error}", show::path(self.place.given())))
-    }
-
     fn holds(&self, body: &BlobBody) -> io::Result<bool> {
-        let length = match body {
-            BlobBody::Bytes(bytes) => bytes.len() as u64,
-            BlobBody::File(extent) => extent.length,
-            BlobBody::Hash(_) => self.size,
-        };
-        if length != self.size {
-            return Ok(false);
-        }
-        let content: Box<dyn Read> = match self.shape {
-            FileKind::Link => {
-                Box::new(io::Cursor::new(self.place.target().map_err(io::Error::other)?))
+        Ok(match body {
+            BlobBody::Bytes(bytes) => bytes.len() as u64 == self.size && self.content()? == **bytes,
+            BlobBody::File(extent) => {
+                extent.length == self.size && self.content()? == read(extent)?
             }
-            _ => Box::new(self.place.open().map_err(io::Error::other)?),
-        };
-        match body {
-            BlobBody::Bytes(bytes) => same(content, &**bytes),
-            BlobBody::File(extent) => same(content, part(extent)?),
-            BlobBody::Hash(id) => {
-                let mut bytes = Vec::new();
-                content.take(HASHED_LIMIT).read_to_end(&mut bytes)?;
-                Ok(has_id(&bytes, id))
-            }
+            BlobBody::Hash(id) => has_id(&self.content()?, id),
+        })
+    }
+
+    fn content(&self) -> io::Result<Vec<u8>> {
+        if self.shape == FileKind::Link {
+            return self.place.target().map_err(io::Error::other);
         }
+        let (file, mut bytes) = (self.place.open().map_err(io::Error::other)?, Vec::new());
+        file.take(COMPARED_LIMIT).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 }
 
@@ -114,19 +98,13 @@ pub(crate) fn part(extent: &FileRange) -> io::Result<impl Read + use<>> {
     Ok(file.take(extent.length))
 }
 
-/// True if two things hold the same.
-fn same(one: impl Read, other: impl Read) -> io::Result<bool> {
-    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
-    loop {
-        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
-        let length = left.len().min(right.len());
-        if length == 0 {
-            return Ok(left.len() == right.len());
-        }
-        if left[..length] != right[..length] {
-            return Ok(false);
-        }
-        one.consume(length);
-        other.consume(length);
+/// What is in a part of a file, whole.
+pub(super) fn read(extent: &FileRange) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    part(extent)?.read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == extent.length {
+        Ok(bytes)
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
     }
 }

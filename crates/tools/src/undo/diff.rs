@@ -29,7 +29,8 @@ pub(super) fn diff(changes: &[ChangedFile]) -> String {
     let paths: Vec<&Path> = changes.iter().map(|changed| Path::new(&changed.path)).collect();
     let files: Vec<_> = paths.iter().zip(changes).map(|(path, it)| File::of(path, it)).collect();
     let parents: HashSet<&Path> = paths.iter().flat_map(|path| path.ancestors().skip(1)).collect();
-    let (folders, files): (Vec<_>, Vec<_>) = files.into_iter().partition(File::is_folder);
+    let is_folder = |file: &File<'_>| file.sides().all(|side| side.shape == FileKind::Folder);
+    let (folders, files): (Vec<_>, Vec<_>) = files.into_iter().partition(is_folder);
     let mut shown = paired(&files);
     // A folder is seen by what is in it; git knows no others.
     shown.extend(folders.into_iter().filter(|it| !parents.contains(it.path)));
@@ -69,12 +70,6 @@ impl<'a> File<'a> {
         Self { old_path: path, path, before, after }
     }
 
-    /// Whether nothing but a folder was or is there.
-    fn is_folder(&self) -> bool {
-        let mut sides = [self.before, self.after].into_iter().flatten();
-        sides.all(|side| side.shape == FileKind::Folder)
-    }
-
     /// A file that became a link, or the other way, is one that goes and another that comes.
     fn halves(&self) -> Vec<Self> {
         match (self.before, self.after) {
@@ -86,36 +81,41 @@ impl<'a> File<'a> {
     }
 
     fn diff(&self, deadline: Instant) -> String {
-        let (a, b) = (quoted("a", self.old_path), quoted("b", self.path));
-        if let Some(shape) = self.special() {
-            return self.unlike(shape);
+        if !self.sides().all(|side| side.shape.has_content()) {
+            let became = match (self.before, self.after) {
+                (None, _) => "is new",
+                (Some(_), None) => "is gone",
+                (Some(_), Some(_)) => "has other permissions",
+            };
+            return format!("The folder {} {became}\n", quoted("", self.path));
         }
-        let mut shown = format!("diff --git {a} {b}\n{}", self.modes());
+        let (a, b) = (quoted("a", self.old_path), quoted("b", self.path));
+        let shown = format!("diff --git {a} {b}\n{}", self.modes());
         if self.old_path != self.path {
             let (from, to) = (quoted("", self.old_path), quoted("", self.path));
-            let _infallible =
-                write!(shown, "similarity index 100%\nrename from {from}\nrename to {to}\n");
-            return shown;
+            return shown + &format!("similarity index 100%\nrename from {from}\nrename to {to}\n");
         }
         let (a, b) = (named(self.before, a), named(self.after, b));
-        if self.before.and_then(|it| it.body.as_ref()) == self.after.and_then(|it| it.body.as_ref())
-            && self.is_kept()
-        {
-            return shown;
-        }
-        if self.is_kept() && self.is_long() {
-            return shown + &format!("Large files {a} and {b} differ ({})\n", self.sizes());
-        }
-        match (bytes(self.before), bytes(self.after)) {
-            (Some(old), Some(new)) if old == new => shown,
-            (Some(old), Some(new)) if is_binary(old) || is_binary(new) => {
-                shown + &format!("Binary files {a} and {b} differ\n")
+        let is_kept = |side: &FileContent| !matches!(side.body, None | Some(BlobBody::Hash(_)));
+        let bodies = [self.before, self.after].map(|side| side.map(|side| &side.body));
+        shown
+            + &match (bytes(self.before), bytes(self.after)) {
+                (Some(old), Some(new)) if old == new => String::new(),
+                (Some(old), Some(new)) if old.contains(&0) || new.contains(&0) => {
+                    format!("Binary files {a} and {b} differ\n")
+                }
+                (Some(old), Some(new)) => change::hunks(old, new, [&whole(a), &whole(b)], deadline),
+                _ if !self.sides().all(is_kept) => {
+                    let path = quoted("", self.path);
+                    format!("The content of {path} was not kept ({})\n", self.sizes())
+                }
+                _ if bodies[0] == bodies[1] => String::new(),
+                _ => format!("Large files {a} and {b} differ ({})\n", self.sizes()),
             }
-            (Some(old), Some(new)) => {
-                shown + &change::hunks(old, new, [&whole(a), &whole(b)], deadline)
-            }
-            _ => shown + &self.unkept(),
-        }
+    }
+
+    fn sides(&self) -> impl Iterator<Item = &'a FileContent> {
+        [self.before, self.after].into_iter().flatten()
     }
 
     fn modes(&self) -> String {
@@ -127,44 +127,6 @@ impl<'a> File<'a> {
             }
             (Some(_), Some(_)) | (None, None) => String::new(),
         }
-    }
-
-    /// What it is, if nothing of it can be shown.
-    fn special(&self) -> Option<FileKind> {
-        let mut sides = [self.before, self.after].into_iter().flatten();
-        sides.find(|side| !side.shape.has_content()).map(|side| side.shape)
-    }
-
-    fn unlike(&self, shape: FileKind) -> String {
-        let what = match shape {
-            FileKind::File | FileKind::Link => return String::new(),
-            FileKind::Folder => "The folder",
-            FileKind::Pipe => "The pipe",
-            FileKind::Socket => "The socket",
-            FileKind::Other => "The device",
-        };
-        let became = match (self.before, self.after) {
-            (None, _) => "is new",
-            (Some(_), None) => "is gone",
-            (Some(_), Some(_)) => "has other permissions",
-        };
-        format!("{what} {} {became}\n", quoted("", self.path))
-    }
-
-    fn is_kept(&self) -> bool {
-        let is_kept = |side: &FileContent| !matches!(side.body, None | Some(BlobBody::Hash(_)));
-        [self.before, self.after].into_iter().flatten().all(is_kept)
-    }
-
-    /// Whether there is more to it than a diff can hold.
-    fn is_long(&self) -> bool {
-        let mut sides = [self.before, self.after].into_iter().flatten();
-        sides.any(|side| matches!(side.body, Some(BlobBody::File(_))))
-    }
-
-    fn unkept(&self) -> String {
-        let sizes = self.sizes();
-        format!("The content of {} was not kept ({sizes})\n", quoted("", self.path))
     }
 
     fn sizes(&self) -> String {
@@ -197,20 +159,10 @@ fn bytes(content: Option<&FileContent>) -> Option<&[u8]> {
     }
 }
 
-fn is_binary(bytes: &[u8]) -> bool {
-    bytes.contains(&0)
-}
-
 /// The mode as git has it.
 fn mode(content: &FileContent) -> u32 {
-    match content.shape {
-        FileKind::File => 0o100_000 | content.mode.unwrap_or(0o644),
-        FileKind::Link => 0o120_000,
-        FileKind::Folder => 0o040_000 | content.mode.unwrap_or(0o755),
-        FileKind::Pipe => 0o010_000 | content.mode.unwrap_or(0o644),
-        FileKind::Socket => 0o140_000 | content.mode.unwrap_or(0o644),
-        FileKind::Other => content.mode.unwrap_or_default(),
-    }
+    let is_link = content.shape == FileKind::Link;
+    if is_link { 0o120_000 } else { 0o100_000 | content.mode.unwrap_or(0o644) }
 }
 
 /// A path as git writes it: in quotes where it would not be one word on one line.

@@ -2,15 +2,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fstat, futimens};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::snapshot::Moment;
+use super::snapshot::{Moment, moment};
 
 /// A file to which contents are appended.
 #[derive(Debug)]
@@ -73,8 +73,8 @@ impl Pack {
         let now =
             Timestamps { last_access: special(UTIME_OMIT), last_modification: special(UTIME_NOW) };
         futimens(&self.file, &now)?;
-        let metadata = self.file.metadata()?;
-        Ok((metadata.mtime(), metadata.mtime_nsec()))
+        let found = fstat(&self.file)?;
+        Ok(moment(found.st_mtime, found.st_mtime_nsec))
     }
 }
 

@@ -13,15 +13,16 @@ use super::pack::Extract;
 use crate::confined_fs::shape_of;
 
 /// How a snapshot is written; another one is not read.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// How much older than a look at it a file's last change must be for its stat to be trusted, in
 /// nanoseconds: the clock that stamps files stands still for a few milliseconds, and on file systems
 /// that store seconds only for up to two seconds.
-const FINE_MARGIN: i128 = 100_000_000;
-const COARSE_MARGIN: i128 = 3_000_000_000;
+const FINE_MARGIN: Moment = 100_000_000;
+const COARSE_MARGIN: Moment = 3_000_000_000;
+const SECOND: Moment = 1_000_000_000;
 
-/// A moment by the clock that stamps files: seconds and nanoseconds.
-pub(super) type Moment = (i64, i64);
+/// A moment by the clock that stamps files, in nanoseconds.
+pub(super) type Moment = i64;
 
 /// The files of a workspace at one moment.
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,10 +47,8 @@ pub(super) struct FolderEntry {
     /// From the workspace on; empty for itself.
     pub(super) path: String,
     pub(super) stat: Stat,
-    /// True if a later change shows in `stat`.
-    pub(super) is_stable: bool,
     /// Sorted by name.
-    pub(super) files: Vec<FileEntry>,
+    pub(super) files: Vec<Arc<FileEntry>>,
     pub(super) names: Names,
 }
 
@@ -69,7 +68,6 @@ pub(super) struct Names {
 pub(super) struct FileEntry {
     pub(super) name: String,
     pub(super) stat: Stat,
-    pub(super) is_stable: bool,
     pub(super) stored: Stored,
     /// The content that git had for it when the workspace was first looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,26 +108,28 @@ pub(super) struct Stat {
 
 impl Stat {
     pub(super) fn of(found: &rustix::fs::Stat) -> Self {
-        let nanoseconds = |value: u64| i64::try_from(value).unwrap_or_default();
         Self {
             device: found.st_dev,
             inode: found.st_ino,
             size: u64::try_from(found.st_size).unwrap_or_default(),
             mode: found.st_mode & 0o7777,
             shape: shape_of(found),
-            modified: (found.st_mtime, nanoseconds(found.st_mtime_nsec)),
-            changed: (found.st_ctime, nanoseconds(found.st_ctime_nsec)),
+            modified: moment(found.st_mtime, found.st_mtime_nsec),
+            changed: moment(found.st_ctime, found.st_ctime_nsec),
         }
     }
 
-    /// True if a change after this moment would show.
+    /// True if a change would show that comes after a look at this moment.
     pub(super) fn is_stable(&self, at: Moment) -> bool {
-        let whole = |(seconds, nanoseconds): Moment| {
-            i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds)
-        };
-        let margin = if self.changed.1 == 0 { COARSE_MARGIN } else { FINE_MARGIN };
-        whole(self.changed) + margin < whole(at)
+        let margin = if self.changed % SECOND == 0 { COARSE_MARGIN } else { FINE_MARGIN };
+        self.changed.saturating_add(margin) < at
     }
+}
+
+/// A moment from seconds and nanoseconds. Programs can set dates that are far off, which then only have to
+/// differ.
+pub(super) fn moment(seconds: i64, nanoseconds: u64) -> Moment {
+    seconds.wrapping_mul(SECOND).wrapping_add_unsigned(nanoseconds)
 }
 
 impl FolderEntry {
@@ -138,7 +138,7 @@ impl FolderEntry {
         join(&self.path, name)
     }
 
-    pub(super) fn file(&self, name: &str) -> Option<&FileEntry> {
+    pub(super) fn file(&self, name: &str) -> Option<&Arc<FileEntry>> {
         let at = self.files.binary_search_by(|file| file.name.as_str().cmp(name)).ok()?;
         self.files.get(at)
     }
@@ -156,6 +156,11 @@ impl Snapshot {
         folders: Vec<Arc<FolderEntry>>,
     ) -> Self {
         Self { format: FORMAT, at, pack: pack.to_owned(), rules, git_index, folders }
+    }
+
+    /// The paths of what git ignores.
+    pub(super) fn ignored(&self) -> impl Iterator<Item = String> {
+        self.folders.iter().flat_map(|it| it.names.ignored.iter().map(|name| it.join(name)))
     }
 
     /// How much of the pack is of use, in bytes.

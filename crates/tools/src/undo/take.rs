@@ -47,7 +47,8 @@ pub(super) fn take(
     let (outside, rules) = IgnoreRules::outside(root);
     let same_rules = last.is_some_and(|last| last.rules == rules);
     let known = last.iter().flat_map(|it| &it.folders).map(|it| (it.path.as_str(), it)).collect();
-    let pass = Pass { root, at, now: pack.now()?, known, tracked, pack, flag };
+    let (now, last_at) = (pack.now()?, last.map(|last| last.at));
+    let pass = Pass { root, at, last: last_at, known, tracked, pack, flag };
     let folders = pass.all(Pending { path: String::new(), rules: outside, same_rules })?;
     let git_index = root.join(".git/index").metadata().ok().map(|found| found.len());
     let same_index = |last: &Snapshot| last.git_index == git_index && last.pack == pack.path();
@@ -58,7 +59,7 @@ pub(super) fn take(
             return Ok(Arc::clone(last));
         }
     }
-    Ok(Arc::new(Snapshot::new(pass.now, pack.path(), (rules, git_index), folders)))
+    Ok(Arc::new(Snapshot::new(now, pack.path(), (rules, git_index), folders)))
 }
 
 /// A folder that is to be looked at.
@@ -72,17 +73,11 @@ struct Pending {
 /// What a look at a folder gives: the folder, and those in it.
 type Visited = Option<(Arc<FolderEntry>, Vec<Pending>)>;
 
-/// A folder that is open.
-struct OpenFolder<'a> {
-    at: &'a OwnedFd,
-    path: &'a str,
-    stat: Stat,
-}
-
 struct Pass<'a> {
     root: &'a Path,
     at: OwnedFd,
-    now: Moment,
+    /// When the last snapshot was taken.
+    last: Option<Moment>,
     known: HashMap<&'a str, &'a Arc<FolderEntry>>,
     tracked: &'a Tracked,
     pack: &'a Pack,
@@ -150,88 +145,86 @@ impl Pass<'_> {
         let rules = IgnoreRules::within(rules, self.root.join(path));
         let own_rules = last.and_then(|last| last.file(ignore_rules::FILE)).map(|file| file.stat);
         let same_rules = *same_rules && own_rules == self::stat(&at, ignore_rules::FILE);
-        let same = last.filter(|it| same_rules && it.stat == stat && it.is_stable);
-        let is_same =
-            |file: &FileEntry| file.is_stable && self::stat(&at, &file.name) == Some(file.stat);
-        let read = |files, names| self.read(&OpenFolder { at: &at, path, stat }, files, names);
-        let folder = match same {
-            Some(last) if last.files.iter().all(is_same) => Arc::clone(last),
+        let is_same = |it: &&Arc<FolderEntry>| same_rules && it.stat == stat && self.trusts(&stat);
+        let (files, names) = match last.filter(is_same) {
             Some(last) => {
-                let files: Vec<_> = last.files.iter().map(|file| file.name.clone()).collect();
-                read(files, last.names.clone())?
+                let files = last.files.iter().map(|file| (file.name.as_str(), Some(file)));
+                let files = self.files(&at, path, files)?;
+                let is_same = |(one, other): (&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, other);
+                if files.len() == last.files.len() && files.iter().zip(&last.files).all(is_same) {
+                    return Ok(Some(visited(Arc::clone(last), &rules, same_rules)));
+                }
+                (files, last.names.clone())
             }
             None => {
                 let listed = open(OFlags::RDONLY).ok();
                 let listed = listed.map(|folder| list(folder, &self.root.join(path), &rules));
-                let (files, names) = listed.unwrap_or_default();
-                read(files, names)?
+                let (listed, names) = listed.unwrap_or_default();
+                let known = |name| last.and_then(|last| last.file(name));
+                let files = listed.iter().map(|name| (name.as_str(), known(name)));
+                (self.files(&at, path, files)?, names)
             }
         };
-        let below = folder.names.folders.iter().map(|name| Pending {
-            path: folder.join(name),
-            rules: rules.clone(),
-            same_rules,
-        });
-        let below = below.collect();
-        Ok(Some((folder, below)))
+        let folder = Arc::new(FolderEntry { path: path.clone(), stat, files, names });
+        Ok(Some(visited(folder, &rules, same_rules)))
     }
 
-    /// Reads the files of a folder that changed.
-    fn read(
+    /// True if nothing happened to what had the same stat when the last snapshot was taken.
+    fn trusts(&self, stat: &Stat) -> bool {
+        self.last.is_some_and(|last| stat.is_stable(last))
+    }
+
+    /// The files of a folder, with what is known of them. Those that changed are read.
+    fn files<'n>(
         &self,
-        folder: &OpenFolder<'_>,
-        files: Vec<String>,
-        names: Names,
-    ) -> Result<Arc<FolderEntry>, Unrecorded> {
-        let OpenFolder { at, path, stat } = folder;
-        let last = self.known.get(path).copied();
-        let mut read = Vec::with_capacity(files.len());
-        for name in files {
-            let Some(stat) = self::stat(at, &name) else { continue };
-            let known = last.and_then(|last| last.file(&name));
-            match known.filter(|known| known.stat == stat && known.is_stable) {
-                Some(known) => read.push(known.clone()),
+        at: &OwnedFd,
+        folder: &str,
+        names: impl Iterator<Item = (&'n str, Option<&'n Arc<FileEntry>>)>,
+    ) -> Result<Vec<Arc<FileEntry>>, Unrecorded> {
+        let mut files = Vec::with_capacity(names.size_hint().0);
+        for (name, known) in names {
+            let Some(stat) = self::stat(at, name) else { continue };
+            match known.filter(|known| known.stat == stat && self.trusts(&stat)) {
+                Some(known) => files.push(Arc::clone(known)),
                 None if !stat.shape.has_content() => {}
-                None => read.push(self.file(folder, name, stat, known)?),
+                None => files.push(Arc::new(self.file(at, folder, name, (stat, known))?)),
             }
         }
         if self.pack.length() > CONTENT_LIMIT + WASTE_LIMIT {
             return Err(Unrecorded::Large);
         }
-        let (path, stat) = ((*path).to_owned(), *stat);
-        let is_stable = stat.is_stable(self.now);
-        Ok(Arc::new(FolderEntry { path, stat, is_stable, files: read, names }))
+        Ok(files)
     }
 
     /// A file whose stat is new. The stat was taken before the content is read, so if the file changes
     /// now, the next snapshot shows it.
     fn file(
         &self,
-        folder: &OpenFolder<'_>,
-        name: String,
-        stat: Stat,
-        last: Option<&FileEntry>,
+        at: &OwnedFd,
+        folder: &str,
+        name: &str,
+        (stat, last): (Stat, Option<&Arc<FileEntry>>),
     ) -> Result<FileEntry, Unrecorded> {
-        let tracked = self.tracked.files.get(&join(folder.path, &name));
-        let known = tracked.filter(|_| stat.shape == FileKind::File);
+        let known = self.tracked.files.get(&join(folder, name));
+        let known = known.filter(|_| stat.shape == FileKind::File);
         let tracked = known.or_else(|| last?.tracked.as_ref()).cloned();
         let stored = match known {
             // It is as it was when git was asked.
             Some(object) if stat.is_stable(self.tracked.at) => Stored::Object(object.clone()),
-            Some(_) | None => match content(folder.at, &name, stat) {
+            Some(_) | None => match content(at, name, stat) {
                 Some(content) => self.store(&content, tracked.as_ref(), last)?,
                 None if stat.size > FILE_LIMIT => Stored::Large,
                 None => Stored::Unreadable,
             },
         };
-        Ok(FileEntry { name, stat, is_stable: stat.is_stable(self.now), stored, tracked })
+        Ok(FileEntry { name: name.to_owned(), stat, stored, tracked })
     }
 
     fn store(
         &self,
         content: &[u8],
         tracked: Option<&ObjectId>,
-        last: Option<&FileEntry>,
+        last: Option<&Arc<FileEntry>>,
     ) -> Result<Stored, Unrecorded> {
         if let Some(object) = tracked.filter(|object| is_object(object, content)) {
             return Ok(Stored::Object(object.clone()));
@@ -245,6 +238,19 @@ impl Pass<'_> {
             Some(_) | None => Ok(Stored::Pack(self.pack.add(content)?)),
         }
     }
+}
+
+/// A folder, and those in it that are to be looked at next.
+fn visited(
+    folder: Arc<FolderEntry>,
+    rules: &Arc<IgnoreRules>,
+    same_rules: bool,
+) -> (Arc<FolderEntry>, Vec<Pending>) {
+    let below = folder.names.folders.iter();
+    let below =
+        below.map(|name| Pending { path: folder.join(name), rules: rules.clone(), same_rules });
+    let below = below.collect();
+    (folder, below)
 }
 
 /// The names of the files in a folder, and of what else is there.

@@ -18,10 +18,7 @@ const HEADS: [&str; 5] = ["HEAD", "logs/HEAD", "refs/heads", "refs/stash", "pack
 
 /// Adds what git ignores, git's own files and names that are not UTF-8.
 pub(super) fn add(root: &Path, [old, new]: [&Snapshot; 2], since: Moment, gaps: &mut Gaps) {
-    let folders = || old.folders.iter().chain(&new.folders);
-    let ignored: BTreeSet<String> = folders()
-        .flat_map(|folder| folder.names.ignored.iter().map(|name| folder.join(name)))
-        .collect();
+    let ignored: BTreeSet<String> = old.ignored().chain(new.ignored()).collect();
     let mut left = LOOKED_AT_LIMIT;
     for path in ignored {
         let place = root.join(&path);
@@ -39,9 +36,9 @@ pub(super) fn add(root: &Path, [old, new]: [&Snapshot; 2], since: Moment, gaps: 
             gaps.entry(path).or_insert_with(|| (found, reason.to_owned()));
         }
     }
-    for folder in &new.folders {
+    for folder in new.folders.iter().filter(|folder| folder.names.not_utf8 > 0) {
         let then = old.folders.iter().find(|it| it.path == folder.path);
-        if folder.names.not_utf8 > 0 && then.is_none_or(|then| then.stat != folder.stat) {
+        if then.is_none_or(|then| then.stat != folder.stat) {
             let path = folder.path.clone();
             gaps.entry(path).or_insert((None, "names that are not UTF-8".to_owned()));
         }
