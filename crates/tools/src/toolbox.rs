@@ -36,7 +36,7 @@ use crate::tool::update_plan::UpdatePlan;
 use crate::tool::verify::Verify;
 use crate::tool::web_search::WebSearch;
 use crate::tool::write_file::WriteFile;
-use crate::undo::{Notes, Recorded, Recorder, Snapshots, Undo, Unfinished};
+use crate::undo::{Recorded, Undo};
 use crate::validated::ValidatedTool;
 use crate::workspaces::LocalWorkspaces;
 
@@ -86,10 +86,8 @@ impl Toolbox {
         ));
         let mapper = Arc::new(Mapper::default());
         let survey = Survey::new(mapper.clone(), runner.clone());
-        let unfinished = Arc::new(Unfinished::new(settings.cache.join("unfinished")));
-        let notes = Arc::new(Notes::new(settings.cache.join("notes"), unfinished.clone()));
-        let snapshots = Arc::new(Snapshots::new(settings.cache.join("snapshots")));
-        let recorder = Recorder::new(runner.clone(), snapshots.clone(), notes.clone());
+        let undo = Undo::new(runner.clone(), settings.cache);
+        let notes = &undo.notes;
         let buffers = Buffers::new(settings.editors);
         let mut tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new(buffers.clone())),
@@ -103,9 +101,9 @@ impl Toolbox {
             Arc::new(WriteFile::new(runner.clone(), notes.clone(), buffers.clone())),
             Arc::new(EditFile::new(runner.clone(), notes.clone(), buffers.clone())),
             Arc::new(ApplyPatch::new(runner.clone(), notes.clone(), buffers)),
-            Arc::new(Recorded::new(Shell::new(runner.clone()), recorder.clone())),
-            Arc::new(Recorded::new(Diagram::new(runner.clone()), recorder.clone())),
-            Arc::new(Recorded::new(Verify::new(runner.clone(), settings.verify), recorder)),
+            Arc::new(Recorded::new(Shell::new(runner.clone()), undo.clone())),
+            Arc::new(Recorded::new(Diagram::new(runner.clone()), undo.clone())),
+            Arc::new(Recorded::new(Verify::new(runner, settings.verify), undo.clone())),
         ];
         if let Some(reach) = settings.fetch {
             tools.push(Arc::new(FetchUrl::new(reach)));
@@ -123,7 +121,6 @@ impl Toolbox {
         }
         let checked = |tool| Arc::new(ValidatedTool::new(tool)) as Arc<dyn Tool>;
         let tools = tools.into_iter().map(checked).collect();
-        let undo = Undo { notes, snapshots, unfinished, runner, cache: settings.cache };
         Self { tools, survey, recall: settings.recall, undo }
     }
 

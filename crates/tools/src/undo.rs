@@ -42,14 +42,11 @@ mod snapshot;
 mod store;
 mod take;
 mod uncovered;
-mod unfinished;
 
 pub(crate) use current::part;
 pub(crate) use notes::{Note, Notes};
-pub(crate) use recorder::{Recorded, Recorder};
-pub(crate) use store::Snapshots;
-use store::Workspace;
-pub(crate) use unfinished::Unfinished;
+pub(crate) use recorder::Recorded;
+use store::{Snapshots, Workspace};
 
 /// The most files of a workspace.
 const FILES_LIMIT: usize = 100_000;
@@ -64,11 +61,7 @@ const SHOWN_FILE_LIMIT: u64 = 1024 * 1024;
 const SHOWN_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// What became of files, and what may have happened beside that.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Record {
-    changes: Vec<ChangedFile>,
-    gaps: Vec<UnrecordedChange>,
-}
+type Record = InterruptedChanges;
 
 /// Why changes are not recorded.
 #[derive(Debug, thiserror::Error)]
@@ -85,20 +78,26 @@ enum Unrecorded {
     Cancelled,
 }
 
-/// Shows and turns back what was recorded.
+/// Records, shows and turns back changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Undo {
     /// What calls began with that may be cut off.
     pub(crate) notes: Arc<Notes>,
-    pub(crate) snapshots: Arc<Snapshots>,
-    pub(crate) unfinished: Arc<Unfinished>,
+    snapshots: Arc<Snapshots>,
     /// Runs git.
-    pub(crate) runner: Arc<Runner>,
+    runner: Arc<Runner>,
     /// A folder for temporary files.
-    pub(crate) cache: PathBuf,
+    cache: PathBuf,
 }
 
 impl Undo {
+    /// Keeps what it needs in this folder.
+    pub(crate) fn new(runner: Arc<Runner>, cache: PathBuf) -> Self {
+        let notes = Arc::new(Notes::new(&cache));
+        let snapshots = Arc::new(Snapshots::new(cache.join("snapshots")));
+        Self { notes, snapshots, runner, cache }
+    }
+
     /// Changes as one unified diff.
     pub(crate) async fn diff(&self, workspace: &Path, mut changes: Vec<ChangedFile>) -> String {
         let _objects = git_objects::fill(&self.runner, workspace, &self.cache, &mut changes).await;
@@ -120,13 +119,12 @@ impl Undo {
         run: RevertMode,
     ) -> Result<(), String> {
         let objects = git_objects::fill(&self.runner, &root, &self.cache, &mut changes).await;
-        let unfinished = self.unfinished.clone();
+        let notes = self.notes.clone();
         let work = move || {
             hold(&mut changes);
-            let paths = changes.iter().map(|change| Path::new(&change.path));
-            let writing = unfinished.begin(&root, paths);
+            let _writing = notes.begin(&root, changes.iter().map(|it| Path::new(&it.path)));
             let done = revert::revert(&root, &changes, run);
-            drop((writing, objects));
+            drop(objects);
             done
         };
         blocking::run_to_end(work).await
@@ -139,33 +137,28 @@ impl Undo {
         turn: TurnId,
         call: CallId,
     ) -> Option<InterruptedChanges> {
-        let found = spawn_blocking(move || {
+        let looking = spawn_blocking(move || {
             if let Some(changes) = self.notes.changes(&root, &turn, &call) {
-                return Some(Err(InterruptedChanges { changes, unrecorded: Vec::new() }));
+                return Some(Record { changes, unrecorded: Vec::new() });
             }
             let base = Workspace::saved(&self.notes.path(&turn, &call)?)?;
-            Some(Ok((self.snapshots.workspace(&root)?, base)))
+            Some(self.snapshots.workspace(&root)?.since(&base).unwrap_or_else(|why| Record {
+                changes: Vec::new(),
+                unrecorded: vec![everywhere(why.to_string())],
+            }))
         });
-        let (workspace, base) = match found.await.ok()?? {
-            Ok(found) => found,
-            Err(noted) => return Some(noted),
-        };
-        let _alone = workspace.alone().await;
-        let this = workspace.clone();
-        Some(match spawn_blocking(move || this.since(&base)).await.ok()? {
-            Ok(Record { changes, gaps }) => InterruptedChanges { changes, unrecorded: gaps },
-            Err(why) => {
-                let gap =
-                    UnrecordedChange { path: String::new(), paths: None, reason: why.to_string() };
-                InterruptedChanges { changes: Vec::new(), unrecorded: vec![gap] }
-            }
-        })
+        looking.await.ok()?
     }
 
     /// Removes what the calls of a turn noted, which is over.
     pub(crate) fn turn_over(&self, turn: &TurnId) {
         self.notes.remove(turn);
     }
+}
+
+/// Says that nothing is recorded.
+fn everywhere(reason: String) -> UnrecordedChange {
+    UnrecordedChange { path: String::new(), paths: None, reason }
 }
 
 /// Reads what is short, and where links lead, so that it can be shown and put back.

@@ -60,7 +60,7 @@ pub(super) fn compare(root: &Path, old: &Snapshot, new: &Snapshot, since: Moment
     }
     uncovered::add(root, [old, new], since, &mut gaps);
     let gap = |(path, (paths, reason))| UnrecordedChange { path, paths, reason };
-    Record { changes, gaps: gaps.into_iter().map(gap).collect() }
+    Record { changes, unrecorded: gaps.into_iter().map(gap).collect() }
 }
 
 /// What is in those folders of a snapshot that are not the very same in another one.

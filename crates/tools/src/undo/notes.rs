@@ -4,10 +4,13 @@
 //! next start it can be told what became of the files. Like text in flight it survives the death of
 //! this process, not of the machine: it is not synced. Tools that change the files they name note those;
 //! for commands, a snapshot of everything is put beside where the note would be.
+//!
+//! A file is written beside its place, under a temporary name, and then takes the place. The folders where
+//! that goes on are written down, so that what a crash leaves there is removed at the next start.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
-use std::io::{self, BufWriter, ErrorKind, Write as _};
+use std::io::{self, BufWriter, ErrorKind};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +19,8 @@ use quintet_kernel::change::FileKind;
 use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, Invocation, ToolOutput};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{CallId, TurnId};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
-use super::unfinished::Unfinished;
 use crate::change::{self, Change};
 use crate::confined_fs::{self, ConfinedPath, FileData, PathError};
 
@@ -26,7 +28,8 @@ use crate::confined_fs::{self, ConfinedPath, FileData, PathError};
 #[derive(Debug)]
 pub(crate) struct Notes {
     folder: PathBuf,
-    unfinished: Arc<Unfinished>,
+    /// Where it is written down which folders are being written to.
+    unfinished: PathBuf,
 }
 
 /// The note of one call, to be written.
@@ -35,22 +38,49 @@ pub(crate) struct Note {
     root: PathBuf,
     /// Where it goes; nowhere if the call's names cannot be those of files.
     file: Option<PathBuf>,
-    unfinished: Arc<Unfinished>,
+    notes: Arc<Notes>,
 }
 
 /// A file and what was in it; nothing if it was not there.
 type Before = (PathBuf, Option<FileData>);
 
 impl Notes {
-    /// Notes in this folder, which is made when there is something to note.
-    pub(crate) fn new(folder: PathBuf, unfinished: Arc<Unfinished>) -> Self {
-        Self { folder, unfinished }
+    /// Notes below this folder. Removes the temporary files of changes that were cut off.
+    pub(super) fn new(cache: &Path) -> Self {
+        let unfinished = cache.join("unfinished");
+        for entry in fs::read_dir(&unfinished).into_iter().flatten().flatten() {
+            let written = fs::read(entry.path()).unwrap_or_default();
+            if let Ok((root, folders)) = serde_json::from_slice::<(PathBuf, Vec<PathBuf>)>(&written)
+            {
+                folders.iter().for_each(|folder| confined_fs::remove_temporary(&root, folder));
+            }
+            let _gone = fs::remove_file(entry.path());
+        }
+        Self { folder: cache.join("notes"), unfinished }
     }
 
     /// The note of a call.
-    pub(crate) fn of(&self, call: &Invocation) -> Note {
+    pub(crate) fn of(self: &Arc<Self>, call: &Invocation) -> Note {
         let (root, file) = (call.workspace.clone(), self.path(&call.turn, &call.call));
-        Note { root, file, unfinished: self.unfinished.clone() }
+        Note { root, file, notes: self.clone() }
+    }
+
+    /// Writes down that these files are about to be written, until the result is dropped. Without that
+    /// they can be written all the same.
+    pub(super) fn begin<'a>(
+        &self,
+        root: &Path,
+        files: impl Iterator<Item = &'a Path>,
+    ) -> Option<TempPath> {
+        let folders: BTreeSet<_> = files.filter_map(Path::parent).collect();
+        let written = || -> io::Result<TempPath> {
+            create_private(&self.unfinished)?;
+            let note = NamedTempFile::new_in(&self.unfinished)?;
+            serde_json::to_writer(&note, &(root, folders))?;
+            Ok(note.into_temp_path())
+        };
+        let failed = |error: &_| tracing::warn!(%error, "cannot note which files are written");
+        written().inspect_err(failed).ok()
     }
 
     /// What became of the files that a call noted; nothing if it noted none.
@@ -100,8 +130,7 @@ impl Note {
         if let Some(Err(error)) = self.file.as_deref().map(|file| write(file, &files)) {
             tracing::warn!(%error, "what files were before a call could not be noted");
         }
-        let _writing =
-            self.unfinished.begin(&self.root, files.iter().map(|(path, _)| path.as_path()));
+        let _writing = self.notes.begin(&self.root, files.iter().map(|(path, _)| path.as_path()));
         let mut output = match change::make(&self.root, changes) {
             Ok(()) => done,
             Err(why) => Outcome::failure(why).into(),
@@ -116,12 +145,16 @@ impl Note {
 /// Writes a note, whole or not at all.
 fn write(file: &Path, files: &[Before]) -> io::Result<()> {
     let folder = file.parent().unwrap_or(file);
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    create_private(folder)?;
     let mut note = BufWriter::new(NamedTempFile::new_in(folder)?);
     serde_json::to_writer(&mut note, files)?;
-    note.flush()?;
     note.into_inner().map_err(io::IntoInnerError::into_error)?.persist(file)?;
     Ok(())
+}
+
+/// Makes a folder that nobody else can look into, if it is not there.
+pub(super) fn create_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// The folders that will be made for new files.
@@ -160,4 +193,29 @@ fn became(root: &Path, path: &Path, before: Option<&FileData>) -> Option<Changed
 fn recorded(content: &FileData) -> FileContent {
     let FileData { bytes, mode, shape } = content.clone();
     FileContent { size: bytes.len() as u64, body: Some(BlobBody::Bytes(bytes)), mode, shape }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_of_a_crash_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("work");
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        for name in ["a/b/.quintet-1-2.tmp", "a/b/c", ".quintet-1-3.tmp", "a/.quintet-1-4.tmp"] {
+            fs::write(root.join(name), "").unwrap();
+        }
+        let notes = Notes::new(dir.path());
+        let files = ["a/b/c", "d"].map(Path::new);
+        let begun = notes.begin(&root, files.into_iter()).unwrap();
+        // As a crash does.
+        std::mem::forget(begun);
+        Notes::new(dir.path());
+        let is_there = |name: &str| root.join(name).exists();
+        assert!(is_there("a/b/c") && is_there("a/.quintet-1-4.tmp"));
+        assert!(!is_there("a/b/.quintet-1-2.tmp") && !is_there(".quintet-1-3.tmp"));
+        assert!(fs::read_dir(notes.unfinished).unwrap().next().is_none());
+    }
 }

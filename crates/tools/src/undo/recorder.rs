@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use quintet_kernel::TurnId;
 use quintet_kernel::change::UnrecordedChange;
 use quintet_kernel::message::Part;
 use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
@@ -11,11 +10,9 @@ use quintet_kernel::tool::{Assessment, Ending, Outcome, ToolSpec};
 use tokio::task::spawn_blocking;
 
 use super::git_objects::Tracked;
-use super::notes::Notes;
-use super::store::{Base, Snapshots, Workspace};
-use super::{Record, Unrecorded};
+use super::store::{Base, Mentioned, Workspace};
+use super::{Record, Undo, Unrecorded, everywhere};
 use crate::blocking::CancelFlag;
-use crate::run::Runner;
 use crate::{blocking, repository, show};
 
 /// How many paths are named that are not recorded.
@@ -24,23 +21,10 @@ const NAMED_LIMIT: usize = 5;
 /// A tool whose changes are recorded, however it ends.
 pub(crate) struct Recorded<T> {
     tool: T,
-    recorder: Recorder,
+    undo: Undo,
 }
 
-/// How what commands do is recorded.
-#[derive(Clone, Debug)]
-pub(crate) struct Recorder {
-    runner: Arc<Runner>,
-    snapshots: Arc<Snapshots>,
-    notes: Arc<Notes>,
-}
-
-impl Recorder {
-    /// Asks git by this runner; notes what commands began with, for the case of a crash.
-    pub(crate) fn new(runner: Arc<Runner>, snapshots: Arc<Snapshots>, notes: Arc<Notes>) -> Self {
-        Self { runner, snapshots, notes }
-    }
-
+impl Undo {
     /// Takes the snapshot before a command.
     async fn before(
         &self,
@@ -48,7 +32,6 @@ impl Recorder {
         call: &Invocation,
         context: &ToolContext,
     ) -> Result<Base, Unrecorded> {
-        let _alone = workspace.alone().await;
         let this = workspace.clone();
         let tracked = match until_cancelled(context, move |_| this.prepare()).await? {
             Some(at) if repository::is_around(&workspace.root) => {
@@ -57,22 +40,15 @@ impl Recorder {
             Some(_) | None => Tracked::default(),
         };
         let (this, note) = (workspace.clone(), self.notes.path(&call.turn, &call.call));
-        let keep = move |flag: &CancelFlag| {
-            let base = this.take(&tracked, flag)?;
-            if let Some(note) = note {
-                this.save(&base, &note)?;
-            }
-            Ok(base)
-        };
-        until_cancelled(context, keep).await
+        let take = move |flag: &CancelFlag| this.take(&tracked, flag, note.as_deref());
+        until_cancelled(context, take).await
     }
+}
 
-    /// Finds out what a command did. This is not cancelled: it is to be known of a cancelled one, too.
-    async fn after(&self, workspace: Arc<Workspace>, base: Base) -> Result<Record, Unrecorded> {
-        let _alone = workspace.alone().await;
-        let looking = spawn_blocking(move || workspace.since(&base));
-        looking.await.unwrap_or_else(|error| Err(Unrecorded::Workspace(error.to_string())))
-    }
+/// Finds out what a command did. This is not cancelled: it is to be known of a cancelled one, too.
+async fn after(workspace: Arc<Workspace>, base: Base) -> Result<Record, Unrecorded> {
+    let looking = spawn_blocking(move || workspace.since(&base));
+    looking.await.unwrap_or_else(|error| Err(Unrecorded::Workspace(error.to_string())))
 }
 
 async fn until_cancelled<T: Send + 'static>(
@@ -87,52 +63,55 @@ async fn until_cancelled<T: Send + 'static>(
 }
 
 impl<T: Tool> Recorded<T> {
-    pub(crate) fn new(tool: T, recorder: Recorder) -> Self {
-        Self { tool, recorder }
+    pub(crate) fn new(tool: T, undo: Undo) -> Self {
+        Self { tool, undo }
     }
 
     async fn record(&self, call: Invocation, context: ToolContext) -> ToolOutput {
-        let (snapshots, root) = (self.recorder.snapshots.clone(), call.workspace.clone());
+        let (snapshots, root) = (self.undo.snapshots.clone(), call.workspace.clone());
         let found = spawn_blocking(move || snapshots.workspace(&root)).await;
         let Ok(Some(workspace)) = found else { return self.tool.run(call, context).await };
         let turn = call.turn.clone();
         let known = workspace.mentioned(&turn).trouble.clone();
-        if let Some(trouble) = known {
-            let mut output = self.tool.run(call, context).await;
-            output.outcome.unrecorded.push(everywhere(trouble));
-            return output;
-        }
-        let base = match self.recorder.before(&workspace, &call, &context).await {
-            Err(Unrecorded::Cancelled) => {
-                return Outcome::ended(Ending::Cancelled, "cancelled").into();
-            }
-            base => base,
+        let base = match known {
+            Some(trouble) => Err(trouble),
+            None => match self.undo.before(&workspace, &call, &context).await {
+                Err(Unrecorded::Cancelled) => {
+                    return Outcome::ended(Ending::Cancelled, "cancelled").into();
+                }
+                base => base.map_err(|why| why.to_string()),
+            },
         };
-        let output = self.tool.run(call, context).await;
+        let mut output = self.tool.run(call, context).await;
         let record = match base {
-            Ok(base) => self.recorder.after(workspace.clone(), base).await,
-            Err(why) => Err(why),
+            Ok(base) => after(workspace.clone(), base).await.map_err(|why| why.to_string()),
+            Err(trouble) => Err(trouble),
         };
+        let mut mentioned = workspace.mentioned(&turn);
         match record {
-            Ok(record) => with(output, record, &workspace, &turn),
-            Err(why) => without(output, &why, &workspace, &turn),
+            Ok(Record { changes, unrecorded }) => {
+                name(&mut output, &unrecorded, &mut mentioned);
+                output.changes.extend(changes);
+                output.outcome.unrecorded.extend(unrecorded);
+            }
+            // There is no need to try again in this turn.
+            Err(trouble) => {
+                if mentioned.trouble.replace(trouble.clone()).is_none() {
+                    let text =
+                        "what commands do to files is not recorded here and cannot be undone";
+                    note(&mut output, &format!("{text}: {trouble}"));
+                }
+                output.outcome.unrecorded.push(everywhere(trouble));
+            }
         }
+        output
     }
 }
 
-/// What comes of a call with its record. Of paths that are not recorded the model is told once a turn.
-fn with(
-    mut output: ToolOutput,
-    record: Record,
-    workspace: &Workspace,
-    turn: &TurnId,
-) -> ToolOutput {
-    let Record { changes, gaps } = record;
-    output.changes.extend(changes);
-    let mut mentioned = workspace.mentioned(turn);
+/// Names paths that are not recorded, to the model, once a turn.
+fn name(output: &mut ToolOutput, gaps: &[UnrecordedChange], mentioned: &mut Mentioned) {
     let known = gaps.iter().filter_map(|gap| Some((gap, gap.paths?)));
     let new: Vec<_> = known.filter(|(gap, _)| mentioned.paths.insert(gap.path.clone())).collect();
-    drop(mentioned);
     let one = |(gap, paths): &(&UnrecordedChange, u64)| {
         let paths = show::count(usize::try_from(*paths).unwrap_or(usize::MAX), "path");
         format!("{paths} at {} ({})", if gap.path.is_empty() { "." } else { &gap.path }, gap.reason)
@@ -141,34 +120,12 @@ fn with(
     let more = new.len().saturating_sub(NAMED_LIMIT);
     let more = if more > 0 { format!(" and at {more} more places") } else { String::new() };
     if !list.is_empty() {
-        note(&mut output, &format!("not recorded for an undo: {}{more}", list.join(", ")));
+        note(output, &format!("not recorded for an undo: {}{more}", list.join(", ")));
     }
-    output.outcome.unrecorded.extend(gaps);
-    output
-}
-
-/// What comes of a call of which nothing is recorded; there is no need to try again in its turn.
-fn without(
-    mut output: ToolOutput,
-    why: &Unrecorded,
-    workspace: &Workspace,
-    turn: &TurnId,
-) -> ToolOutput {
-    let trouble = why.to_string();
-    if workspace.mentioned(turn).trouble.replace(trouble.clone()).is_none() {
-        let text = "what commands do to files is not recorded here and cannot be undone";
-        note(&mut output, &format!("{text}: {trouble}"));
-    }
-    output.outcome.unrecorded.push(everywhere(trouble));
-    output
 }
 
 fn note(output: &mut ToolOutput, text: &str) {
     output.outcome.parts.push(Part::Text(format!("\n[{text}]")));
-}
-
-fn everywhere(reason: String) -> UnrecordedChange {
-    UnrecordedChange { path: String::new(), paths: None, reason }
 }
 
 impl<T: Tool> Tool for Recorded<T> {

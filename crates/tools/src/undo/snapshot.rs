@@ -13,7 +13,7 @@ use super::pack::Extract;
 use crate::confined_fs::shape_of;
 
 /// How a snapshot is written; another one is not read.
-const FORMAT: u32 = 3;
+pub(super) const FORMAT: u32 = 3;
 /// How much older than a look at it a file's last change must be for its stat to be trusted, in
 /// nanoseconds: the clock that stamps files stands still for a few milliseconds, and on file systems
 /// that store seconds only for up to two seconds.
@@ -27,7 +27,7 @@ pub(super) type Moment = i64;
 /// The files of a workspace at one moment.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Snapshot {
-    format: u32,
+    pub(super) format: u32,
     /// When they were looked at.
     pub(super) at: Moment,
     /// The pack that their contents are in.
@@ -35,7 +35,6 @@ pub(super) struct Snapshot {
     /// The files with rules about what git ignores that lie outside of the workspace.
     pub(super) rules: Vec<Option<Stat>>,
     /// The length of git's index, which `git add` changes.
-    #[serde(default)]
     pub(super) git_index: Option<u64>,
     /// Sorted by path; the workspace itself comes first.
     pub(super) folders: Vec<Arc<FolderEntry>>,
@@ -149,15 +148,6 @@ pub(super) fn join(folder: &str, name: &str) -> String {
 }
 
 impl Snapshot {
-    pub(super) fn new(
-        at: Moment,
-        pack: &Path,
-        (rules, git_index): (Vec<Option<Stat>>, Option<u64>),
-        folders: Vec<Arc<FolderEntry>>,
-    ) -> Self {
-        Self { format: FORMAT, at, pack: pack.to_owned(), rules, git_index, folders }
-    }
-
     /// The paths of what git ignores.
     pub(super) fn ignored(&self) -> impl Iterator<Item = String> {
         self.folders.iter().flat_map(|it| it.names.ignored.iter().map(|name| it.join(name)))

@@ -1,18 +1,17 @@
 //! The snapshots that are kept of each workspace.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use quintet_kernel::TurnId;
 use sha2::{Digest, Sha256};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::git_objects::Tracked;
+use super::notes::create_private;
 use super::pack::Pack;
 use super::snapshot::{Moment, Snapshot};
 use super::{Record, Unrecorded, WASTE_LIMIT, compare, take};
@@ -35,10 +34,9 @@ pub(super) struct Workspace {
     /// The real path.
     pub(super) root: PathBuf,
     folder: PathBuf,
+    /// Locked while a snapshot is taken: that is done one after the other.
     last: Mutex<Last>,
     mentioned: Mutex<Mentioned>,
-    /// Has one permit: snapshots of a workspace are taken one after the other.
-    one_at_a_time: Arc<Semaphore>,
 }
 
 /// The last snapshot of a workspace.
@@ -83,8 +81,7 @@ impl Snapshots {
             let name = Sha256::digest(root.as_os_str().as_encoded_bytes());
             let folder = self.folder.join(hex::encode(&name[..12]));
             let (last, mentioned) = (Mutex::default(), Mutex::default());
-            let one_at_a_time = Arc::new(Semaphore::new(1));
-            Arc::new(Workspace { root, folder, last, mentioned, one_at_a_time })
+            Arc::new(Workspace { root, folder, last, mentioned })
         });
         workspaces.push(workspace.clone());
         if known.is_none() {
@@ -119,47 +116,44 @@ impl Snapshots {
 }
 
 impl Workspace {
-    /// Waits until nobody else takes a snapshot here; others wait as long as the result is held.
-    pub(super) async fn alone(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.one_at_a_time).acquire_owned().await.ok()
-    }
-
     /// Gets ready for a snapshot. Gives the time if it is the first one, by the clock that stamps files.
     pub(super) fn prepare(&self) -> Result<Option<Moment>, Unrecorded> {
-        let (last, pack) = self.last()?;
-        Ok(if last.is_none() { Some(pack.now()?) } else { None })
+        let mut last = lock(&self.last);
+        let pack = self.open(&mut last)?;
+        Ok(if last.snapshot.is_none() { Some(pack.now()?) } else { None })
     }
 
-    /// Takes a snapshot. `tracked` are the files whose content git has.
-    pub(super) fn take(&self, tracked: &Tracked, flag: &CancelFlag) -> Result<Base, Unrecorded> {
-        let (known, pack) = self.last()?;
-        let since = pack.now()?;
-        let snapshot = take::take(&self.root, known.as_ref(), tracked, &pack, flag)?;
+    /// Takes a snapshot, and puts it beside a note so that a crash does not take it. `tracked` are the
+    /// files whose content git has. Others who want to take one wait.
+    pub(super) fn take(
+        &self,
+        tracked: &Tracked,
+        flag: &CancelFlag,
+        note: Option<&Path>,
+    ) -> Result<Base, Unrecorded> {
         let mut last = lock(&self.last);
-        last.is_saved &= known.is_some_and(|known| Arc::ptr_eq(&known, &snapshot));
+        let pack = self.open(&mut last)?;
+        let since = pack.now()?;
+        let snapshot = take::take(&self.root, last.snapshot.as_ref(), tracked, &pack, flag)?;
+        last.is_saved &= last.snapshot.as_ref().is_some_and(|it| Arc::ptr_eq(it, &snapshot));
         last.snapshot = Some(snapshot.clone());
+        if let Some(note) = note {
+            let index = self.folder.join("index");
+            if !last.is_saved {
+                snapshot.save(&index)?;
+                last.is_saved = true;
+            }
+            create_private(note.parent().unwrap_or(note))?;
+            fs::hard_link(&index, note.with_extension("index"))?;
+            fs::hard_link(&snapshot.pack, note.with_extension("pack"))?;
+        }
         Ok(Base { snapshot, since })
     }
 
     /// What happened since a snapshot.
     pub(super) fn since(&self, base: &Base) -> Result<Record, Unrecorded> {
-        let now = self.take(&Tracked::default(), &CancelFlag::default())?;
+        let now = self.take(&Tracked::default(), &CancelFlag::default(), None)?;
         Ok(compare::compare(&self.root, &base.snapshot, &now.snapshot, base.since))
-    }
-
-    /// Puts a snapshot, the last one, where a crash does not take it: beside this path.
-    pub(super) fn save(&self, base: &Base, note: &Path) -> Result<(), Unrecorded> {
-        let (path, mut last) = (self.folder.join("index"), lock(&self.last));
-        if !last.is_saved {
-            base.snapshot.save(&path)?;
-            last.is_saved = true;
-        }
-        if let Some(folder) = note.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        }
-        fs::hard_link(&path, note.with_extension("index"))?;
-        fs::hard_link(&base.snapshot.pack, note.with_extension("pack"))?;
-        Ok(())
     }
 
     /// The snapshot that was put beside a path before a command that was cut off, if there is one.
@@ -178,10 +172,9 @@ impl Workspace {
         mentioned
     }
 
-    /// The last snapshot, of this process or of an earlier one, and the pack to go on with. If much of
-    /// the pack is of no use any more, both are begun anew.
-    fn last(&self) -> Result<(Option<Arc<Snapshot>>, Arc<Pack>), Unrecorded> {
-        let mut last = lock(&self.last);
+    /// Gives the pack to go on with and finds the last snapshot, if need be that of an earlier process. If
+    /// much of the pack is of no use any more, both are begun anew.
+    fn open(&self, last: &mut Last) -> Result<Arc<Pack>, Unrecorded> {
         if last.pack.is_none()
             && let Some(snapshot) = Snapshot::load(&self.folder.join("index"))
             && let Ok(pack) = Pack::open(&snapshot.pack)
@@ -192,22 +185,21 @@ impl Workspace {
         if let Some(pack) = last.pack.as_ref().filter(|pack| pack.path().is_file()) {
             let useful = last.snapshot.as_ref().map_or(0, |snapshot| snapshot.packed());
             if pack.length() <= 2 * useful + WASTE_LIMIT {
-                return Ok((last.snapshot.clone(), pack.clone()));
+                return Ok(pack.clone());
             }
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        create_private(&self.folder)?;
         let pack = Arc::new(Pack::create(&self.folder)?);
-        let before = last.pack.replace(pack.clone());
-        *last = Last { snapshot: None, pack: Some(pack.clone()), is_saved: false };
         // A command that runs may still need the one before.
-        let needed = [Some(&pack), before.as_ref()].map(|it| it.map(|it| it.path().to_owned()));
+        let needed = [Some(&pack), last.pack.as_ref()].map(|it| it.map(|it| it.path().to_owned()));
+        *last = Last { pack: Some(pack.clone()), ..Last::default() };
         for entry in fs::read_dir(&self.folder)?.flatten() {
             let is_pack = entry.path().extension().is_some_and(|it| it == "pack");
             if is_pack && !needed.contains(&Some(entry.path())) {
                 let _still_there = fs::remove_file(entry.path());
             }
         }
-        Ok((None, pack))
+        Ok(pack)
     }
 }
 

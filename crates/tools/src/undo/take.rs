@@ -22,7 +22,9 @@ use rustix::fs::{
 use super::git_objects::{ObjectId, Tracked, is_object};
 use super::ignore_rules::{self, IgnoreRules};
 use super::pack::{Pack, hash};
-use super::snapshot::{FileEntry, FolderEntry, Moment, Names, Snapshot, Stat, Stored, join};
+use super::snapshot::{
+    FORMAT, FileEntry, FolderEntry, Moment, Names, Snapshot, Stat, Stored, join,
+};
 use super::{CONTENT_LIMIT, FILE_LIMIT, FILES_LIMIT, Unrecorded, WASTE_LIMIT};
 use crate::blocking::CancelFlag;
 use crate::confined_fs;
@@ -59,7 +61,8 @@ pub(super) fn take(
             return Ok(Arc::clone(last));
         }
     }
-    Ok(Arc::new(Snapshot::new(now, pack.path(), (rules, git_index), folders)))
+    let pack = pack.path().to_owned();
+    Ok(Arc::new(Snapshot { format: FORMAT, at: now, pack, rules, git_index, folders }))
 }
 
 /// A folder that is to be looked at.
@@ -158,7 +161,7 @@ impl Pass<'_> {
             }
             None => {
                 let listed = open(OFlags::RDONLY).ok();
-                let listed = listed.map(|folder| list(folder, &self.root.join(path), &rules));
+                let listed = listed.map(|folder| list(&folder, &self.root.join(path), &rules));
                 let (listed, names) = listed.unwrap_or_default();
                 let known = |name| last.and_then(|last| last.file(name));
                 let files = listed.iter().map(|name| (name.as_str(), known(name)));
@@ -254,10 +257,9 @@ fn visited(
 }
 
 /// The names of the files in a folder, and of what else is there.
-fn list(folder: OwnedFd, path: &Path, rules: &IgnoreRules) -> (Vec<String>, Names) {
+fn list(folder: &OwnedFd, path: &Path, rules: &IgnoreRules) -> (Vec<String>, Names) {
     let (mut files, mut names) = (Vec::new(), Names::default());
-    let at = folder.try_clone();
-    for entry in Dir::new(folder).into_iter().flatten().flatten() {
+    for entry in Dir::read_from(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") || confined_fs::is_temporary(name.to_bytes()) {
             continue;
@@ -267,13 +269,8 @@ fn list(folder: OwnedFd, path: &Path, rules: &IgnoreRules) -> (Vec<String>, Name
             continue;
         };
         let kind = match entry.file_type() {
-            FileType::Unknown => {
-                let found = at
-                    .as_ref()
-                    .ok()
-                    .and_then(|at| statat(at, name, AtFlags::SYMLINK_NOFOLLOW).ok());
-                found.map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode))
-            }
+            FileType::Unknown => statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
             kind => kind,
         };
         let is_folder = kind == FileType::Directory;

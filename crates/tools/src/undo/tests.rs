@@ -12,7 +12,7 @@ fn an_unchanged_workspace_keeps_its_snapshot() {
     fs::create_dir(dir.path().join("d")).unwrap();
     fs::write(dir.path().join("d/a"), "1").unwrap();
     let workspace = Snapshots::new(cache.path().join("snapshots")).workspace(dir.path()).unwrap();
-    let take = || workspace.take(&Tracked::default(), &CancelFlag::default()).unwrap();
+    let take = || workspace.take(&Tracked::default(), &CancelFlag::default(), None).unwrap();
     // Files that were written a moment ago are read again.
     let stable = loop {
         let (one, other) = (take(), take());
@@ -32,9 +32,8 @@ fn a_snapshot_outlives_its_process() {
     fs::write(dir.path().join("a"), "1").unwrap();
     let open = || Snapshots::new(cache.path().join("s")).workspace(dir.path()).unwrap();
     let workspace = open();
-    let base = workspace.take(&Tracked::default(), &CancelFlag::default()).unwrap();
     let note = cache.path().join("notes/turn/call");
-    workspace.save(&base, &note).unwrap();
+    workspace.take(&Tracked::default(), &CancelFlag::default(), Some(&note)).unwrap();
     fs::write(dir.path().join("a"), "2").unwrap();
     let base = Workspace::saved(&note).unwrap();
     assert_eq!(open().since(&base).unwrap().changes.len(), 1);
