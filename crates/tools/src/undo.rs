@@ -163,9 +163,8 @@ fn everywhere(reason: String) -> UnrecordedChange {
 
 /// Reads what is short, and where links lead, so that it can be shown and put back.
 fn hold(changes: &mut [ChangedFile]) {
-    let sides = changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten();
     let mut held = 0;
-    for FileContent { body, shape, .. } in sides {
+    for FileContent { body, shape, .. } in git_objects::sides(changes) {
         let Some(BlobBody::File(extent)) = body else { continue };
         let is_short = extent.length <= SHOWN_FILE_LIMIT && held + extent.length <= SHOWN_LIMIT;
         if (*shape == FileKind::Link || is_short)

@@ -150,7 +150,8 @@ pub(super) async fn fill(
     Some(file)
 }
 
-fn sides(changes: &mut [ChangedFile]) -> impl Iterator<Item = &mut FileContent> {
+/// What files were and are.
+pub(super) fn sides(changes: &mut [ChangedFile]) -> impl Iterator<Item = &mut FileContent> {
     changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten()
 }
 

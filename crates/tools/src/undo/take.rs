@@ -149,15 +149,11 @@ impl Pass<'_> {
         let own_rules = last.and_then(|last| last.file(ignore_rules::FILE)).map(|file| file.stat);
         let same_rules = *same_rules && own_rules == self::stat(&at, ignore_rules::FILE);
         let is_same = |it: &&Arc<FolderEntry>| same_rules && it.stat == stat && self.trusts(&stat);
-        let (files, names) = match last.filter(is_same) {
+        let same = last.filter(is_same);
+        let (files, names) = match same {
             Some(last) => {
                 let files = last.files.iter().map(|file| (file.name.as_str(), Some(file)));
-                let files = self.files(&at, path, files)?;
-                let is_same = |(one, other): (&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, other);
-                if files.len() == last.files.len() && files.iter().zip(&last.files).all(is_same) {
-                    return Ok(Some(visited(Arc::clone(last), &rules, same_rules)));
-                }
-                (files, last.names.clone())
+                (self.files(&at, path, files)?, None)
             }
             None => {
                 let listed = open(OFlags::RDONLY).ok();
@@ -165,11 +161,22 @@ impl Pass<'_> {
                 let (listed, names) = listed.unwrap_or_default();
                 let known = |name| last.and_then(|last| last.file(name));
                 let files = listed.iter().map(|name| (name.as_str(), known(name)));
-                (self.files(&at, path, files)?, names)
+                (self.files(&at, path, files)?, Some(names))
             }
         };
-        let folder = Arc::new(FolderEntry { path: path.clone(), stat, files, names });
-        Ok(Some(visited(folder, &rules, same_rules)))
+        let is_very_same = |last: &&Arc<FolderEntry>| {
+            let mut pairs = last.files.iter().zip(&files);
+            last.files.len() == files.len() && pairs.all(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        let folder = same.filter(is_very_same).cloned().unwrap_or_else(|| {
+            let names = names.or_else(|| Some(same?.names.clone())).unwrap_or_default();
+            Arc::new(FolderEntry { path: path.clone(), stat, files, names })
+        });
+        let below = folder.names.folders.iter();
+        let below =
+            below.map(|name| Pending { path: folder.join(name), rules: rules.clone(), same_rules });
+        let below = below.collect();
+        Ok(Some((folder, below)))
     }
 
     /// True if nothing happened to what had the same stat when the last snapshot was taken.
@@ -241,19 +248,6 @@ impl Pass<'_> {
             Some(_) | None => Ok(Stored::Pack(self.pack.add(content)?)),
         }
     }
-}
-
-/// A folder, and those in it that are to be looked at next.
-fn visited(
-    folder: Arc<FolderEntry>,
-    rules: &Arc<IgnoreRules>,
-    same_rules: bool,
-) -> (Arc<FolderEntry>, Vec<Pending>) {
-    let below = folder.names.folders.iter();
-    let below =
-        below.map(|name| Pending { path: folder.join(name), rules: rules.clone(), same_rules });
-    let below = below.collect();
-    (folder, below)
 }
 
 /// The names of the files in a folder, and of what else is there.
