@@ -1,5 +1,6 @@
 //! Recognises what the sandbox kept a command from, so that its result says which setting allows it.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{Permissions, Policy, Sandbox};
@@ -32,7 +33,7 @@ const WRITING: [&str; 6] = [
 ];
 /// What they say where permissions, owners or times of a file cannot be changed: seccomp refuses that with
 /// another error than Landlock does.
-const ATTRIBUTES: [&str; 9] = [
+const ATTRIBUTES: [&str; 10] = [
     "chmod",
     "permissions of",
     "setting permissions",
@@ -42,6 +43,8 @@ const ATTRIBUTES: [&str; 9] = [
     "utime",
     "times of",
     "fchmod",
+    // Python names the file, and Landlock would have said something else.
+    "not permitted: '",
 ];
 const REFUSED: [&str; 2] = ["Operation not permitted", "EPERM"];
 /// What they say where a file is not to be seen.
@@ -108,14 +111,17 @@ pub(super) fn blocked(policy: &Policy, sandbox: &Sandbox, output: &str) -> Block
     blocked
 }
 
-/// True if a shell says that a program in the workspace may not be run: whoever made it could not make it
-/// executable.
+/// True if a program in the workspace could not be started that is not executable: whoever made it could not
+/// make it so.
 fn is_not_executable(policy: &Policy, line: &str) -> bool {
-    let rest = SHELLS.iter().find_map(|shell| line.strip_prefix(shell));
-    let program = rest.and_then(|rest| rest.strip_suffix(": Permission denied"));
-    program.and_then(|it| it.rsplit(": ").next()).is_some_and(|program| {
+    let shell = line.strip_suffix(": Permission denied").and_then(|it| it.rsplit(": ").next());
+    let cargo =
+        line.split_once("could not execute process `").and_then(|(_, it)| it.split('`').next());
+    shell.or(cargo).and_then(|it| it.split(' ').next()).is_some_and(|program| {
         let place = policy.workspace.join(program);
-        place.starts_with(&policy.workspace) && place.is_file()
+        let mode =
+            place.metadata().map(|found| (found.is_file(), found.permissions().mode() & 0o111));
+        place.starts_with(&policy.workspace) && mode.is_ok_and(|mode| mode == (true, 0))
     })
 }
 
@@ -196,5 +202,38 @@ mod tests {
         check("mv: cannot move '/usr/bin/x' to '/etc/x': Permission denied", &[write]);
         check("touch: cannot touch '/etc/new': No such file or directory", &[write]);
         check("/bin/bash: line 1: ../nowhere/new: Permission denied", &[]);
+    }
+
+    #[test]
+    fn what_could_not_be_made_executable_is_recognised() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("c"), "").unwrap();
+        let mut policy = Policy::nothing(Limits::default());
+        policy.workspace = dir.path().to_owned();
+        policy.write = vec![dir.path().to_owned()];
+        let mut check = |line: &str, attributes: bool, expected: bool| {
+            policy.attributes = attributes;
+            let found = blocked(&policy, &Sandbox::default(), line);
+            assert_eq!(found.permissions.attributes, expected, "{line}");
+        };
+        for line in [
+            "/bin/bash: line 1: ./c: Permission denied",
+            "make: ./c: Permission denied",
+            "error: could not execute process `c --flag` (never executed)",
+            "chmod: changing permissions of 'c': Operation not permitted",
+            "PermissionError: [Errno 1] Operation not permitted: 'c'",
+            "tar: c: Cannot change mode to rwxr-xr-x: Operation not permitted",
+            "npm error EPERM: operation not permitted, chmod '/w/node_modules/x/cli.js'",
+        ] {
+            check(line, false, true);
+            check(line, true, false);
+        }
+        for line in [
+            "/bin/bash: line 1: ./nowhere: Permission denied",
+            "PermissionError: [Errno 1] Operation not permitted",
+            "cat: /etc/shadow: Permission denied",
+        ] {
+            check(line, false, false);
+        }
     }
 }

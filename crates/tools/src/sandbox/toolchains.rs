@@ -9,7 +9,7 @@ use super::policy::SYSTEM;
 const BINARIES: [&str; 4] = ["bin", "sbin", "shims", "condabin"];
 
 /// What a toolchain needs that lies beside its programs. Whatever else is there may be a secret.
-const PARTS: [&str; 30] = [
+const PARTS: [&str; 31] = [
     "bin",
     "sbin",
     "lib",
@@ -26,6 +26,8 @@ const PARTS: [&str; 30] = [
     "pkgs",
     "plugins",
     "versions",
+    // Which of these pyenv, rbenv and nodenv take.
+    "version",
     "installs",
     "candidates",
     "toolchains",
@@ -122,9 +124,9 @@ mod tests {
             &[".docker/bin"],
         );
         check(
-            &[".pyenv/shims/x", ".pyenv/versions/x"],
+            &[".pyenv/shims/x", ".pyenv/versions/x", ".pyenv/version"],
             &[".pyenv/shims", "nowhere"],
-            &[".pyenv/shims", ".pyenv/versions"],
+            &[".pyenv/shims", ".pyenv/version", ".pyenv/versions"],
         );
     }
 

@@ -123,11 +123,16 @@ async fn without_namespaces_programs_are_built_too() {
     let crated = "cargo new -q --vcs none app && cd app && cargo run -q --offline";
     #[cfg(target_arch = "x86_64")]
     assert_eq!(run(crated, json!({})).await["stdout"], "Hello, world!\n");
+    // What a program opened it may make executable.
+    let packed = "tar cf a.tar --mode=700 script && mkdir out && tar xf a.tar -C out && out/script";
+    assert_eq!(run(packed, json!({})).await["exit_code"], 0);
     // Others mark what they make by its name, which takes a person to agree.
     for command in [
         "cc -o c c.c && ./c",
         "chmod +x script && ./script",
         "install -m 755 script made && ./made",
+        "python3 -c 'import os; os.chmod(\"script\", 0o700)'",
+        "printf 'all:\\n\\tcc -o c c.c\\n\\t./c\\n' > Makefile; make",
         "git init -q repository && cd repository && git config user.name x",
     ] {
         let report = run(command, json!({})).await;
