@@ -183,6 +183,20 @@ impl Preferences for OneCommit {
 }
 
 #[tokio::test]
+async fn processes_that_make_the_key_at_once_share_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let seal = |n: usize| {
+        let vault = Vault::new(dir.path());
+        async move { vault.seal(&format!("key {n}"), "test").await.unwrap() }
+    };
+    let sealed = futures_util::future::join_all((0..8).map(seal)).await;
+    for (n, sealed) in sealed.iter().enumerate() {
+        let opened = Vault::new(dir.path()).open(sealed, "test").await;
+        assert_eq!(opened.unwrap(), format!("key {n}"));
+    }
+}
+
+#[tokio::test]
 async fn without_what_it_was_encrypted_with_nobody_pays() {
     let world = World::new();
     world.keys().settings.set_preference("windie", "ann", settings(KEY)).await.unwrap();

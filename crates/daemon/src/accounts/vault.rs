@@ -3,9 +3,7 @@
 //! The encrypted keys are in the database, the vault's key is not: it is in the keyring of the desktop if that
 //! is available and unlocked when the first key is stored, else in a file of its own. The file says which.
 
-use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom as _, SystemRandom};
+use tempfile::NamedTempFile;
 use tokio::sync::OnceCell;
 
 use crate::keyring::{self, KeyringError};
@@ -163,23 +162,30 @@ fn make(file: &Path, why: Error) -> Result<[u8; KEY_BYTES], Error> {
             format!("{text}\n")
         }
     };
-    write_secret(file, &content).map_err(|error| Error::File(file.into(), error))?;
-    Ok(key)
+    let made = draft(file, &content).and_then(|draft| match draft.persist_noclobber(file) {
+        Ok(_) => sync_folder(file).map(|()| true),
+        // Another process made one in the meantime.
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error.error),
+    });
+    if made.map_err(|error| Error::File(file.into(), error))? { Ok(key) } else { read(file) }
 }
 
 /// Writes a file that only its owner may read, atomically and durably.
 pub(crate) fn write_secret(file: &Path, content: &str) -> io::Result<()> {
-    let draft = file.with_extension("new");
-    let mut options = OpenOptions::new();
-    // One that was left behind may have another mode.
-    match std::fs::remove_file(&draft) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let mut opened = options.write(true).create_new(true).mode(0o600).open(&draft)?;
-    opened.write_all(content.as_bytes())?;
-    opened.sync_all()?;
-    std::fs::rename(draft, file)?;
+    draft(file, content)?.persist(file).map_err(|error| error.error)?;
+    sync_folder(file)
+}
+
+/// A file with this content beside another, which only its owner may read.
+fn draft(file: &Path, content: &str) -> io::Result<NamedTempFile> {
+    let mut draft = NamedTempFile::new_in(file.parent().unwrap_or(file))?;
+    draft.write_all(content.as_bytes())?;
+    draft.as_file().sync_all()?;
+    Ok(draft)
+}
+
+fn sync_folder(file: &Path) -> io::Result<()> {
     file.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
 }
 

@@ -5,8 +5,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,6 +21,10 @@ use crate::supervisor::{control, kill_tree};
 
 /// How long the supervisor has to end the tree: longer than its own delays.
 const END_TIMEOUT: Duration = Duration::from_secs(12);
+
+/// How often the scratch directory of a killed supervisor is tried to be removed, and the pause between.
+const REMOVAL_ATTEMPTS: u32 = 100;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(50);
 
 /// A supervisor. Dropping it ends the command.
 #[derive(Debug)]
@@ -58,7 +63,7 @@ impl Supervised {
             && status.code().is_none()
             && let Some(scratch) = self.scratch.take()
         {
-            let _removed = fs::remove_dir_all(scratch);
+            spawn_blocking(move || remove_scratch(&scratch));
         }
         matches!(status, Ok(None))
     }
@@ -116,8 +121,19 @@ impl Supervised {
         let signal = status.signal().unwrap_or_default();
         tracing::warn!(signal, "the supervisor of a command was killed");
         if let Some(scratch) = self.scratch.take() {
-            let _removed = spawn_blocking(move || fs::remove_dir_all(scratch)).await;
+            let _removed = spawn_blocking(move || remove_scratch(&scratch)).await;
         }
         Ok(128 + signal)
     }
+}
+
+/// Removes what a killed supervisor left. Its sandbox may still be dying, and has mounts there until then.
+fn remove_scratch(scratch: &Path) {
+    for _ in 0..REMOVAL_ATTEMPTS {
+        match fs::remove_dir_all(scratch) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => sleep(REMOVAL_PAUSE),
+            _ => return,
+        }
+    }
+    tracing::warn!(scratch = %scratch.display(), "the folder of a killed command cannot be removed");
 }
