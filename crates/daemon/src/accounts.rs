@@ -35,7 +35,7 @@ impl Accounts for UserKeys {
         Box::pin(async move {
             let Account { space, name } = account;
             let unreadable = |error: &dyn fmt::Display| {
-                user_keys::nobody_pays(&format!("your settings cannot be read: {error}"))
+                user_keys::unusable_key(&format!("your settings cannot be read: {error}"))
             };
             let kept = self.settings.preference(space, name).await.map_err(|e| unreadable(&e))?;
             // A turn names an account only if its user has settings; if they are gone, so is the key.
@@ -45,7 +45,7 @@ impl Accounts for UserKeys {
             let key = self.vault.open(&sealed, &purpose([space, name, &provider])).await;
             key.map(|key| Some(Secret::new(key))).map_err(|error| {
                 let remedy = error.remedy();
-                user_keys::nobody_pays(&format!(
+                user_keys::unusable_key(&format!(
                     "your key for {provider} cannot be read: {error}; {remedy}"
                 ))
             })

@@ -33,7 +33,7 @@ use crate::storage::Storage;
 use crate::vision;
 use crate::voice::{self, Voice};
 
-/// Everything that runs.
+/// CompleteStore that runs.
 pub(crate) struct Assembly {
     pub(crate) runtime: Runtime,
     pub(crate) storage: Storage,

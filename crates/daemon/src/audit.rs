@@ -48,7 +48,7 @@ pub(crate) struct Audit {
 #[derive(Clone, Debug)]
 struct Progress {
     trail: Trail,
-    /// Everything up to this event was read.
+    /// CompleteStore up to this event was read.
     read: Seq,
     /// The last event that has a line.
     written: Seq,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use quintet_kernel::port::Nodes as _;
-use quintet_stores::transfer::{Report, Side, compare, copy};
+use quintet_stores::transfer::{Report, TransferEnd, compare, copy};
 use quintet_stores::{DataDir, postgres};
 
 use crate::cli::Migrate;
@@ -49,9 +49,9 @@ pub(crate) fn main(migrate: &Migrate) -> Result<()> {
 }
 
 /// The store below the data directory.
-fn own(dir: &DataDir) -> Result<Side> {
+fn own(dir: &DataDir) -> Result<TransferEnd> {
     let store = Arc::new(dir.sqlite()?);
-    Ok(Side {
+    Ok(TransferEnd {
         store: store.clone(),
         runs: store,
         blobs: Arc::new(dir.blobs()?),
@@ -59,7 +59,7 @@ fn own(dir: &DataDir) -> Result<Side> {
     })
 }
 
-async fn transfer(from: &Side, to: &Side) -> Result<Report> {
+async fn transfer(from: &TransferEnd, to: &TransferEnd) -> Result<Report> {
     let copied = copy(from, to).await?;
     compare(from, to).await.context("what was copied is not what was there")?;
     Ok(copied)
@@ -77,7 +77,7 @@ async fn shared(options: &Options, url: &str) -> Result<Arc<postgres::Store>> {
     Ok(Arc::new(store))
 }
 
-fn side(store: &Arc<postgres::Store>) -> Side {
+fn side(store: &Arc<postgres::Store>) -> TransferEnd {
     let store = Arc::clone(store);
-    Side { store: store.clone(), runs: store.clone(), blobs: store.clone(), uploads: store }
+    TransferEnd { store: store.clone(), runs: store.clone(), blobs: store.clone(), uploads: store }
 }

@@ -49,7 +49,7 @@ pub(crate) fn print(flags: &Flags) -> Result<()> {
     Ok(std::io::stdout().lock().write_all(shown(flags)?.as_bytes())?)
 }
 
-/// Everything that is set and where it comes from, without the secrets.
+/// CompleteStore that is set and where it comes from, without the secrets.
 pub(crate) fn shown(flags: &Flags) -> Result<String> {
     let layers = load(flags)?;
     let options = Options::parse(&layers)?;

@@ -105,7 +105,7 @@ async fn run(options: &Options, doctor: Arc<Doctor>, detached: bool) -> Result<(
     }
     tracing::info!("shutting down");
     if let Some(code) = wait_for_shutdown(daemon.stop(), signals.next(), SHUTDOWN_TIMEOUT).await {
-        // Returning would wait for threads that hang. Everything that was acknowledged is durable, and
+        // Returning would wait for threads that hang. CompleteStore that was acknowledged is durable, and
         // the next start goes on with the rest.
         process::exit(code);
     }
@@ -353,7 +353,7 @@ fn services(
         clock: Arc::new(SystemClock),
         installs: Arc::clone(&storage.installs),
         preferences: assembly.settings.clone(),
-        notes: Arc::clone(&storage.preferences),
+        stored_preferences: Arc::clone(&storage.preferences),
         artifacts: Arc::clone(&storage.artifacts),
         uploads: Arc::clone(&storage.uploads),
         runs: Arc::new(assembly.runs.clone()),
@@ -371,7 +371,7 @@ fn services(
         unattended_tools: assembly.unattended_tools.clone(),
         web_search: assembly.searches.clone(),
         closing: closing.clone(),
-        parked: parked.clone(),
+        sessions_parked: parked.clone(),
         embedder: Arc::clone(&assembly.senses.embedder),
         ocr: Arc::clone(&assembly.senses.ocr),
         vision: Arc::clone(&assembly.vision),

@@ -5,7 +5,7 @@
 //! limits, the ready line, the rows of `quintet doctor` and the page `docs/protocols/NAME.md`.
 //!
 //! ```text
-//! DIALECTS → option keys → Config → configure() → Protocol → serve(Services) → Serving → listeners
+//! DIALECTS → option keys → Config → configure() → Protocol → serve(Services) → ServedProtocol → listeners
 //! ```
 
 use std::fmt;
@@ -198,7 +198,7 @@ impl Config<'_> {
 pub trait Protocol: fmt::Debug + Send + Sync {
     /// Builds what its listeners answer with. `is_on` is false if none of them is bound; then only the
     /// background tasks count.
-    fn serve(&self, services: &Services, is_on: bool) -> Serving;
+    fn serve(&self, services: &Services, is_on: bool) -> ServedProtocol;
 }
 
 /// The parts of the daemon that protocols are built on.
@@ -235,7 +235,7 @@ pub struct Services {
     /// Users' settings, with their keys encrypted.
     pub preferences: Arc<dyn Preferences>,
     /// Settings as they are stored.
-    pub notes: Arc<dyn Preferences>,
+    pub stored_preferences: Arc<dyn Preferences>,
     /// Pictures that front ends uploaded.
     pub artifacts: Arc<dyn Artifacts>,
     /// The content of artifacts.
@@ -271,7 +271,7 @@ pub struct Services {
     /// Cancelled when the daemon begins to shut down.
     pub closing: CancellationToken,
     /// Cancelled when all sessions are parked and nothing more is appended.
-    pub parked: CancellationToken,
+    pub sessions_parked: CancellationToken,
     /// Texts as vectors.
     pub embedder: Arc<dyn Embedder>,
     /// Text on pictures.
@@ -298,7 +298,7 @@ impl fmt::Debug for Services {
 
 /// What a protocol answers with.
 #[derive(Debug, Default)]
-pub struct Serving {
+pub struct ServedProtocol {
     /// An endpoint per listener; those of listeners that are off are dropped.
     pub endpoints: Vec<Endpoint>,
     /// Tasks that run until the daemon stops, with a name for the log.

@@ -214,8 +214,8 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrecorded: Vec<UnrecordedChange>,
     /// Data of the front end that ran the call; not sent to models.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub aside: Value,
+    #[serde(default, rename = "aside", skip_serializing_if = "Value::is_null")]
+    pub front_end_data: Value,
 }
 
 impl Outcome {
@@ -259,7 +259,7 @@ impl Outcome {
             changes: Vec::new(),
             more_changes: None,
             unrecorded: Vec::new(),
-            aside: Value::Null,
+            front_end_data: Value::Null,
         }
     }
 }

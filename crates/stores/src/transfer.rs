@@ -25,7 +25,7 @@ const UPLOAD_PART: usize = 1024 * 1024;
 /// A setting: its space, name and value.
 pub type Setting = (String, String, Value);
 /// An artifact, and the sessions that refer to it.
-pub type Claimed = (Artifact, Vec<SessionId>);
+pub type ReferencedArtifact = (Artifact, Vec<SessionId>);
 
 /// Lists of what ports only look up by name.
 pub trait Contents: Send + Sync {
@@ -34,25 +34,25 @@ pub trait Contents: Send + Sync {
     /// Every setting of front ends.
     fn settings(&self) -> BoxFuture<'_, Result<Vec<Setting>, StorageError>>;
     /// Every artifact, and the sessions that refer to it.
-    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<Claimed>, StorageError>>;
+    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<ReferencedArtifact>, StorageError>>;
 }
 
 /// A store of sessions and of what front ends keep beside them.
-pub trait Everything:
+pub trait CompleteStore:
     Journal + Leases + SessionIndex + Installs + Preferences + Artifacts + Contents
 {
 }
 
-impl<T> Everything for T where
+impl<T> CompleteStore for T where
     T: Journal + Leases + SessionIndex + Installs + Preferences + Artifacts + Contents
 {
 }
 
 /// A store and the content beside it.
 #[derive(Clone)]
-pub struct Side {
+pub struct TransferEnd {
     /// The store.
-    pub store: Arc<dyn Everything>,
+    pub store: Arc<dyn CompleteStore>,
     /// Runs.
     pub runs: Arc<dyn RunJournal>,
     /// Content of sessions.
@@ -61,9 +61,9 @@ pub struct Side {
     pub uploads: Arc<dyn Uploads>,
 }
 
-impl fmt::Debug for Side {
+impl fmt::Debug for TransferEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Side")
+        f.write_str("TransferEnd")
     }
 }
 
@@ -107,7 +107,7 @@ pub enum TransferError {
 /// # Errors
 /// If the target holds something else already, or storage fails. What was copied stays; a second try goes
 /// on from there.
-pub async fn copy(from: &Side, to: &Side) -> Result<Report, TransferError> {
+pub async fn copy(from: &TransferEnd, to: &TransferEnd) -> Result<Report, TransferError> {
     let mut report = Report::default();
     let summaries = in_order(from.store.list(usize::MAX).await?);
     let known: HashSet<&SessionId> = summaries.iter().map(|summary| &summary.id).collect();
@@ -149,8 +149,8 @@ fn in_order(mut summaries: Vec<SessionSummary>) -> Vec<SessionSummary> {
 }
 
 async fn copy_session(
-    from: &Side,
-    to: &Side,
+    from: &TransferEnd,
+    to: &TransferEnd,
     summary: &SessionSummary,
     report: &mut Report,
 ) -> Result<(), TransferError> {
@@ -190,8 +190,8 @@ async fn copy_session(
 
 /// Begins a session: after its parent's events, if the parent was copied, else from nothing.
 async fn begin(
-    from: &Side,
-    to: &Side,
+    from: &TransferEnd,
+    to: &TransferEnd,
     summary: &SessionSummary,
     lease: &Lease,
 ) -> Result<Seq, TransferError> {
@@ -213,7 +213,7 @@ async fn begin(
 /// True if two sessions have the same events up to a number, as a fork and its parent do unless the parent
 /// was erased and begun anew.
 async fn same_history(
-    side: &Side,
+    side: &TransferEnd,
     one: &SessionId,
     other: &SessionId,
     upto: Seq,
@@ -241,8 +241,8 @@ fn batches(records: Vec<Record>, summary: &SessionSummary) -> Vec<Batch> {
 }
 
 async fn copy_blobs(
-    from: &Side,
-    to: &Side,
+    from: &TransferEnd,
+    to: &TransferEnd,
     records: &[Record],
     report: &mut Report,
 ) -> Result<(), TransferError> {
@@ -261,7 +261,11 @@ async fn copy_blobs(
     Ok(())
 }
 
-async fn copy_front_ends(from: &Side, to: &Side, report: &mut Report) -> Result<(), TransferError> {
+async fn copy_front_ends(
+    from: &TransferEnd,
+    to: &TransferEnd,
+    report: &mut Report,
+) -> Result<(), TransferError> {
     for (alias, session) in from.store.aliases().await? {
         let old = to.store.alias(&alias).await?;
         to.store.set_alias(&alias, &session, old.as_ref()).await?;
@@ -291,7 +295,11 @@ async fn copy_front_ends(from: &Side, to: &Side, report: &mut Report) -> Result<
     Ok(())
 }
 
-async fn copy_upload(from: &Side, to: &Side, name: &str) -> Result<(), TransferError> {
+async fn copy_upload(
+    from: &TransferEnd,
+    to: &TransferEnd,
+    name: &str,
+) -> Result<(), TransferError> {
     let (mut upload, mut position) = (to.uploads.begin().await?, 0);
     loop {
         let part = match from.uploads.part(name, position, UPLOAD_PART).await {
@@ -306,7 +314,11 @@ async fn copy_upload(from: &Side, to: &Side, name: &str) -> Result<(), TransferE
     }
 }
 
-async fn copy_runs(from: &Side, to: &Side, report: &mut Report) -> Result<(), TransferError> {
+async fn copy_runs(
+    from: &TransferEnd,
+    to: &TransferEnd,
+    report: &mut Report,
+) -> Result<(), TransferError> {
     let mut runs = from.runs.list(RunFilter::default(), usize::MAX).await?;
     runs.reverse();
     for entry in runs {
@@ -331,7 +343,7 @@ async fn copy_runs(from: &Side, to: &Side, report: &mut Report) -> Result<(), Tr
     Ok(())
 }
 
-async fn run_events(side: &Side, run: &RunId) -> Result<Vec<RunRecord>, StorageError> {
+async fn run_events(side: &TransferEnd, run: &RunId) -> Result<Vec<RunRecord>, StorageError> {
     let all = Page { events: usize::MAX, bytes: usize::MAX };
     side.runs.events(run, 0, all).await
 }
@@ -340,9 +352,9 @@ async fn run_events(side: &Side, run: &RunId) -> Result<Vec<RunRecord>, StorageE
 ///
 /// # Errors
 /// Names the first difference, or says why storage failed.
-pub async fn compare(one: &Side, other: &Side) -> Result<Report, TransferError> {
+pub async fn compare(one: &TransferEnd, other: &TransferEnd) -> Result<Report, TransferError> {
     let mut report = Report::default();
-    let by_id = async |side: &Side| {
+    let by_id = async |side: &TransferEnd| {
         let mut summaries = side.store.list(usize::MAX).await?;
         summaries.sort_by(|one, other| one.id.cmp(&other.id));
         Ok::<_, StorageError>(summaries)
@@ -352,7 +364,7 @@ pub async fn compare(one: &Side, other: &Side) -> Result<Report, TransferError> 
     for summary in &summaries {
         compare_session(one, other, summary, &mut report).await?;
     }
-    let sorted = async |side: &Side| {
+    let sorted = async |side: &TransferEnd| {
         let mut aliases = side.store.aliases().await?;
         aliases.sort_by(|(a, _), (b, _)| (&a.space, &a.name).cmp(&(&b.space, &b.name)));
         Ok::<_, StorageError>(aliases)
@@ -386,8 +398,8 @@ pub async fn compare(one: &Side, other: &Side) -> Result<Report, TransferError> 
 }
 
 async fn compare_session(
-    one: &Side,
-    other: &Side,
+    one: &TransferEnd,
+    other: &TransferEnd,
     summary: &SessionSummary,
     report: &mut Report,
 ) -> Result<(), TransferError> {

@@ -197,7 +197,7 @@ async fn processes_that_make_the_key_at_once_share_it() {
 }
 
 #[tokio::test]
-async fn without_what_it_was_encrypted_with_nobody_pays() {
+async fn without_what_it_was_encrypted_with_no_turn_runs() {
     let world = World::new();
     world.keys().settings.set_preference("windie", "ann", settings(KEY)).await.unwrap();
     let file = world.dir.path().join("users.key");
@@ -224,7 +224,7 @@ async fn without_what_it_was_encrypted_with_nobody_pays() {
         assert_eq!(key(&world.keys(), "ann").await, Ok(Some(KEY.into())));
     }
     world.store.set_preference("windie", "ann", json!("nonsense")).await.unwrap();
-    assert!(key(&world.keys(), "ann").await.unwrap_err().contains("Nobody pays"));
+    assert!(key(&world.keys(), "ann").await.unwrap_err().contains("cannot be used"));
 }
 
 #[tokio::test]
@@ -232,9 +232,9 @@ async fn the_daemon_pays_only_for_users_whose_settings_say_so() {
     let world = World::new();
     world.store.set_preference("windie", "ann", json!({ "provider_api_keys": {} })).await.unwrap();
     assert_eq!(key(&world.keys(), "ann").await, Ok(None));
-    assert!(key(&world.keys(), "gone").await.unwrap_err().contains("Nobody pays"));
+    assert!(key(&world.keys(), "gone").await.unwrap_err().contains("cannot be used"));
     let secret = json!({ "provider_api_keys": { "openai": KEY } });
     world.store.set_preference("windie", "ann", secret).await.unwrap();
     let error = key(&world.keys(), "ann").await.unwrap_err();
-    assert!(error.contains("Nobody pays") && !error.contains(KEY), "{error}");
+    assert!(error.contains("cannot be used") && !error.contains(KEY), "{error}");
 }

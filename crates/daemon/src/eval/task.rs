@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// What must be so for a task to count as done. Everything that is given must hold.
+/// What must be so for a task to count as done. CompleteStore that is given must hold.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Check {

@@ -177,7 +177,7 @@ impl Layers {
         self.values.iter().filter_map(secret).collect()
     }
 
-    /// Everything that is set, as TOML, without the secrets. The key of a section is shown to be
+    /// CompleteStore that is set, as TOML, without the secrets. The key of a section is shown to be
     /// there, wherever it was found.
     pub(super) fn show(&self, keys: &BTreeMap<String, String>) -> String {
         let key = |(section, source): (&String, &String)| {

@@ -147,7 +147,7 @@ impl Frames {
         }
     }
 
-    /// Everything up to the end of the stream.
+    /// CompleteStore up to the end of the stream.
     pub(crate) async fn rest(mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         while let Some(frame) = self.next().await {
@@ -156,7 +156,7 @@ impl Frames {
         frames
     }
 
-    /// Everything up to the end of a turn.
+    /// CompleteStore up to the end of a turn.
     pub(crate) async fn turn(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         loop {

@@ -4,7 +4,8 @@ use quintet_kernel::model::ModelRef;
 
 use super::serve::run;
 use crate::dialect::{
-    Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services, Serving,
+    Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol, Service,
+    Services,
 };
 
 /// The name of the listener.
@@ -29,11 +30,11 @@ fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
 }
 
 impl Protocol for Acp {
-    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
         let (services, default_model) = (services.clone(), self.default_model.clone());
         let service =
             Service::Unix(Box::new(|socket| Box::pin(run(socket, services, default_model))));
-        Serving {
+        ServedProtocol {
             endpoints: vec![Endpoint { listener: LISTENER, service }],
             background: Vec::new(),
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::health::health;
 use super::serve::{Ports, Settings, refuse, router};
 use crate::dialect::{
-    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
-    Serving, Shape, Transport,
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
+    Service, Services, Shape, Transport,
 };
 use crate::transport::access::Token;
 
@@ -58,7 +58,7 @@ fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
 }
 
 impl Protocol for Agent {
-    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
         let ports = Ports {
             sessions: Arc::clone(&services.sessions),
             session_forks: Arc::clone(&services.session_forks),
@@ -85,7 +85,7 @@ impl Protocol for Agent {
             access: AccessRules { token: self.token.clone(), ..access.clone() },
         };
         let health = Service::Http { router: health(ports, settings), access };
-        Serving {
+        ServedProtocol {
             endpoints: vec![
                 Endpoint { listener: "agent", service: socket },
                 Endpoint { listener: "agent_health", service: health },

@@ -4,8 +4,8 @@ use super::access::Login;
 use super::ports::Ports;
 use super::serve::{refuse, router};
 use crate::dialect::{
-    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
-    Serving, Shape,
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
+    Service, Services, Shape,
 };
 
 /// The listener of the console.
@@ -36,7 +36,7 @@ fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
 }
 
 impl Protocol for Console {
-    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
         let ports = Ports::new(services, self.default_model.clone());
         let access = AccessRules::new(self.hosts.clone(), refuse);
         let service = Service::Http {
@@ -44,7 +44,7 @@ impl Protocol for Console {
             // A browser brings a cookie, which only the console itself knows.
             access: AccessRules { asks_itself: |_| true, ..access },
         };
-        Serving {
+        ServedProtocol {
             endpoints: vec![Endpoint { listener: LISTENER, service }],
             background: Vec::new(),
         }

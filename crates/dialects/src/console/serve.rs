@@ -26,7 +26,7 @@ use super::{
     stream, tool_servers,
 };
 use crate::transport::access::Denied;
-use crate::transport::body::{Unread, whole};
+use crate::transport::body::{BodyError, read_body};
 use crate::transport::query::parameter;
 use crate::transport::routes;
 
@@ -403,9 +403,9 @@ fn result(receipt: &Receipt) -> Result<Value, Reply> {
 }
 
 async fn read(body: Body, limit: usize) -> Result<Bytes, Reply> {
-    whole(body, limit).await.map_err(|unread| match unread {
-        Unread::Broken => Reply::new(400, "the request body broke off"),
-        Unread::TooLarge => Reply::new(413, format!("the request has more than {limit} bytes")),
+    read_body(body, limit).await.map_err(|unread| match unread {
+        BodyError::Broken => Reply::new(400, "the request body broke off"),
+        BodyError::TooLarge => Reply::new(413, format!("the request has more than {limit} bytes")),
     })
 }
 

@@ -6,13 +6,13 @@ use axum::extract::{DefaultBodyLimit, FromRequest as _, Multipart, Request};
 use axum::http::{HeaderMap, header};
 
 use super::decode::{BODY_BYTES_LIMIT, FILE_BYTES_LIMIT, File, Reply};
-use crate::transport::body::{self, Unread};
+use crate::transport::body::{self, BodyError};
 
 /// Reads a body.
 pub(super) async fn whole(body: Body, limit: usize) -> Result<Bytes, Reply> {
-    body::whole(body, limit).await.map_err(|unread| match unread {
-        Unread::Broken => Reply::new(400, "the request body broke off"),
-        Unread::TooLarge => Reply::new(413, "request body too large"),
+    body::read_body(body, limit).await.map_err(|unread| match unread {
+        BodyError::Broken => Reply::new(400, "the request body broke off"),
+        BodyError::TooLarge => Reply::new(413, "request body too large"),
     })
 }
 

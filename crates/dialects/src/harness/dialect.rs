@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::serve::{Ports, Settings, refuse, router};
 use super::tree::Tree;
 use crate::dialect::{
-    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
-    Serving, Shape, Task, Variable,
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
+    Service, Services, Shape, Task, Variable,
 };
 use crate::projection::{self, Sources};
 use crate::transport::access::Token;
@@ -61,8 +61,9 @@ impl Harness {
 
     /// Clears the list of erased sessions, unless an older session tree may still have them.
     fn forget_erased(&self, services: &Services) -> impl Future<Output = ()> + Send + 'static {
-        let (is_needed, notes) = (self.tree_root.exists(), Arc::clone(&services.notes));
-        let parked = services.parked.clone();
+        let (is_needed, notes) =
+            (self.tree_root.exists(), Arc::clone(&services.stored_preferences));
+        let parked = services.sessions_parked.clone();
         async move {
             if !is_needed && let Err(error) = forget(&*notes).await {
                 tracing::warn!(%error, "the list of erased sessions was not cleared");
@@ -73,7 +74,7 @@ impl Harness {
 }
 
 impl Protocol for Harness {
-    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
         let tree = self.writes_tree.then(|| {
             let (sessions, archive) =
                 (Arc::clone(&services.sessions), Arc::clone(&services.archive));
@@ -99,7 +100,7 @@ impl Protocol for Harness {
             router: router(ports, settings),
             access: AccessRules { token: self.token.clone(), ..access },
         };
-        Serving {
+        ServedProtocol {
             endpoints: vec![Endpoint { listener: "harness", service }],
             background: vec![background],
         }
@@ -118,9 +119,9 @@ fn tree_task(tree: Tree, services: &Services) -> impl Future<Output = ()> + Send
         changes: services.change_feed.subscribe(),
         sessions: Arc::clone(&services.session_forks),
         clock: Arc::clone(&services.clock),
-        stop: services.parked.clone(),
+        stop: services.sessions_parked.clone(),
     };
-    let notes = Arc::clone(&services.notes);
+    let notes = Arc::clone(&services.stored_preferences);
     async move { projection::run(tree.projection(notes).await, sources).await }
 }
 

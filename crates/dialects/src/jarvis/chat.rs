@@ -59,7 +59,7 @@ pub(super) async fn stream(
 }
 
 /// Answers a message with its final text.
-pub(super) async fn whole(
+pub(super) async fn final_answer(
     app: &AppState,
     chat: &Chat,
     envelope: &Envelope,

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::serve::{Ports, Settings, refuse, router};
 use super::tools::{FRONT_END, Risk, default_tools, risk};
 use crate::dialect::{
-    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
-    Serving, Shape, Variable,
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
+    Service, Services, Shape, Variable,
 };
 
 /// The tools of the daemon that every session of the protocol may use.
@@ -118,7 +118,7 @@ fn tool(table: Value) -> Result<ClientTool, String> {
 }
 
 impl Protocol for Jarvis {
-    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
         let ports = Ports {
             sessions: Arc::clone(&services.sessions),
             directory: Arc::clone(&services.directory),
@@ -130,7 +130,7 @@ impl Protocol for Jarvis {
             router: router(ports, self.settings.clone()),
             access: AccessRules::new(self.hosts.clone(), refuse),
         };
-        Serving {
+        ServedProtocol {
             endpoints: vec![Endpoint { listener: "jarvis", service }],
             background: Vec::new(),
         }

@@ -29,7 +29,7 @@ use super::tools::FRONT_END;
 use super::{openapi, sessions, wire};
 use crate::held_calls::HeldCalls;
 use crate::transport::access::Denied;
-use crate::transport::body::{Unread, whole};
+use crate::transport::body::{BodyError, read_body};
 use crate::transport::routes;
 
 /// The ports that the dialect uses.
@@ -105,7 +105,7 @@ impl AppState {
         if head.method == "POST" {
             is_json(&head.headers)?;
         }
-        let body = whole(body, BODY_BYTES_LIMIT).await.map_err(unread)?;
+        let body = read_body(body, BODY_BYTES_LIMIT).await.map_err(unread)?;
         match decode(route, query, &body)? {
             Step::Health => Ok(self.health().await),
             Step::OpenApi => Ok(ok(&openapi::document())),
@@ -150,7 +150,7 @@ impl AppState {
         if chat.stream {
             chat::stream(self, chat, &envelope).await
         } else {
-            Ok(ok(&chat::whole(self, chat, &envelope).await?))
+            Ok(ok(&chat::final_answer(self, chat, &envelope).await?))
         }
     }
 
@@ -264,10 +264,10 @@ fn is_json(headers: &HeaderMap) -> Result<(), Reply> {
     }
 }
 
-fn unread(unread: Unread) -> Reply {
+fn unread(unread: BodyError) -> Reply {
     match unread {
-        Unread::Broken => Reply::invalid("the request body broke off"),
-        Unread::TooLarge => Reply::new(413, "PAYLOAD_TOO_LARGE", "request body too large"),
+        BodyError::Broken => Reply::invalid("the request body broke off"),
+        BodyError::TooLarge => Reply::new(413, "PAYLOAD_TOO_LARGE", "request body too large"),
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::serve::{refuse, router, run};
 use super::sessions::Ports;
 use crate::dialect::{
-    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
-    Serving,
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
+    Service, Services,
 };
 
 /// The MCP server.
@@ -26,7 +26,7 @@ fn configure(_config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
 }
 
 impl Protocol for McpServer {
-    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
         let ports = Ports {
             sessions: Arc::clone(&services.sessions),
             session_forks: Arc::clone(&services.session_forks),
@@ -37,7 +37,7 @@ impl Protocol for McpServer {
         };
         let closing = services.closing.clone();
         let stdio = Service::Unix(Box::new(|socket| Box::pin(run(socket, ports, closing))));
-        Serving {
+        ServedProtocol {
             endpoints: vec![
                 Endpoint { listener: "mcp", service: http },
                 Endpoint { listener: "mcp_stdio", service: stdio },

@@ -56,8 +56,8 @@ async fn has_caller(
         for item in items {
             let Item::Event(record) = item else { continue };
             let note = match &record.event {
-                Event::MessageAdded { options, .. } => options.aside(FRONT_END),
-                Event::CallCompleted { outcome, .. } => outcome.aside.get(FRONT_END),
+                Event::MessageAdded { options, .. } => options.front_end_data(FRONT_END),
+                Event::CallCompleted { outcome, .. } => outcome.front_end_data.get(FRONT_END),
                 _ => None,
             };
             if let Some(note) = note {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::abandoned::withdraw_abandoned;
 use super::serve::{Ports, Settings, refuse, router};
 use crate::dialect::{
-    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
-    Serving, Shape, Task,
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
+    Service, Services, Shape, Task,
 };
 
 /// The OpenAI-compatible API.
@@ -53,7 +53,7 @@ fn workspace(config: &Config<'_>) -> Result<PathBuf, ConfigError> {
 }
 
 impl Protocol for OpenAi {
-    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
         let ports = Ports {
             sessions: Arc::clone(&services.sessions),
             session_forks: Arc::clone(&services.session_forks),
@@ -71,7 +71,7 @@ impl Protocol for OpenAi {
             router: router(ports, self.settings.clone()),
             access: AccessRules::new(self.hosts.clone(), refuse),
         };
-        Serving {
+        ServedProtocol {
             endpoints: vec![Endpoint { listener: "openai", service }],
             background: vec![("requests that a restart cut off", Task::new(abandoned))],
         }

@@ -27,7 +27,7 @@ use super::reply::Reply;
 use super::wire::seconds;
 use super::{agent, audio, embeddings, models, proxy, responses};
 use crate::transport::access::Denied;
-use crate::transport::body::{Unread, whole};
+use crate::transport::body::{BodyError, read_body};
 use crate::transport::query::parameter;
 use crate::transport::routes;
 
@@ -222,9 +222,9 @@ async fn json(request: Request) -> Result<Value, Reply> {
 
 /// Reads the body of a request.
 pub(super) async fn body(request: Request, limit: usize) -> Result<Bytes, Reply> {
-    whole(request.into_body(), limit).await.map_err(|unread| match unread {
-        Unread::Broken => Reply::invalid("the request body broke off"),
-        Unread::TooLarge => {
+    read_body(request.into_body(), limit).await.map_err(|unread| match unread {
+        BodyError::Broken => Reply::invalid("the request body broke off"),
+        BodyError::TooLarge => {
             let why = format!("the request body has more than {} MiB", limit >> 20);
             Reply::invalid(why).status(413).code("request_too_large")
         }

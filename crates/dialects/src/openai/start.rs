@@ -109,8 +109,11 @@ async fn start(
             sampling: of_agent(sampling),
             tools: if may_call { ToolUse::Offered } else { ToolUse::Withheld },
             asking: ApprovalMode::Unattended,
-            more: RareOptions { aside: json!({ FRONT_END: note }), ..RareOptions::default() }
-                .unless_empty(),
+            more: RareOptions {
+                front_end_data: json!({ FRONT_END: note }),
+                ..RareOptions::default()
+            }
+            .unless_empty(),
             ..TurnOptions::default()
         };
         let setup = Setup {
@@ -321,7 +324,7 @@ async fn resume(
         let mut outcome = Outcome::success(text(call).unwrap_or_default());
         // The answer begins with the last result: only then the turn goes on.
         if n + 1 == waiting.len() {
-            outcome.aside = json!({ FRONT_END: note });
+            outcome.front_end_data = json!({ FRONT_END: note });
         }
         let by = ClientRef::named(FRONT_END);
         let back = Command::ReturnResult { call: call.clone(), by, outcome };

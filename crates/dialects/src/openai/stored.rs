@@ -148,8 +148,8 @@ impl Current {
 /// What is kept with the event that a response begins with.
 fn note(record: &Arc<Record>) -> Option<Value> {
     let note = match &record.event {
-        Event::MessageAdded { options, .. } => options.aside(FRONT_END),
-        Event::CallCompleted { outcome, .. } => outcome.aside.get(FRONT_END),
+        Event::MessageAdded { options, .. } => options.front_end_data(FRONT_END),
+        Event::CallCompleted { outcome, .. } => outcome.front_end_data.get(FRONT_END),
         _ => None,
     };
     note.filter(|note| note[RESPONSE].is_object()).cloned()

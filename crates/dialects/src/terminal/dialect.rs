@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::files::Folders;
 use super::serve::{Ports, Settings, run};
 use crate::dialect::{
-    Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services, Serving,
-    Shape, Transport,
+    Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol, Service,
+    Services, Shape, Transport,
 };
 
 /// The terminal front end.
@@ -58,7 +58,7 @@ fn folders(config: &Config<'_>) -> Result<Vec<PathBuf>, ConfigError> {
 }
 
 impl Protocol for Terminal {
-    fn serve(&self, services: &Services, _is_on: bool) -> Serving {
+    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
         let ports = Ports {
             sessions: Arc::clone(&services.sessions),
             session_deletion: Arc::clone(&services.session_deletion),
@@ -70,7 +70,7 @@ impl Protocol for Terminal {
         let (settings, closing) = (self.settings.clone(), services.closing.clone());
         let service =
             Service::Unix(Box::new(|socket| Box::pin(run(socket, ports, settings, closing))));
-        Serving {
+        ServedProtocol {
             endpoints: vec![Endpoint { listener: "terminal", service }],
             background: Vec::new(),
         }

@@ -8,7 +8,7 @@ const DRAIN_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unread {
+pub enum BodyError {
     /// The connection ended in the middle of it.
     Broken,
     /// The body is longer than is taken.
@@ -17,10 +17,10 @@ pub enum Unread {
 
 /// Reads a body. One that is too long is still read for a while, so that the client gets to see the
 /// answer instead of a broken connection.
-pub async fn whole(mut body: Body, limit: usize) -> Result<Bytes, Unread> {
+pub async fn read_body(mut body: Body, limit: usize) -> Result<Bytes, BodyError> {
     let (mut content, mut length) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Unread::Broken)?;
+        let frame = frame.map_err(|_| BodyError::Broken)?;
         let data = frame.into_data().unwrap_or_default();
         length += data.len();
         match length {
@@ -29,5 +29,5 @@ pub async fn whole(mut body: Body, limit: usize) -> Result<Bytes, Unread> {
             _ => break,
         }
     }
-    if length <= limit { Ok(content.into()) } else { Err(Unread::TooLarge) }
+    if length <= limit { Ok(content.into()) } else { Err(BodyError::TooLarge) }
 }

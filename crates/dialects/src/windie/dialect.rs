@@ -7,8 +7,8 @@ use super::artifacts::ArtifactStore;
 use super::encode::OptionalEvents;
 use super::serve::{Registration, Settings, refuse, service};
 use crate::dialect::{
-    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, Service, Services,
-    Serving, Shape, Task,
+    AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
+    Service, Services, Shape, Task,
 };
 
 /// The name of its listener, for commands that are clients of the protocol.
@@ -122,9 +122,9 @@ pub fn run_options(config: &Config<'_>) -> Result<RunOptions, ConfigError> {
 }
 
 impl Protocol for Windie {
-    fn serve(&self, services: &Services, is_on: bool) -> Serving {
+    fn serve(&self, services: &Services, is_on: bool) -> ServedProtocol {
         if !is_on {
-            return Serving::default();
+            return ServedProtocol::default();
         }
         let (ports, settings) = (Arc::new(services.clone()), Arc::clone(&self.settings));
         let access = AccessRules {
@@ -134,7 +134,7 @@ impl Protocol for Windie {
         let store = ArtifactStore::new(&ports);
         let sweep = Task::new(store.sweep(settings.keep_artifacts, services.closing.clone()));
         let service = Service::Http { router: service(ports, settings), access };
-        Serving {
+        ServedProtocol {
             endpoints: vec![Endpoint { listener: LISTENER, service }],
             background: vec![("the artifacts' sweep", sweep)],
         }

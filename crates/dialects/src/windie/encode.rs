@@ -333,7 +333,8 @@ impl Link {
         let name = options.key.as_deref().unwrap_or(turn.as_str());
         let mut line = self.new_line(Some(turn.clone()), name);
         line.original = text.into();
-        line.revision = options.aside(REVISION).and_then(Value::as_str).map(ToOwned::to_owned);
+        line.revision =
+            options.front_end_data(REVISION).and_then(Value::as_str).map(ToOwned::to_owned);
         line.added = weight(options.wording.as_ref().unwrap_or(&line.original));
         self.revision = line.revision.clone().or(self.revision.take());
         let frame = line.frame("query-accepted", &json!({ "status": "accepted" }), at);
@@ -572,7 +573,7 @@ fn output(call: &PendingCall, outcome: &Outcome, took: f64) -> Value {
         },
     });
     for name in ["display_attachments", "capture_meta"] {
-        if let Some(kept) = outcome.aside.get(name) {
+        if let Some(kept) = outcome.front_end_data.get(name) {
             payload[name] = kept.clone();
         }
     }

@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json};
 use super::auth::User;
 use super::fields::{self, Object, Wrong};
 use super::serve::AppState;
-use crate::transport::body::{Unread, whole};
+use crate::transport::body::{BodyError, read_body};
 use crate::transport::query::parameters;
 use reply::Reply;
 
@@ -184,9 +184,9 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for Body<LIMIT> {
     type Rejection = Reply;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Reply> {
-        let body = whole(request.into_body(), LIMIT).await.map_err(|unread| match unread {
-            Unread::Broken => Reply::new(400, "There was an error parsing the body"),
-            Unread::TooLarge => Reply::new(413, "Request body too large"),
+        let body = read_body(request.into_body(), LIMIT).await.map_err(|unread| match unread {
+            BodyError::Broken => Reply::new(400, "There was an error parsing the body"),
+            BodyError::TooLarge => Reply::new(413, "Request body too large"),
         })?;
         Ok(Self::parse(&body)?)
     }

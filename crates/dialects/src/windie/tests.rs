@@ -81,7 +81,7 @@ impl Story {
             match line.get(..2) {
                 Some("> ") => self.request(&line[2..]),
                 Some("! ") => self.happens(&line[2..]),
-                Some("~ ") => self.aside(&line[2..]),
+                Some("~ ") => self.front_end_data(&line[2..]),
                 _ => {}
             }
         }
@@ -96,7 +96,7 @@ impl Story {
         writeln!(self.out, "= {said}").unwrap();
     }
 
-    fn aside(&mut self, line: &str) {
+    fn front_end_data(&mut self, line: &str) {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("stop", turn) => self.link.stop(turn),
             ("rename", conversation) => self.link.rename(conversation),

@@ -39,11 +39,11 @@ pub fn own_key(kept: Value, provider: &[&str]) -> Result<Option<(String, String)
 }
 
 /// The beginning of a message that says why a user's own key cannot be used.
-pub(crate) const NOBODY_PAYS: &str = "Nobody pays for this turn";
+pub(crate) const UNUSABLE_KEY: &str = "Your own API key cannot be used";
 
 /// The message for a user whose own key cannot be used.
-pub fn nobody_pays(reason: &str) -> String {
-    format!("{NOBODY_PAYS}: {reason}")
+pub fn unusable_key(reason: &str) -> String {
+    format!("{UNUSABLE_KEY}: {reason}")
 }
 
 /// All API keys in stored user settings, by provider, for encryption.

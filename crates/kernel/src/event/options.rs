@@ -59,8 +59,8 @@ pub struct RareOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
     /// The front end's own data; not sent to models.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub aside: Value,
+    #[serde(default, rename = "aside", skip_serializing_if = "Value::is_null")]
+    pub front_end_data: Value,
     /// For an imported tool result: the call that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_of: Option<CallId>,
@@ -170,8 +170,8 @@ impl TurnOptions {
     }
 
     /// The front end's own data under a name.
-    pub fn aside(&self, name: &str) -> Option<&Value> {
-        self.more.as_ref()?.aside.get(name)
+    pub fn front_end_data(&self, name: &str) -> Option<&Value> {
+        self.more.as_ref()?.front_end_data.get(name)
     }
 
     /// For a queued turn: changes to the session's setup that apply when it starts.

@@ -47,7 +47,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::SetTools(toolset) => client_tools::set_tools(state, toolset)?,
         Command::Attach(upload) => attach(state, upload, stamp)?,
         Command::AddMessage(mut say) => {
-            say.options.more.iter_mut().for_each(|more| nesting::cut(&mut more.aside));
+            say.options.more.iter_mut().for_each(|more| nesting::cut(&mut more.front_end_data));
             add_message::on_add_message(state, *say, stamp)?
         }
         Command::StartTurn { turn } => on_start_turn(state, turn)?,
@@ -56,7 +56,7 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
             claims::claim(state, calls, (&by, came_back), stamp)?
         }
         Command::ReturnResult { call, by, mut outcome } => {
-            nesting::cut(&mut outcome.aside);
+            nesting::cut(&mut outcome.front_end_data);
             claims::return_result(state, call, &by, outcome, stamp)?
         }
         Command::Disconnect { client } => claims::disconnected(state, &client, stamp),

@@ -580,7 +580,7 @@ fn of_clients() -> Vec<Event> {
     let account = Account { space: "front".into(), name: "u1".into() };
     let more = RareOptions {
         account: Some(account),
-        aside: json!({"frame": 1}),
+        front_end_data: json!({"frame": 1}),
         ..RareOptions::default()
     };
     let paid = TurnOptions { more: more.unless_empty(), ..TurnOptions::default() };
@@ -677,7 +677,7 @@ fn outcome(ending: Ending) -> Outcome {
         changes: Vec::new(),
         more_changes: None,
         unrecorded: Vec::new(),
-        aside: Value::Null,
+        front_end_data: Value::Null,
     }
 }
 

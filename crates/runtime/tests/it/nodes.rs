@@ -256,7 +256,7 @@ async fn a_message_that_was_taken_before_its_owner_died_is_found_again() {
         _ = world.asked() => {}
         done = &mut sending => panic!("no reply can come: {done:?}"),
     }
-    a.store.die();
+    a.store.crash();
     wires.nodes.lock().unwrap().remove("a");
     let receipt = within(sending).await.unwrap();
     assert!(receipt.message().is_some_and(|added| added.started));
@@ -274,7 +274,7 @@ async fn a_dead_nodes_turn_goes_on_and_its_tools_do_not_run_again() {
     let _running = within(world.edit.started()).await;
     let mut watcher = b.runtime.watch(&session, Cursor::START).await;
     watcher.until("<call>").await;
-    a.store.die();
+    a.store.crash();
     wires.nodes.lock().unwrap().remove("a");
     // The call that ran is reported as interrupted; the question of the other one is answered at b.
     watcher.until("<ask>").await;
@@ -298,7 +298,7 @@ async fn a_paused_node_appends_nothing_when_it_comes_back() {
     let first = world.asked().await;
     let mut watcher = a.runtime.watch(&session, Cursor::START).await;
     watcher.until("<step>").await;
-    a.store.die();
+    a.store.crash();
     let second = world.asked().await;
     // Node a does not know yet, and its model goes on writing.
     first.say("old");
@@ -447,7 +447,7 @@ async fn calls_of_a_dead_nodes_clients_are_given_to_others() {
     // The client was connected to b. It comes back at a, which learns that b is dead.
     let refused = within(a.runtime.submit(&session, claim("two", true))).await;
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
-    b.store.die();
+    b.store.crash();
     let mut watcher = a.runtime.watch(&session, Cursor::START).await;
     watcher.until("<holder lost>").await;
     within(a.runtime.submit(&session, claim("two", true))).await.unwrap();

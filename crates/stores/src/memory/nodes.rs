@@ -97,7 +97,7 @@ impl MemoryStore {
     }
 
     /// The other nodes take this one for dead. The node itself does not know, as one that is paused.
-    pub fn die(&self) {
+    pub fn crash(&self) {
         self.with_node(|node| node.alive = false);
     }
 

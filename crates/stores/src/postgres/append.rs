@@ -115,6 +115,8 @@ struct EventRows {
     times: Vec<i64>,
     formats: Vec<i16>,
     bodies: Vec<Vec<u8>>,
+    /// Bytes of all bodies.
+    bytes: usize,
 }
 
 impl Rows {
@@ -125,6 +127,7 @@ impl Rows {
             self.events.seqs.push(to_sql(seq));
             self.events.times.push(append.at);
             self.events.formats.push(codec::VERSION.cast_signed());
+            self.events.bytes += event.body.len();
             self.events.bodies.push(event.body.clone());
             for blob in &event.blobs {
                 self.refs.0.push(blob.to_string());
@@ -138,6 +141,11 @@ impl Rows {
         if let Some(summary) = &append.summary {
             self.summarize(key, summary.clone());
         }
+    }
+
+    /// Bytes of the events that are to be written.
+    pub(super) fn bytes(&self) -> usize {
+        self.events.bytes
     }
 
     pub(super) fn summarize(&mut self, key: i64, summary: SummaryRow) {
@@ -171,7 +179,7 @@ impl EventRows {
         if self.seqs.is_empty() {
             return Ok(());
         }
-        let Self { sessions, seqs, times, formats, bodies } = self;
+        let Self { sessions, seqs, times, formats, bodies, bytes: _ } = self;
         db.execute(INSERT_EVENTS, &[sessions, seqs, times, formats, bodies]).await.map(drop)
     }
 }

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 
 use super::front_ends::artifact;
 use super::{Store, trouble};
-use crate::transfer::{Claimed, Contents, Setting};
+use crate::transfer::{Contents, ReferencedArtifact, Setting};
 
 impl Contents for Store {
     fn aliases(&self) -> BoxFuture<'_, Result<Vec<(Alias, SessionId)>, StorageError>> {
@@ -34,7 +34,7 @@ impl Contents for Store {
         })
     }
 
-    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<Claimed>, StorageError>> {
+    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<ReferencedArtifact>, StorageError>> {
         self.pool.run(|db| async move {
             let query = "SELECT id, owner, mime, size, sha256, created, ARRAY(
                     SELECT session FROM claims WHERE artifact = artifacts.id

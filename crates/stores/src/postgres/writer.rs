@@ -28,6 +28,8 @@ use super::{from_sql, trouble};
 
 /// Changes in one commit, at most: bounds what the first of them waits for.
 const LARGEST_GROUP: usize = 1024;
+/// Bytes of events that are held until they are sent to the server, at most, but for one change.
+const PENDING_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 
 /// What became of a change.
 pub(super) type Answer<T> = Result<T, StorageError>;
@@ -253,6 +255,9 @@ impl Writer {
         let mut group = self.begin(db, changes).await?;
         for change in changes {
             change.apply(&mut group).await?;
+            if group.pending.bytes() > PENDING_BYTES_LIMIT {
+                group.flushed().await?;
+            }
         }
         let Group { db, pending, moved, .. } = group;
         Rows::prepare(&db).await?;

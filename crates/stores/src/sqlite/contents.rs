@@ -8,7 +8,7 @@ use quintet_kernel::time::Time;
 use rusqlite::Connection;
 
 use super::{SqliteStore, from_sql, storage_error};
-use crate::transfer::{Claimed, Contents, Setting};
+use crate::transfer::{Contents, ReferencedArtifact, Setting};
 
 impl Contents for SqliteStore {
     fn aliases(&self) -> BoxFuture<'_, Result<Vec<(Alias, SessionId)>, StorageError>> {
@@ -34,7 +34,7 @@ impl Contents for SqliteStore {
         }))
     }
 
-    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<Claimed>, StorageError>> {
+    fn artifacts(&self) -> BoxFuture<'_, Result<Vec<ReferencedArtifact>, StorageError>> {
         Box::pin(Arc::clone(&self.readers).run(|db| {
             let claims = texts(db, "SELECT artifact, session, '' FROM claims ORDER BY session")?;
             let claimed = |id: &str| {

@@ -20,7 +20,7 @@ use quintet_testkit::postgres::Server;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-/// Everything a store of sessions is.
+/// CompleteStore a store of sessions is.
 pub(crate) trait Store:
     Journal + Leases + SessionIndex + Installs + Preferences + Artifacts
 {

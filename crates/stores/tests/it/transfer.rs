@@ -9,17 +9,17 @@ use quintet_kernel::run::{ControlAction, NewRun, RunCommand, RunRecord, RunState
 use quintet_kernel::session_summary::Fork;
 use quintet_kernel::stamp::Stamp;
 use quintet_kernel::time::Time;
-use quintet_stores::transfer::{Report, Side, TransferError, compare, copy};
+use quintet_stores::transfer::{Report, TransferEnd, TransferError, compare, copy};
 use quintet_stores::{DataDir, postgres};
 use quintet_testkit::postgres::Server;
 use serde_json::{Map, json};
 
 use crate::stores_under_test::{batch, blob, node, session, summary};
 
-fn sqlite(path: &Path) -> Side {
+fn sqlite(path: &Path) -> TransferEnd {
     let dir = DataDir::open(path).unwrap();
     let store = Arc::new(dir.sqlite().unwrap());
-    Side {
+    TransferEnd {
         runs: store.clone(),
         store,
         blobs: Arc::new(dir.blobs().unwrap()),
@@ -27,14 +27,14 @@ fn sqlite(path: &Path) -> Side {
     }
 }
 
-fn postgres(url: &str) -> Side {
+fn postgres(url: &str) -> TransferEnd {
     let store: Arc<postgres::Store> = Arc::new(node(url, "a"));
-    Side { store: store.clone(), runs: store.clone(), blobs: store.clone(), uploads: store }
+    TransferEnd { store: store.clone(), runs: store.clone(), blobs: store.clone(), uploads: store }
 }
 
 /// Some of everything.
-async fn fill(side: &Side) {
-    let Side { store, runs, blobs, uploads } = side;
+async fn fill(side: &TransferEnd) {
+    let TransferEnd { store, runs, blobs, uploads } = side;
     blobs.put(b"b".to_vec()).await.unwrap();
     let lease = store.acquire(&session("s")).await.unwrap();
     store.append(&lease, 0, batch(summary("s", 1, 1), &["x", "#b", "#never-kept"])).await.unwrap();

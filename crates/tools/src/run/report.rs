@@ -97,7 +97,7 @@ pub(crate) fn output(
         changes: Vec::new(),
         more_changes: None,
         unrecorded: Vec::new(),
-        aside: serde_json::Value::Null,
+        front_end_data: serde_json::Value::Null,
     };
     ToolOutput::with_files(outcome, files)
 }

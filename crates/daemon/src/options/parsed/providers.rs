@@ -103,7 +103,7 @@ fn api(layers: &Layers, path: &str) -> Result<Option<Api>> {
     bail!("{path}: this version does not speak {word:?}; it speaks {known}")
 }
 
-/// Everything else that a section may say.
+/// CompleteStore else that a section may say.
 fn apply_section(layers: &Layers, name: &str, provider: &mut Provider) -> Result<()> {
     let path = |field: &str| format!("providers.{name}.{field}");
     provider.models = layers.list(&path("models")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Everything that a client can be sent, sent.
+//! CompleteStore that a client can be sent, sent.
 
 use std::collections::BTreeSet;
 

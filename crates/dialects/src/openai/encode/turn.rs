@@ -113,7 +113,7 @@ impl TurnReader {
     fn event(&mut self, event: &Event) -> Vec<Progress> {
         match event {
             Event::MessageAdded { options, .. } => {
-                let noted = options.aside(FRONT_END).map(|note| &note[CLIENT_TOOLS]);
+                let noted = options.front_end_data(FRONT_END).map(|note| &note[CLIENT_TOOLS]);
                 let names = noted.and_then(|names| names.as_array()).into_iter().flatten();
                 self.client_tools =
                     names.filter_map(|name| name.as_str().map(Into::into)).collect();

@@ -102,7 +102,7 @@ impl TurnSetup {
         &self,
         (user, key): (&str, &str),
         query: &Query,
-        aside: Value,
+        front_end_data: Value,
     ) -> NewMessage {
         let effort = self.choice.as_ref().and_then(|choice| choice.effort);
         let account = self.pays.then(|| account(user));
@@ -111,7 +111,7 @@ impl TurnSetup {
             sampling: Sampling { effort, ..Sampling::default() },
             key: Some(key.into()),
             wording: query.content.clone(),
-            more: RareOptions { account, aside, ..RareOptions::default() }.unless_empty(),
+            more: RareOptions { account, front_end_data, ..RareOptions::default() }.unless_empty(),
             ..TurnOptions::default()
         };
         let setup = Setup {

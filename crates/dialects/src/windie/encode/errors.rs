@@ -4,7 +4,7 @@ use quintet_kernel::event::FailureCode;
 use quintet_kernel::model::FailureKind;
 use serde_json::{Value, json};
 
-use crate::windie::user_keys::NOBODY_PAYS;
+use crate::windie::user_keys::UNUSABLE_KEY;
 
 /// What is said of what nobody outside should know more of.
 const INTERNAL: &str = "An internal error occurred. Please try again.";
@@ -23,7 +23,7 @@ pub(crate) fn payload(code: FailureCode, message: &str) -> Value {
 pub(crate) fn sanitized(message: &str) -> &str {
     let lower = message.to_lowercase();
     let about_input = ABOUT_INPUT.iter().any(|word| lower.contains(word));
-    if about_input || message.contains(NOBODY_PAYS) { message } else { INTERNAL }
+    if about_input || message.contains(UNUSABLE_KEY) { message } else { INTERNAL }
 }
 
 fn told(code: FailureCode, message: &str) -> String {
@@ -58,7 +58,7 @@ fn of_model(kind: FailureKind, message: &str) -> String {
         FailureKind::UnsupportedInput => ("The model does not take what was attached.", true),
         FailureKind::Refused => ("The model will not answer this.", true),
         FailureKind::Cut | FailureKind::Stalled => ("The model's answer broke off.", false),
-        FailureKind::Rejected if message.contains(NOBODY_PAYS) => return message.into(),
+        FailureKind::Rejected if message.contains(UNUSABLE_KEY) => return message.into(),
         FailureKind::Rejected => ("The model's provider did not take the request.", true),
         FailureKind::Malformed => return sanitized(message).into(),
     };
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(sanitized("temperature is INVALID"), "temperature is INVALID");
         assert_eq!(sanitized("field required"), "field required");
         assert_eq!(sanitized("panic at 10.0.0.7: key sk-1"), INTERNAL);
-        let unpaid = crate::windie::user_keys::nobody_pays("users.key holds no key; delete it");
+        let unpaid = crate::windie::user_keys::unusable_key("users.key holds no key; delete it");
         assert_eq!(sanitized(&unpaid), unpaid);
         let malformed = FailureCode::Model(FailureKind::Malformed);
         assert_eq!(payload(malformed, "socket /run/x")["message"], INTERNAL);

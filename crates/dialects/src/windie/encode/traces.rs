@@ -120,8 +120,8 @@ impl Link {
                     line.spans = Spans {
                         begun: Some(at),
                         pictures: parts.iter().filter(is_picture).count(),
-                        state: options.aside("system_state_internal").is_some(),
-                        speech: options.aside(query::SPEECH).is_some(),
+                        state: options.front_end_data("system_state_internal").is_some(),
+                        speech: options.front_end_data(query::SPEECH).is_some(),
                         speaks,
                         ..Spans::default()
                     };

@@ -42,7 +42,7 @@ pub(crate) struct Query {
     /// The client's name for the history that this query leads to.
     pub(crate) revision: Option<String>,
     /// What it keeps with it, and no model is told.
-    pub(crate) aside: Value,
+    pub(crate) front_end_data: Value,
 }
 
 impl Query {
@@ -62,7 +62,7 @@ impl Query {
             layers: agent_definition::layers(payload, "client_prompt_layers"),
             definition: payload.object("agent_definition").map(|object| Definition::of(&object)),
             revision: revision.filter(|revision| !revision.trim().is_empty()),
-            aside: tool_results::aside(payload),
+            front_end_data: tool_results::front_end_data(payload),
         };
         if query.text.is_empty() {
             return Err("Invalid query: Query text cannot be empty".into());

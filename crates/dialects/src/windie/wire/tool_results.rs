@@ -38,7 +38,7 @@ pub(crate) struct BundleResult {
     pub(crate) state: Option<Desktop>,
     pub(crate) picture: Option<Picture>,
     /// What the client keeps with it.
-    pub(crate) aside: Value,
+    pub(crate) front_end_data: Value,
 }
 
 /// What came of one of them.
@@ -82,7 +82,7 @@ impl ToolResult {
         let picture = data.as_ref().and_then(picture);
         let mut outcome =
             outcome(ok, &output.unwrap_or_default(), text(payload, "error"), state.as_ref());
-        outcome.aside = data.as_ref().map(aside).unwrap_or_default();
+        outcome.front_end_data = data.as_ref().map(front_end_data).unwrap_or_default();
         Self { call, outcome, picture }
     }
 }
@@ -98,7 +98,7 @@ impl BundleResult {
             error: text(payload, "error"),
             state: desktop(payload),
             picture: picture(payload),
-            aside: aside(payload),
+            front_end_data: front_end_data(payload),
         }
     }
 
@@ -121,7 +121,7 @@ impl BundleResult {
             let state = self.state.as_ref().filter(|_| pictured);
             let mut outcome = step.map_or_else(|| self.not_run(), |step| step.outcome(tool, state));
             if pictured {
-                outcome.aside = self.aside.clone();
+                outcome.front_end_data = self.front_end_data.clone();
             }
             Came { call: call.clone(), outcome, pictured }
         })
@@ -188,7 +188,7 @@ fn desktop(data: &Object<'_>) -> Option<Desktop> {
 
 /// What is kept for clients and told to no model: what people are shown, how a picture was taken, what
 /// the desktop was like. Nothing that is too long, and no pictures as text.
-pub(crate) fn aside(data: &Object<'_>) -> Value {
+pub(crate) fn front_end_data(data: &Object<'_>) -> Value {
     let mut kept = Map::new();
     for name in ["capture_meta", "system_state_internal"] {
         let object = data.object(name).map(|object| Value::Object(object.members().clone()));

@@ -106,7 +106,7 @@ fn is_unseen(turn: &Turn, client: &Client, up_to: Option<Time>, now: Time) -> bo
 
 /// True if an agent of the client asked for a turn.
 fn is_by(turn: &Turn, client: &Client) -> bool {
-    let agent = turn.options.aside(AGENT).and_then(|agent| agent.as_str());
+    let agent = turn.options.front_end_data(AGENT).and_then(|agent| agent.as_str());
     turn.options.key.is_some() && agent == client.agent.as_deref()
 }
 

@@ -57,7 +57,7 @@ impl Connection {
     ) -> Result<Receipt, Trouble> {
         let summary = self.app.ports.sessions.summary(session).await?;
         let files = self.app.pictures(&self.identity, session, &query.screenshots).await?;
-        let say = plan.message((&self.identity.id, id), query, self.aside(query, plan));
+        let say = plan.message((&self.identity.id, id), query, self.front_end_data(query, plan));
         // A session that another protocol began keeps its own instructions and tools.
         let setup = if is_ours(&summary.labels) { say.setup.clone() } else { Setup::default() };
         let supersedes = self.replaced(session, query).await?;
@@ -87,19 +87,19 @@ impl Connection {
 
     /// What is kept with a query and no model is told: what the encoder has to know of it whenever the
     /// turn is told, and what the client keeps with it.
-    fn aside(&self, query: &Query, plan: &TurnSetup) -> Value {
+    fn front_end_data(&self, query: &Query, plan: &TurnSetup) -> Value {
         let notes = [
             (AGENT, self.client.agent.clone().map(Value::from)),
             (REVISION, query.revision.clone().map(Value::from)),
             (SPEECH, plan.speech.then_some(Value::Bool(true))),
         ];
-        let mut aside = query.aside.clone();
+        let mut data = query.front_end_data.clone();
         for (name, note) in notes {
             if let Some(note) = note {
-                aside[name] = note;
+                data[name] = note;
             }
         }
-        aside
+        data
     }
 
     async fn plan(&self, query: &Query) -> Result<TurnSetup, Trouble> {
@@ -123,7 +123,7 @@ struct Asker<'a> {
 /// twice; so it counts only for one that was seen to keep to a history.
 fn retry_of(state: &State, (revision, text): (&str, &str), asker: &Asker<'_>) -> Option<TurnId> {
     let note = |turn: &Turn, name: &str| {
-        turn.options.aside(name).and_then(Value::as_str).map(ToOwned::to_owned)
+        turn.options.front_end_data(name).and_then(Value::as_str).map(ToOwned::to_owned)
     };
     let asked: Vec<(&Turn, String)> =
         state.turns.iter().filter_map(|turn| Some((turn, note(turn, REVISION)?))).collect();

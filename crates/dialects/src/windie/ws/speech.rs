@@ -167,7 +167,7 @@ impl Connection {
     pub(super) fn note_speech(&mut self, session: &SessionId, item: &Item, context: &Context) {
         if let Item::Event(record) = item
             && let Event::MessageAdded { turn, role: Role::User, options, .. } = &record.event
-            && options.aside(SPEECH).is_some()
+            && options.front_end_data(SPEECH).is_some()
         {
             let name = options.key.as_deref().unwrap_or(turn.as_str());
             let is_own = self.app.turns.asking_connection(session, name) == Some(self.number);

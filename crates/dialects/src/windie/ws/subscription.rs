@@ -362,7 +362,7 @@ fn link(client: &Client, name: &str, state: &State) -> Link {
         conversation_ref: Some(name.into()),
         turn_ref: None,
     };
-    let revision = state.turns.iter().rev().find_map(|turn| turn.options.aside(REVISION));
+    let revision = state.turns.iter().rev().find_map(|turn| turn.options.front_end_data(REVISION));
     let revision = revision.and_then(|revision| revision.as_str()).map(ToOwned::to_owned);
     Link::new(context, &state.toolset, state.usage).with_revision(revision)
 }

@@ -15,8 +15,8 @@ use super::{Session, check};
 fn what_is_kept_with_a_message_can_be_read_back_however_deep_it_is() {
     for levels in [1, 100, 118, 122, 125, 127, 1000] {
         let deep: Value = (0..levels).fold(json!("core"), |value, _| json!([value]));
-        let aside = json!({ "deep": deep, "flat": 1 });
-        let more = RareOptions { aside, ..RareOptions::default() };
+        let front_end_data = json!({ "deep": deep, "flat": 1 });
+        let more = RareOptions { front_end_data, ..RareOptions::default() };
         let options = TurnOptions { more: Some(Box::new(more)), ..TurnOptions::default() };
         let parts = vec![Part::Text("hi".into())];
         let mut session = Session::after("create");
@@ -30,7 +30,7 @@ fn what_is_kept_with_a_message_can_be_read_back_however_deep_it_is() {
             .unwrap();
         session.check_replay();
         let options = &session.state.open.as_ref().unwrap().options;
-        assert_eq!(options.aside("flat"), Some(&json!(1)));
+        assert_eq!(options.front_end_data("flat"), Some(&json!(1)));
     }
 }
 

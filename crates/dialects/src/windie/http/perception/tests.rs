@@ -173,14 +173,14 @@ impl Story {
             writeln!(self.out, "{line}").unwrap();
             match line.get(..2) {
                 Some("> ") => self.request(&line[2..]).await,
-                Some("~ ") => self.aside(&line[2..]).await,
+                Some("~ ") => self.front_end_data(&line[2..]).await,
                 _ => {}
             }
         }
         self.out
     }
 
-    async fn aside(&mut self, line: &str) {
+    async fn front_end_data(&mut self, line: &str) {
         let (what, rest) = line.split_once(' ').unwrap();
         let rows = || serde_json::from_str::<Vec<Value>>(rest).unwrap();
         match what {
