@@ -178,13 +178,13 @@ fn openapi() -> Value {
 }
 
 /// The JSON of a body of at most so many bytes, not looked at yet.
-struct Body<const LIMIT: usize = LARGEST_BODY>(Value);
+struct Body<const LIMIT_BYTES: usize = LARGEST_BODY>(Value);
 
-impl<S: Sync, const LIMIT: usize> FromRequest<S> for Body<LIMIT> {
+impl<S: Sync, const LIMIT_BYTES: usize> FromRequest<S> for Body<LIMIT_BYTES> {
     type Rejection = Reply;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Reply> {
-        let body = read_body(request.into_body(), LIMIT).await.map_err(|unread| match unread {
+        let body = read_body(request.into_body(), LIMIT_BYTES).await.map_err(|unread| match unread {
             BodyError::Broken => Reply::new(400, "There was an error parsing the body"),
             BodyError::TooLarge => Reply::new(413, "Request body too large"),
         })?;
@@ -192,7 +192,7 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for Body<LIMIT> {
     }
 }
 
-impl<const LIMIT: usize> Body<LIMIT> {
+impl<const LIMIT_BYTES: usize> Body<LIMIT_BYTES> {
     fn parse(body: &[u8]) -> Result<Self, Wrong> {
         if body.is_empty() {
             return Err(Wrong::one(&["body".into()], "missing", "Field required"));
