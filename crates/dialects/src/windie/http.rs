@@ -184,10 +184,11 @@ impl<S: Sync, const LIMIT_BYTES: usize> FromRequest<S> for Body<LIMIT_BYTES> {
     type Rejection = Reply;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Reply> {
-        let body = read_body(request.into_body(), LIMIT_BYTES).await.map_err(|unread| match unread {
-            BodyError::Broken => Reply::new(400, "There was an error parsing the body"),
-            BodyError::TooLarge => Reply::new(413, "Request body too large"),
-        })?;
+        let body =
+            read_body(request.into_body(), LIMIT_BYTES).await.map_err(|error| match error {
+                BodyError::Broken => Reply::new(400, "There was an error parsing the body"),
+                BodyError::TooLarge => Reply::new(413, "Request body too large"),
+            })?;
         Ok(Self::parse(&body)?)
     }
 }
