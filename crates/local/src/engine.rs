@@ -4,11 +4,11 @@
 //! Whoever asks talks to the thread by a channel and hears back by another; nothing here waits on an
 //! async thread.
 
+mod answer_history;
 mod load;
-mod loops;
-mod said;
+mod prefix_cache;
+mod repetition;
 mod sampler;
-mod shelf;
 mod slots;
 mod text;
 mod vocab;

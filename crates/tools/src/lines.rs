@@ -10,7 +10,7 @@ pub(crate) const LINES_LIMIT: u64 = 400;
 /// The most bytes that are read at once.
 pub(crate) const MOST_BYTES: usize = 256 * 1024;
 /// How far a text is looked at for signs that it is none.
-const PROBE: usize = 8 * 1024;
+const PROBE_BYTES: usize = 8 * 1024;
 
 /// Which lines are wanted: from the first to the last, both counted from 1.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub(crate) fn read(
     if let Some(last) = range.last.filter(|last| *last < first) {
         return Err(LinesError::Backwards(first, last));
     }
-    if text.fill_buf()?.iter().take(PROBE).any(|byte| *byte == 0) {
+    if text.fill_buf()?.iter().take(PROBE_BYTES).any(|byte| *byte == 0) {
         return Err(LinesError::Binary);
     }
     let skipped = skip(&mut text, first, &go_on)?;

@@ -36,7 +36,7 @@ use outline::{Outline, Symbol};
 const SKIPPED: [&str; 5] = ["node_modules", "vendor", "dist", "build", "target"];
 /// How many files are looked at.
 pub(crate) const FILES_LIMIT: usize = 50_000;
-const DEPTH: usize = 30;
+const DEPTH_LIMIT: usize = 30;
 /// What a symbol takes of a map at least, about.
 const LINE: usize = 16;
 
@@ -111,7 +111,7 @@ pub(crate) fn files(workspace: &Path, flag: &CancelFlag) -> Result<Vec<PathBuf>,
 
 /// The files of a workspace that may be of interest, and the folders they were looked for in.
 pub(crate) fn listing(workspace: &Path, flag: &CancelFlag) -> Result<WorkspaceFiles, String> {
-    let walk = Walk { workspace, within: None, skipped: &SKIPPED, depth: Some(DEPTH) };
+    let walk = Walk { workspace, within: None, skipped: &SKIPPED, depth: Some(DEPTH_LIMIT) };
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     let enter = |folder: &Path| folders.push(folder.to_owned());
     walk.each_and_folders(flag, enter, |found| {

@@ -189,7 +189,7 @@ fn leave(leader: &Leader) {
 /// Ends the leader, if there is one: first politely, then for certain.
 fn end(leader: &Leader) {
     signal(leader, Signal::TERM);
-    thread::sleep(tree::GRACE);
+    thread::sleep(tree::TERMINATION_GRACE);
     signal(leader, Signal::KILL);
 }
 

@@ -8,9 +8,9 @@ use super::decode::{Reply, refusal};
 use super::shape;
 
 /// How many sessions a page has.
-pub(super) const PAGE: usize = 50;
+pub(super) const PAGE_SESSIONS: usize = 50;
 /// How many of the newest sessions are searched by their titles.
-const TITLES: usize = 500;
+const TITLE_SEARCH_LIMIT: usize = 500;
 /// How many messages a search gives.
 const HITS: usize = 40;
 
@@ -40,18 +40,18 @@ pub(super) async fn page(
     session_forks: &dyn SessionForks,
     after: Option<&After>,
 ) -> Result<Value, Error> {
-    let mut limit = PAGE * 2;
+    let mut limit = PAGE_SESSIONS * 2;
     loop {
         let mut summaries = session_forks.recent(None, limit).await?;
         let is_all = summaries.len() < limit;
         summaries.sort_by(|one, other| (other.updated, &other.id).cmp(&(one.updated, &one.id)));
         summaries.retain(|summary| after.is_none_or(|after| after.precedes(summary)));
-        if summaries.len() <= PAGE && !is_all {
+        if summaries.len() <= PAGE_SESSIONS && !is_all {
             limit = limit.saturating_mul(2);
             continue;
         }
-        let has_more = summaries.len() > PAGE;
-        summaries.truncate(PAGE);
+        let has_more = summaries.len() > PAGE_SESSIONS;
+        summaries.truncate(PAGE_SESSIONS);
         let next = summaries.last().filter(|_| has_more);
         let next = next.map(|summary| format!("{}-{}", summary.updated.micros(), summary.id));
         let summaries: Vec<Value> = summaries.iter().map(shape::summary).collect();
@@ -69,12 +69,14 @@ pub(super) async fn search(
     if words.is_empty() {
         return Ok(json!({ "titles": [], "hits": [] }));
     }
-    let summaries = session_forks.recent(None, TITLES).await.map_err(|error| refusal(&error))?;
+    let summaries =
+        session_forks.recent(None, TITLE_SEARCH_LIMIT).await.map_err(|error| refusal(&error))?;
     let fits = |summary: &&SessionSummary| {
         let title = format!("{} {}", summary.title, summary.workspace.display()).to_lowercase();
         words.iter().all(|word| title.contains(word))
     };
-    let titles: Vec<Value> = summaries.iter().filter(fits).take(PAGE).map(shape::summary).collect();
+    let titles: Vec<Value> =
+        summaries.iter().filter(fits).take(PAGE_SESSIONS).map(shape::summary).collect();
     let query = SessionQuery { text: text.into(), limit: Some(HITS) };
     let found = match search.search(query).await {
         Ok(found) => found.hits,

@@ -11,7 +11,7 @@ use super::reply::Reply;
 use crate::checked_embedding;
 
 /// Texts that are computed at once, so that others get their turn in between.
-const BATCH: usize = 64;
+const BATCH_TEXTS: usize = 64;
 
 /// `POST /v1/embeddings`.
 pub(super) async fn embed(
@@ -34,7 +34,7 @@ pub(super) async fn embed(
     }
     let tokens: u64 = texts.iter().map(|text| TokenCount::guess(text).tokens).sum();
     let mut data = Vec::with_capacity(texts.len());
-    for batch in texts.chunks(BATCH) {
+    for batch in texts.chunks(BATCH_TEXTS) {
         for vector in checked_embedding::embed(embedder, batch.to_vec()).await?.vectors {
             let embedding = if base64 { in_base64(&vector) } else { json!(vector) };
             let index = data.len();

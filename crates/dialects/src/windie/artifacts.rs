@@ -21,8 +21,8 @@ use crate::dialect::Services;
 /// How much of an artifact is read at once.
 pub(super) const CHUNK_BYTES: usize = 256 * 1024;
 /// How often it is looked for what can go, at least and at most.
-const OFTEN: Duration = Duration::from_secs(1);
-const SELDOM: Duration = Duration::from_secs(3600);
+const MIN_CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_CLEANUP_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A kind of picture, by its first bytes.
 struct Kind {
@@ -55,7 +55,7 @@ pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
 }
 
 /// As many bytes as tell what something is.
-pub(super) const TELLING: usize = 8;
+pub(super) const SIGNATURE_BYTES: usize = 8;
 
 /// What was handed in, as far as it is known before it has a name.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ impl ArtifactStore {
         bytes: Vec<u8>,
     ) -> Result<Option<Artifact>, StorageError> {
         let taken = Taken {
-            head: bytes.iter().copied().take(TELLING).collect(),
+            head: bytes.iter().copied().take(SIGNATURE_BYTES).collect(),
             size: bytes.len() as u64,
             sha256: hex::encode(Sha256::digest(&bytes)),
         };
@@ -195,7 +195,9 @@ impl ArtifactStore {
 
     /// Takes away artifacts that nobody needs any more, now and then, until the daemon shuts down.
     pub(super) async fn sweep(self, keep: Option<Duration>, closing: CancellationToken) {
-        let pause = keep.map_or(SELDOM, |keep| keep.clamp(OFTEN, SELDOM));
+        let pause = keep.map_or(MAX_CLEANUP_INTERVAL, |keep| {
+            keep.clamp(MIN_CLEANUP_INTERVAL, MAX_CLEANUP_INTERVAL)
+        });
         loop {
             match self.tidy(keep).await {
                 Ok(0) => {}

@@ -11,7 +11,7 @@ use quintet_kernel::{SessionId, Time};
 
 use super::auth::User;
 use super::serve::AppState;
-use super::ws::acknowledged::{Client, TELL_AGAIN};
+use super::ws::acknowledged::{Client, REDELIVERY_WINDOW};
 
 /// The label that says whose a session is.
 pub(super) const OWNER: &str = "windie_user";
@@ -19,7 +19,7 @@ pub(super) const OWNER: &str = "windie_user";
 const NAME: &str = "windie_conversation";
 
 /// How many sessions are looked at for what a client may have missed.
-const RECENT: usize = 100;
+const RECENT_SESSIONS_LIMIT: usize = 100;
 
 /// The client of a connection or request.
 #[derive(Clone, Debug)]
@@ -136,15 +136,17 @@ impl AppState {
 
     /// The conversations of a client in which something happened lately, or is still happening.
     async fn lately(&self, client: &Client, now: Time) -> Vec<(String, SessionId)> {
-        let lately =
-            |summary: &SessionSummary| summary.open || now.since(summary.updated) < TELL_AGAIN;
+        let lately = |summary: &SessionSummary| {
+            summary.open || now.since(summary.updated) < REDELIVERY_WINDOW
+        };
         let mut found = Vec::new();
         for (name, session) in self.acknowledged.sessions(client) {
             if self.ports.sessions.summary(&session).await.is_ok_and(|summary| lately(&summary)) {
                 found.push((name, session));
             }
         }
-        let recent = self.ports.directory.recent(None, RECENT).await.unwrap_or_default();
+        let recent =
+            self.ports.directory.recent(None, RECENT_SESSIONS_LIMIT).await.unwrap_or_default();
         for summary in recent.into_iter().filter(lately) {
             let known = found.iter().any(|(_, session)| *session == summary.id);
             if let Some(name) = name_of(&summary.labels, &client.user).filter(|_| !known) {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Reads a call; nothing if the text is none.
 pub(super) fn read(text: &str) -> Option<RawToolCall> {
     let text = text.trim();
-    let value = serde_json::from_str(text).or_else(|_| serde_json::from_str(&mend(text))).ok()?;
+    let value = serde_json::from_str(text).or_else(|_| serde_json::from_str(&repair(text))).ok()?;
     call_of(&value)
 }
 
@@ -66,7 +66,7 @@ fn arguments(given: &Value) -> Option<Map<String, Value>> {
 }
 
 /// Escapes line breaks and tabs that stand bare in strings.
-fn mend(text: &str) -> String {
+fn repair(text: &str) -> String {
     let (mut quoted, mut escaped) = (false, false);
     let mut mended = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -22,7 +22,7 @@ pub(crate) enum Piece {
     /// Text that is only text.
     Plain(String),
     /// An earlier answer of the model: as it was written, if that is still known, or else like this.
-    Said {
+    AnswerHistory {
         /// What it said.
         text: String,
         /// What it asked for.
@@ -147,7 +147,7 @@ fn answer(pieces: &mut Vec<Piece>, parts: &[AssistantPart]) {
     let said = Some(text.clone()).filter(|text| !text.is_empty());
     let written = said.into_iter().chain(asked).collect::<Vec<_>>().join("\n");
     pieces.extend([START, Piece::Plain("assistant\n".into())]);
-    pieces.push(Piece::Said { text, calls, written });
+    pieces.push(Piece::AnswerHistory { text, calls, written });
     pieces.extend([END, Piece::Plain("\n".into())]);
 }
 

@@ -16,7 +16,7 @@ pub(super) const ANSWER: &str = "answer";
 pub(super) const ANSWER_SIGNATURE: &str = "{\"name\": \"answer\", \"description\": \"Talk to the user: greet, \
 explain, answer from general knowledge\", \"parameters\": {\"text\": \"string\"}}";
 /// A tool that needs no arguments is offered with those it has, if they are no more than this.
-const FEW: usize = 2;
+const OPTIONAL_ARGUMENTS_LIMIT: usize = 2;
 
 /// The part of the system prompt about tools, in the words the models were taught.
 pub(super) fn offer(tools: &[Arc<ToolSpec>]) -> String {
@@ -57,7 +57,7 @@ pub(super) fn lean(schema: &Value) -> Value {
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
     let offered = all.iter().filter(|(name, _)| {
         if required.is_empty() {
-            all.len() <= FEW
+            all.len() <= OPTIONAL_ARGUMENTS_LIMIT
         } else {
             required.iter().any(|needed| needed == name.as_str())
         }

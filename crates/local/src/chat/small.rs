@@ -3,7 +3,7 @@
 
 pub(crate) mod code;
 pub(crate) mod grammar;
-pub(crate) mod mend;
+pub(crate) mod repair;
 pub(crate) mod request;
 
 use std::sync::Arc;
@@ -145,15 +145,15 @@ impl Help {
     }
 
     /// A call with its small mistakes corrected.
-    pub(crate) fn mend(&self, call: RawToolCall) -> RawToolCall {
-        mend::mend(&self.request, call)
+    pub(crate) fn repair(&self, call: RawToolCall) -> RawToolCall {
+        repair::repair(&self.request, call)
     }
 }
 
 /// What a model is told that only described a change.
 pub(crate) const NUDGE: &str = "Nothing is changed yet. Do it now, with a function call.";
 
-/// A tool that only small models know: what they call it with becomes an edit, see [`mend`].
+/// A tool that only small models know: what they call it with becomes an edit, see [`repair`].
 const APPEND: &str = "append_file";
 /// Another one, which becomes a command.
 const RENAME: &str = "rename_everywhere";

@@ -11,18 +11,18 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use quintet_kernel::model::{Failure, FailureKind};
 
-use super::shelf::Shelf;
+use super::prefix_cache::PrefixCache;
 use super::slots::SLOTS;
 use super::{Settings, unavailable};
 use crate::weights::Weights;
 
 /// Tokens that are read at once. Whoever no longer wants an answer waits for so many at most.
-pub(super) const BATCH: u32 = 64;
+pub(super) const BATCH_TOKENS: u32 = 64;
 
 /// A model in memory.
 pub(super) struct Loaded {
     model: LlamaModel,
-    shelf: Shelf,
+    prefix_cache: PrefixCache,
     window: u32,
     threads: i32,
 }
@@ -37,17 +37,17 @@ pub(super) fn load(settings: &Settings, weights: &Weights) -> Result<Loaded, Fai
         );
         return Err(Failure { kind, message });
     }
-    if let Some(lack) = lack() {
+    if let Some(lack) = missing_instructions() {
         return Err(unavailable(format!("this processor lacks {lack}, which local models need")));
     }
-    let busy = busy();
+    let busy = busy_processors();
     let model = LlamaModel::load_from_file(backend()?, &path, &LlamaModelParams::default())
         .map_err(|error| unavailable(format!("{} cannot be loaded: {error}", path.display())))?;
-    let free = processors().saturating_sub(busy.min(self::busy())).max(1);
+    let free = processors().saturating_sub(busy.min(self::busy_processors())).max(1);
     let threads = settings.threads.unwrap_or(free);
     let window = settings.window.min(weights.context);
-    let shelf = Shelf::new(&settings.models_dir, weights);
-    Ok(Loaded { model, shelf, window, threads: i32::try_from(threads).unwrap_or(1) })
+    let prefix_cache = PrefixCache::new(&settings.models_dir, weights);
+    Ok(Loaded { model, prefix_cache, window, threads: i32::try_from(threads).unwrap_or(1) })
 }
 
 impl Loaded {
@@ -55,16 +55,16 @@ impl Loaded {
         &self.model
     }
 
-    pub(super) fn shelf(&self) -> &Shelf {
-        &self.shelf
+    pub(super) fn prefix_cache(&self) -> &PrefixCache {
+        &self.prefix_cache
     }
 
     /// What the model keeps in mind.
     pub(super) fn context(&self) -> Result<LlamaContext<'_>, Failure> {
         let params = LlamaContextParams::default()
             .with_n_ctx(NonZeroU32::new(self.window))
-            .with_n_batch(BATCH)
-            .with_n_ubatch(BATCH)
+            .with_n_batch(BATCH_TOKENS)
+            .with_n_ubatch(BATCH_TOKENS)
             .with_n_seq_max(SLOTS as u32)
             // All sessions share the room, and what they have in common is there once.
             .with_kv_unified(true)
@@ -93,7 +93,7 @@ fn processors() -> u32 {
 /// How many processors others use at this moment. The threads of a model wait for each other many
 /// times a token, so that one that has to share its processor holds up all: on two processors with
 /// eight others at work, two threads wrote 0.7 tokens a second where one wrote 5.
-fn busy() -> u32 {
+fn busy_processors() -> u32 {
     let running = |text: String| text.split(['/', ' ']).nth(3)?.parse::<u32>().ok();
     let running = std::fs::read_to_string("/proc/loadavg").ok().and_then(running);
     // One of those that run is this thread.
@@ -103,7 +103,7 @@ fn busy() -> u32 {
 /// The kernels are compiled for processors of the last ten years; an older one would be killed by an
 /// instruction it does not know.
 #[cfg(target_arch = "x86_64")]
-fn lack() -> Option<&'static str> {
+fn missing_instructions() -> Option<&'static str> {
     let there = [
         ("AVX2", is_x86_feature_detected!("avx2")),
         ("FMA", is_x86_feature_detected!("fma")),
@@ -114,6 +114,6 @@ fn lack() -> Option<&'static str> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn lack() -> Option<&'static str> {
+fn missing_instructions() -> Option<&'static str> {
     None
 }

@@ -1,17 +1,17 @@
-//! What the model has already read, so that nothing is read twice.
+//! Which tokens the model has evaluated, so that none is evaluated twice.
 //!
-//! A slot holds one line of tokens, in the same order and places as the model's memory. A new prompt
-//! takes over the slot it goes on from; where it only begins like one, it gets a slot of its own and
-//! shares the beginning.
+//! A slot is a sequence of the model's KV cache and holds its tokens. A prompt that continues a slot's tokens
+//! takes that slot over; one that shares only their beginning gets a slot of its own and a copy of the
+//! beginning.
 
 use llama_cpp_2::token::LlamaToken;
 
-/// So many lines are kept.
+/// Number of sequences in the KV cache.
 pub(super) const SLOTS: usize = 4;
-/// A shorter end of another line is given up rather than a whole line.
-const CHEAP: usize = 32;
+/// A prompt takes a slot over if at most this many of its tokens are dropped.
+const DROPPED_TOKENS_LIMIT: usize = 32;
 
-/// The lines.
+/// The sequences of the KV cache.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     rows: [Row; SLOTS],
@@ -24,7 +24,7 @@ struct Row {
     used: u64,
 }
 
-/// Where a prompt goes.
+/// The slot for a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// The slot that the prompt goes to.
@@ -42,7 +42,7 @@ impl Slots {
         let shared = |row: &Row| common(&row.tokens, &prompt[..prompt.len().saturating_sub(1)]);
         let known: Vec<usize> = self.rows.iter().map(shared).collect();
         let like = (0..SLOTS).max_by_key(|&n| (known[n], self.rows[n].used)).unwrap_or(0);
-        let goes_on = self.rows[like].tokens.len() - known[like] <= CHEAP;
+        let goes_on = self.rows[like].tokens.len() - known[like] <= DROPPED_TOKENS_LIMIT;
         let slot = if goes_on { like } else { self.oldest(like).unwrap_or(like) };
         let place = Place { slot, like, known: known[like] };
         self.uses += 1;

@@ -1,14 +1,14 @@
-//! Text out of tokens, which do not care where a letter ends.
+//! Decodes tokens, which may end within a character.
 
-/// Puts letters together.
+/// Decodes text that comes in pieces which may end within a character.
 #[derive(Debug, Default)]
-pub(super) struct Letters {
+pub(super) struct Utf8Decoder {
     pending: Vec<u8>,
 }
 
-impl Letters {
-    /// Takes bytes; returns the letters that are whole. What can never become one is replaced.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> String {
+impl Utf8Decoder {
+    /// Takes bytes; returns the characters that are complete. Bytes that are not UTF-8 are replaced.
+    pub(super) fn decode(&mut self, bytes: &[u8]) -> String {
         self.pending.extend_from_slice(bytes);
         let mut text = String::new();
         loop {
@@ -29,8 +29,8 @@ impl Letters {
         }
     }
 
-    /// What is left at the end.
-    pub(super) fn rest(self) -> String {
+    /// The rest at the end of an answer.
+    pub(super) fn finish(self) -> String {
         String::from_utf8_lossy(&self.pending).into_owned()
     }
 }

@@ -11,13 +11,13 @@ use quintet_kernel::model::{
 };
 use serde_json::Value;
 
-use super::load::{BATCH, Loaded};
-use super::loops::loops;
-use super::said::Said;
+use super::answer_history::AnswerHistory;
+use super::load::{BATCH_TOKENS, Loaded};
+use super::prefix_cache::PrefixCache;
+use super::repetition::is_repetition;
 use super::sampler::Sampler;
-use super::shelf::Shelf;
 use super::slots::{Place, Slots};
-use super::text::Letters;
+use super::text::Utf8Decoder;
 use super::{Job, unavailable};
 use crate::chat::small::{Help, NUDGE};
 use crate::chat::{Piece, Reader, interjection};
@@ -45,11 +45,11 @@ impl From<Failure> for Stop {
 pub(super) struct Writer<'m> {
     model: &'m LlamaModel,
     vocab: LlamaVocab<'m>,
-    shelf: &'m Shelf,
+    prefix_cache: &'m PrefixCache,
     context: LlamaContext<'m>,
     batch: LlamaBatch<'static>,
     slots: Slots,
-    said: Said,
+    answer_history: AnswerHistory,
 }
 
 /// What was written.
@@ -80,7 +80,7 @@ impl Written {
         self.corrected |= self.calls.len() > 1;
         self.calls.truncate(1);
         for call in &mut self.calls {
-            let better = help.mend(call.clone());
+            let better = help.repair(call.clone());
             self.corrected |= !is_same(call, &better);
             *call = better;
         }
@@ -99,11 +99,11 @@ impl<'m> Writer<'m> {
         Ok(Self {
             model: loaded.model(),
             vocab: loaded.model().vocab(),
-            shelf: loaded.shelf(),
+            prefix_cache: loaded.prefix_cache(),
             context: loaded.context()?,
-            batch: LlamaBatch::new(BATCH as usize, 1),
+            batch: LlamaBatch::new(BATCH_TOKENS as usize, 1),
             slots: Slots::default(),
-            said: Said::default(),
+            answer_history: AnswerHistory::default(),
         })
     }
 
@@ -140,7 +140,7 @@ impl<'m> Writer<'m> {
         };
         // What was corrected is read again as it should have been.
         let tokens = if written.corrected { Vec::new() } else { written.tokens };
-        self.said.remember(written.text, &written.calls, (tokens, written.nudged));
+        self.answer_history.remember(written.text, &written.calls, (tokens, written.nudged));
         Ok(ModelResponse::new(written.finish, written.calls, usage))
     }
 
@@ -148,10 +148,12 @@ impl<'m> Writer<'m> {
         let tokens = |piece: &Piece| match piece {
             Piece::Mark(mark) => self.vocab.tokenize(mark.as_bytes(), false, true),
             Piece::Plain(text) => self.vocab.tokenize(text.as_bytes(), false, false),
-            Piece::Said { text, calls, written } => match self.said.recall(text, calls) {
-                Some(tokens) => tokens.to_vec(),
-                None => self.vocab.tokenize(written.as_bytes(), false, false),
-            },
+            Piece::AnswerHistory { text, calls, written } => {
+                match self.answer_history.recall(text, calls) {
+                    Some(tokens) => tokens.to_vec(),
+                    None => self.vocab.tokenize(written.as_bytes(), false, false),
+                }
+            }
         };
         prompt.iter().flat_map(tokens).collect()
     }
@@ -171,7 +173,7 @@ impl<'m> Writer<'m> {
         Ok(place)
     }
 
-    /// Takes the beginning that sessions share from the shelf, or reads it and puts it there.
+    /// Takes the beginning that sessions share from the prefix_cache, or reads it and puts it there.
     /// Returns how much of it was known.
     fn share(
         &mut self,
@@ -179,14 +181,14 @@ impl<'m> Writer<'m> {
         shared: &[LlamaToken],
         gone: &dyn Fn() -> bool,
     ) -> Result<usize, Stop> {
-        let known = match self.shelf.take(&mut self.context, place.slot, shared) {
+        let known = match self.prefix_cache.take(&mut self.context, place.slot, shared) {
             Some(known) => known,
             None => place.known,
         };
         self.slots.set(place.slot, &shared[..known]);
         if known < shared.len() {
             self.read(place.slot, &shared[known..], gone)?;
-            self.shelf.put(&self.context, place.slot, shared);
+            self.prefix_cache.put(&self.context, place.slot, shared);
         }
         Ok(known)
     }
@@ -198,7 +200,7 @@ impl<'m> Writer<'m> {
         tokens: &[LlamaToken],
         gone: &dyn Fn() -> bool,
     ) -> Result<(), Stop> {
-        for some in tokens.chunks(BATCH as usize) {
+        for some in tokens.chunks(BATCH_TOKENS as usize) {
             if gone() {
                 return Err(Stop::Gone);
             }
@@ -246,10 +248,10 @@ impl<'m> Writer<'m> {
     /// True if the model was asked twice in this turn already.
     fn was_nudged(&self, job: &Job, help: &Help) -> bool {
         let answers = job.prompt.own.iter().rev().filter_map(|piece| match piece {
-            Piece::Said { text, calls, .. } => Some((text, calls)),
+            Piece::AnswerHistory { text, calls, .. } => Some((text, calls)),
             Piece::Mark(_) | Piece::Plain(_) => None,
         });
-        answers.take(help.steps()).any(|(text, calls)| self.said.nudged(text, calls))
+        answers.take(help.steps()).any(|(text, calls)| self.answer_history.nudged(text, calls))
     }
 
     fn write(
@@ -264,14 +266,15 @@ impl<'m> Writer<'m> {
             if job.help.is_some() { SMALL_ANSWER_TOKENS_LIMIT } else { ANSWER_TOKENS_LIMIT };
         let limit = usize::try_from(job.sampling.max_tokens.unwrap_or(usual)).unwrap_or(room);
         let limit = limit.min(room);
-        let (mut sampler, mut letters) = (self.sampler(job, form), Letters::default());
-        let mut mouth = Mouth { job, reader: Reader::new(job.tools.clone()), text: String::new() };
+        let (mut sampler, mut decoder) = (self.sampler(job, form), Utf8Decoder::default());
+        let mut stream =
+            AnswerStream { job, reader: Reader::new(job.tools.clone()), text: String::new() };
         let mut tokens = Vec::new();
         let finish = loop {
             if gone() {
                 return Err(Stop::Gone);
             }
-            if tokens.len() >= limit || (job.help.is_some() && loops(&tokens)) {
+            if tokens.len() >= limit || (job.help.is_some() && is_repetition(&tokens)) {
                 break FinishReason::Length;
             }
             let Some(token) = sampler.next(&self.context) else { break FinishReason::Stop };
@@ -279,13 +282,13 @@ impl<'m> Writer<'m> {
                 break FinishReason::Stop;
             }
             tokens.push(token);
-            mouth.hear(&letters.take(&self.vocab.token_to_piece(token, true, None)));
+            stream.feed(&decoder.decode(&self.vocab.token_to_piece(token, true, None)));
             if tokens.len() < limit && !self.decode(slot, &[token])? {
                 break FinishReason::Length;
             }
         };
-        mouth.hear(&letters.rest());
-        let (text, calls) = mouth.close();
+        stream.feed(&decoder.finish());
+        let (text, calls) = stream.close();
         let finish = if calls.is_empty() { finish } else { FinishReason::ToolCalls };
         Ok(Written { text, tokens, calls, finish, nudged: false, corrected: false })
     }
@@ -333,15 +336,15 @@ impl<'m> Writer<'m> {
     }
 }
 
-/// Says what can be said of an answer so far.
-struct Mouth<'j> {
+/// Sends the text of an answer while it is generated.
+struct AnswerStream<'j> {
     job: &'j Job,
     reader: Reader,
     text: String,
 }
 
-impl Mouth<'_> {
-    fn hear(&mut self, written: &str) {
+impl AnswerStream<'_> {
+    fn feed(&mut self, written: &str) {
         let text = self.reader.read(written);
         self.say(text);
     }

@@ -11,7 +11,7 @@ use crate::runtime::{Runtime, lock};
 use crate::session::recovery::{read, read_on};
 
 /// Sessions that are kept; the one that was looked at longest ago goes first.
-const KEPT: usize = 32;
+const CACHED_VIEWS_LIMIT: usize = 32;
 
 /// The sessions that were looked at last.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Views {
         let mut kept = lock(&self.kept);
         kept.retain(|other| other.id != state.id);
         kept.push_back(state);
-        if kept.len() > KEPT {
+        if kept.len() > CACHED_VIEWS_LIMIT {
             kept.pop_front();
         }
     }

@@ -16,7 +16,7 @@ use crate::uploads::{Spool, is_safe};
 /// The longest blob, in bytes: one is held in memory here and by the server.
 const BLOB_LIMIT: usize = 256 * 1024 * 1024;
 /// How much of an upload is in one row.
-const PART: usize = 1024 * 1024;
+const PART_BYTES: usize = 1024 * 1024;
 
 impl Blobs for Store {
     fn put(&self, content: Vec<u8>) -> BoxFuture<'_, Result<BlobId, StorageError>> {
@@ -116,14 +116,14 @@ impl Uploads for Store {
             let query = "SELECT part, body FROM uploads
                 WHERE name = $1 AND (part BETWEEN $2 AND $3 OR part = 0) ORDER BY part";
             let (first, until) =
-                (from / PART as u64, from.saturating_add(length as u64) / PART as u64);
+                (from / PART_BYTES as u64, from.saturating_add(length as u64) / PART_BYTES as u64);
             let values: super::connection::Values<'_> = &[&name, &to_sql(first), &to_sql(until)];
             let rows = db.rows(query, values).await.map_err(trouble)?;
             if rows.is_empty() {
                 return Err(StorageError::Missing(format!("file {name}")));
             }
             let parts = rows.iter().filter(|row| from_sql(row.get(0)) >= first);
-            let skipped = (from - first * PART as u64) as usize;
+            let skipped = (from - first * PART_BYTES as u64) as usize;
             let bytes = parts.flat_map(|row| row.get::<_, &[u8]>(1)).copied();
             Ok(bytes.skip(skipped).take(length).collect())
         })
@@ -189,7 +189,7 @@ async fn keep(
         let mut part = Vec::new();
         (content, part) = blocking(move || {
             let mut content = content;
-            (&mut content).take(PART as u64).read_to_end(&mut part).map_err(unavailable)?;
+            (&mut content).take(PART_BYTES as u64).read_to_end(&mut part).map_err(unavailable)?;
             Ok((content, part))
         })
         .await?;

@@ -14,7 +14,7 @@ use crate::Error;
 pub(super) const APPLICATION_ID: i32 = 0x516e_7474;
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
-const SIZE: usize = 100;
+const HEADER_BYTES: usize = 100;
 const USER_VERSION: usize = 60;
 const APPLICATION: usize = 68;
 
@@ -34,13 +34,13 @@ pub(super) fn inspect(path: &Path) -> Result<FileState, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FileState::Missing),
         Err(error) => return Err(Error::unusable(path)(error)),
     };
-    let mut header = Vec::with_capacity(SIZE);
-    file.take(SIZE as u64).read_to_end(&mut header).map_err(Error::unusable(path))?;
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    file.take(HEADER_BYTES as u64).read_to_end(&mut header).map_err(Error::unusable(path))?;
     check_header(path, &header)
 }
 
 fn check_header(path: &Path, header: &[u8]) -> Result<FileState, Error> {
-    if header.len() < SIZE || !header.starts_with(MAGIC) {
+    if header.len() < HEADER_BYTES || !header.starts_with(MAGIC) {
         return Err(Error::NotADatabase(path.into()));
     }
     if number(header, APPLICATION) != APPLICATION_ID.cast_unsigned() {

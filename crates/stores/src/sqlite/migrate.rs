@@ -191,7 +191,7 @@ const STEPS: &[&str] = &[
 pub(super) const INSTALLS: u32 = 4;
 
 /// The step that brought references, which those before it must be searched for.
-const REFERENCES: u32 = 5;
+const REFERENCES_VERSION: u32 = 5;
 
 /// The newest format that is known here.
 pub(super) const NEWEST: u32 = STEPS.len() as u32;
@@ -228,7 +228,7 @@ pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
 fn take(db: &mut Connection, step: &str, number: u32) -> rusqlite::Result<()> {
     let step_taken = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     step_taken.execute_batch(step)?;
-    if number == REFERENCES {
+    if number == REFERENCES_VERSION {
         references::backfill(&step_taken)?;
     }
     step_taken.pragma_update(None, "user_version", number)?;

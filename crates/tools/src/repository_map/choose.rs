@@ -12,7 +12,7 @@ use super::rank::Weights;
 use super::skim::Skim;
 
 /// How many files are parsed before it is looked whether that is enough.
-const BATCH: usize = 64;
+const BATCH_FILES: usize = 64;
 
 /// What is said of a method counts this much: it may be meant for another type's, which may not even
 /// be defined here, as with `iter` and `map`.
@@ -45,7 +45,7 @@ pub(super) fn choose(
     let weights = Weights::of(skimmed.skims);
     let order = order(skimmed, within, &weights);
     let (mut ranked, mut parsed) = (Vec::new(), 0);
-    for batch in order.chunks(BATCH) {
+    for batch in order.chunks(BATCH_FILES) {
         // An order goes down, so what comes next is the best that could come.
         let best = batch[0].1;
         if listing.flag.is_cancelled() || count(&ranked, best) >= enough {

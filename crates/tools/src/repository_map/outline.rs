@@ -11,7 +11,7 @@ use super::rules::{Meaning, Rules};
 /// The longest name that is taken for one.
 const SIGNATURE_LIMIT: usize = 120;
 /// How many steps lead from a definition to its name at most, such as through pointers in C.
-const STEPS: usize = 16;
+const STEPS_LIMIT: usize = 16;
 /// The fields by which one comes nearer to a name.
 const NEARER: [&str; 3] = ["declarator", "name", "property"];
 
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
 
     /// The name itself, which may be deep in pointers, arrays and paths.
     fn leaf<'t>(&self, mut node: Node<'t>) -> Option<Node<'t>> {
-        for _ in 0..STEPS {
+        for _ in 0..STEPS_LIMIT {
             let nearer = NEARER.iter().find_map(|field| node.child_by_field_name(field));
             match nearer.or_else(|| node.kind().ends_with("_declarator").then(|| last(node))?) {
                 Some(nearer) => node = nearer,

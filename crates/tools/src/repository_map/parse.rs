@@ -14,7 +14,7 @@ use super::{bodies, languages};
 use crate::blocking::CancelFlag;
 
 /// How far a file is looked at for signs that nobody wrote it.
-const PROBE: usize = 1024;
+const PROBE_BYTES: usize = 1024;
 /// A file whose lines are this long on average was made by a program.
 const LONG_LINES: usize = 300;
 /// What programs write at the head of the files they make.
@@ -70,8 +70,8 @@ fn is_written(source: &[u8]) -> bool {
 
 fn is_generated(source: &[u8]) -> bool {
     let lines = memchr::memchr_iter(b'\n', source).count() + 1;
-    let head = &source[..source.len().min(PROBE)];
-    let too_long = source.len() > PROBE && source.len() / lines > LONG_LINES;
+    let head = &source[..source.len().min(PROBE_BYTES)];
+    let too_long = source.len() > PROBE_BYTES && source.len() / lines > LONG_LINES;
     too_long || head.split(|byte| *byte == b'\n').any(says_so)
 }
 

@@ -9,7 +9,7 @@ use super::{MapStyle, Ranked};
 use crate::{show, tokens};
 
 /// Room for the note that something was left out.
-const NOTE: usize = 48;
+const NOTE_CHARACTERS: usize = 48;
 
 /// The map of what matters most.
 pub(super) fn text(files: &[PathBuf], choice: &Choice, form: &MapStyle) -> String {
@@ -32,7 +32,7 @@ pub(super) fn text(files: &[PathBuf], choice: &Choice, form: &MapStyle) -> Strin
 
 /// How many of the weightiest symbols there is room for.
 fn fitting(files: &[PathBuf], choice: &Choice, form: &MapStyle) -> usize {
-    let mut room = tokens::bytes(form.max_tokens).saturating_sub(NOTE);
+    let mut room = tokens::bytes(form.max_tokens).saturating_sub(NOTE_CHARACTERS);
     let mut begun = HashSet::new();
     let fits = |ranked: &&Ranked| {
         let mut cost = line(ranked, form).len();

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use crate::supervisor::{code_of, control};
 
 /// How long processes may take to end themselves after they were asked to, and how often is looked.
-const GRACE: Duration = Duration::from_millis(200);
+const TERMINATION_GRACE: Duration = Duration::from_millis(200);
 const TICK: Duration = Duration::from_millis(2);
 
 /// Runs a command and ends with its code; what it left behind is asked to end, and then killed by the
@@ -66,7 +66,7 @@ fn end_the_rest() {
     for pid in pids.filter(|pid| *pid != 1).filter_map(Pid::from_raw) {
         let _gone = kill_process(pid, Signal::TERM);
     }
-    let mut left = GRACE;
+    let mut left = TERMINATION_GRACE;
     while has_children() && !left.is_zero() {
         thread::sleep(TICK);
         left = left.saturating_sub(TICK);

@@ -16,7 +16,7 @@ use rustix::process::{
 use super::proc;
 
 /// How long a process may take to end itself after it was asked to.
-pub(super) const GRACE: Duration = Duration::from_millis(200);
+pub(super) const TERMINATION_GRACE: Duration = Duration::from_millis(200);
 
 /// How often the sweep looks again.
 const TICK: Duration = Duration::from_millis(5);

@@ -3,7 +3,7 @@
 use crate::{show, tokens, utf8};
 
 /// Room for the note of what was cut.
-const NOTE: usize = 40;
+const NOTE_CHARACTERS: usize = 40;
 
 /// As many of a text's lines as there is room for, and a note of how many more there are.
 pub(super) fn lines(text: &str, max_tokens: usize) -> String {
@@ -11,7 +11,7 @@ pub(super) fn lines(text: &str, max_tokens: usize) -> String {
     if text.len() <= room {
         return text.to_owned();
     }
-    let Some(room) = room.checked_sub(NOTE) else { return String::new() };
+    let Some(room) = room.checked_sub(NOTE_CHARACTERS) else { return String::new() };
     let head = &text.as_bytes()[..room];
     match memchr::memrchr(b'\n', head) {
         Some(end) => {

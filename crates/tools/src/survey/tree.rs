@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::{show, tokens};
 
 /// Room for the note of how many were left out.
-const NOTE: usize = 40;
+const NOTE_CHARACTERS: usize = 40;
 
 /// One path a line, in the order given, as many as there is room for.
 pub(super) fn text(files: &[PathBuf], max_tokens: usize) -> String {
@@ -17,7 +17,7 @@ pub(super) fn text(files: &[PathBuf], max_tokens: usize) -> String {
     if lines.iter().map(String::len).sum::<usize>() <= room {
         return lines.concat();
     }
-    let Some(mut room) = room.checked_sub(NOTE) else { return String::new() };
+    let Some(mut room) = room.checked_sub(NOTE_CHARACTERS) else { return String::new() };
     let turns = in_turns(files).into_iter();
     let fits =
         |at: &usize| room.checked_sub(lines[*at].len()).inspect(|left| room = *left).is_some();

@@ -14,7 +14,7 @@ use crate::{input, show};
 
 const DEFAULT_LIMIT: usize = 500;
 const ENTRIES_LIMIT: usize = 5000;
-const DEPTH: usize = 30;
+const DEPTH_LIMIT: usize = 30;
 /// Directories of things that were fetched or made.
 const SKIPPED: [&str; 6] = ["node_modules", "vendor", "dist", "build", "bin", "target"];
 
@@ -89,7 +89,7 @@ pub(crate) fn files(
     most: usize,
     flag: &CancelFlag,
 ) -> Result<(Vec<String>, bool), String> {
-    let walk = Walk { workspace, within: None, skipped: &SKIPPED, depth: Some(DEPTH) };
+    let walk = Walk { workspace, within: None, skipped: &SKIPPED, depth: Some(DEPTH_LIMIT) };
     let (mut files, mut more) = (Vec::new(), false);
     walk.each(flag, |file| {
         more = files.len() == most;

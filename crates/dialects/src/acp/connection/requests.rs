@@ -17,7 +17,7 @@ use super::{Connection, Gone, Messages};
 use crate::jsonrpc::{self, Error, Id};
 
 /// Sessions of one answer.
-const PAGE: usize = 50;
+const PAGE_SESSIONS: usize = 50;
 /// The most sessions that are looked through.
 const LIST_LIMIT: usize = 1000;
 /// The label of sessions that work for another one.
@@ -112,8 +112,8 @@ impl Connection {
         let summaries = self.app.services.session_forks.recent(cwd, LIST_LIMIT).await;
         let mut summaries = summaries.map_err(|error| refused(&error))?;
         summaries.retain(|summary| !summary.labels.contains_key(SUBAGENT_LABEL));
-        let page: Vec<_> = summaries.iter().skip(offset).take(PAGE).map(listed).collect();
-        let next = offset.saturating_add(PAGE);
+        let page: Vec<_> = summaries.iter().skip(offset).take(PAGE_SESSIONS).map(listed).collect();
+        let next = offset.saturating_add(PAGE_SESSIONS);
         let mut answer = json!({ "sessions": page });
         if next < summaries.len() {
             answer["nextCursor"] = next.to_string().into();

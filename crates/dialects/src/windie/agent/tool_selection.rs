@@ -73,7 +73,7 @@ impl ToolSelection<'_> {
         let own = self.abilities.tools.iter().filter(|name| here(name) && self.wants_own(name));
         let own = own.filter(|name| client.iter().all(|tool| tool.name != **name)).cloned();
         let daemon = Some(searches.then(|| WEB_SEARCH.into()).into_iter().chain(own).collect());
-        let timeout_ms = u64::try_from(tool_timeouts::USUAL.as_millis()).ok();
+        let timeout_ms = u64::try_from(tool_timeouts::DEFAULT_TIMEOUT.as_millis()).ok();
         Toolset { daemon, client, timeout_ms, spans: vec![tool_timeouts::of_commands()] }
     }
 

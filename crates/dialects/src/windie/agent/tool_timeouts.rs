@@ -4,22 +4,22 @@ use std::time::Duration;
 
 use quintet_kernel::toolset::CallTimeout;
 
-/// For a call, usually.
-pub(crate) const USUAL: Duration = Duration::from_secs(120);
-/// For anything, at most, in seconds.
+/// How long a client has for a call, unless the tool says otherwise.
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+/// The longest time for any call.
 const TIMEOUT_LIMIT_SECONDS: u64 = 900;
-/// How long a command may take that does not say, in seconds.
-const COMMAND: u64 = 120;
-/// How long the client may take beside the command, in seconds.
-const BESIDE: u64 = 15;
+/// How long a command may take that names no time.
+const COMMAND_SECONDS: u64 = 120;
+/// How long the client may take in addition to the command.
+const EXTRA_SECONDS: u64 = 15;
 
-/// Commands say themselves how long they take, unless they run on behind everybody's back.
+/// The timeout of commands, which say how long they take unless they run in the background.
 pub(crate) fn of_commands() -> CallTimeout {
-    let seconds = [("terminate_after_seconds".to_owned(), COMMAND), ("wait".to_owned(), 0)];
+    let seconds = [("terminate_after_seconds".to_owned(), COMMAND_SECONDS), ("wait".to_owned(), 0)];
     CallTimeout {
         tool: "run_shell_command".into(),
         seconds: seconds.into(),
-        spare: BESIDE,
+        spare: EXTRA_SECONDS,
         unless: Some("run_in_background".into()),
         at_most: TIMEOUT_LIMIT_SECONDS,
     }
@@ -34,7 +34,7 @@ mod tests {
 
     #[track_caller]
     fn check(calls: &[(&str, Value)], seconds: f64) {
-        let timeout_ms = u64::try_from(USUAL.as_millis()).ok();
+        let timeout_ms = u64::try_from(DEFAULT_TIMEOUT.as_millis()).ok();
         let tools = Toolset { timeout_ms, spans: vec![of_commands()], ..Toolset::default() };
         let has = tools.timeout(calls.iter().map(|(tool, input)| (*tool, input)));
         assert_eq!(has, Some(Duration::from_secs_f64(seconds)), "{calls:?}");

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use super::range::{Wanted, names, wanted};
 use super::reply::Reply;
 use super::{Caller, JsonReply, text};
-use crate::windie::artifacts::{CHUNK_BYTES, TELLING, Taken};
+use crate::windie::artifacts::{CHUNK_BYTES, SIGNATURE_BYTES, Taken};
 use crate::windie::auth::User;
 use crate::windie::fields::Wrong;
 use crate::windie::serve::AppState;
@@ -94,7 +94,7 @@ async fn read(
             return Err(Reply::new(413, "Artifact too large"));
         }
         hash.update(&bytes);
-        let missing = TELLING.saturating_sub(head.len()).min(bytes.len());
+        let missing = SIGNATURE_BYTES.saturating_sub(head.len()).min(bytes.len());
         head.extend_from_slice(&bytes[..missing]);
         pending.extend_from_slice(&bytes);
         if pending.len() >= CHUNK_BYTES {

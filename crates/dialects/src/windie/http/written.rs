@@ -1,7 +1,7 @@
 //! What a model wrote, as what was asked of it.
 
 /// The longest title, in words and in characters.
-const WORDS: usize = 6;
+const TITLE_WORDS_LIMIT: usize = 6;
 const CHARACTERS: usize = 48;
 /// What a conversation is called that cannot be named.
 const UNNAMED: &str = "New chat";
@@ -11,7 +11,7 @@ const FORMLESS: usize = 500;
 /// A title: the first line, without what models like to put around it.
 pub(super) fn title(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let words: Vec<&str> = bare(line).split_whitespace().take(WORDS).collect();
+    let words: Vec<&str> = bare(line).split_whitespace().take(TITLE_WORDS_LIMIT).collect();
     let cut: String = words.join(" ").chars().take(CHARACTERS).collect();
     let cut = bare(&cut);
     if cut.is_empty() { UNNAMED.into() } else { cut.into() }

@@ -12,9 +12,9 @@ use quintet_kernel::{SessionId, State, Time};
 use crate::windie::wire::query::AGENT;
 
 /// How long the end of a turn is told to a client that was away.
-pub(crate) const TELL_AGAIN: Duration = Duration::from_secs(15 * 60);
+pub(crate) const REDELIVERY_WINDOW: Duration = Duration::from_secs(15 * 60);
 /// How long it is known what a client has seen.
-const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
+const ACKNOWLEDGED_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A client: a user, and what the client calls its agent, if it has a name for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ impl Acknowledged {
     /// that is new to it, everything up to `up_to` counts as seen.
     pub(crate) fn follow(&self, of: (&Client, &SessionId), name: &str, (up_to, now): (Time, Time)) {
         let mut seen = self.seen();
-        seen.retain(|_, seen| now.since(seen.noted) < REMEMBERED);
+        seen.retain(|_, seen| now.since(seen.noted) < ACKNOWLEDGED_LIFETIME);
         let known = seen.entry((of.0.clone(), of.1.clone())).or_insert_with(|| Seen {
             conversation: String::new(),
             up_to,
@@ -98,7 +98,7 @@ fn is_unseen(turn: &Turn, client: &Client, up_to: Option<Time>, now: Time) -> bo
         TurnStatus::Running | TurnStatus::WaitingApproval => true,
         TurnStatus::Pending => turn.options.queued,
         TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => {
-            let lately = turn.completed.filter(|end| now.since(*end) < TELL_AGAIN);
+            let lately = turn.completed.filter(|end| now.since(*end) < REDELIVERY_WINDOW);
             lately.is_some_and(|end| up_to.map_or(is_by(turn, client), |up_to| end > up_to))
         }
     }

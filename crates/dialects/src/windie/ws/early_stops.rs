@@ -6,7 +6,7 @@ use std::time::Duration;
 use quintet_kernel::Time;
 
 /// How long a stop is remembered that had nothing to stop.
-pub(crate) const REMEMBERED: Duration = Duration::from_secs(5);
+pub(crate) const EARLY_STOP_LIFETIME: Duration = Duration::from_secs(5);
 /// How many are, at most.
 const STOPS_LIMIT: usize = 1000;
 
@@ -29,7 +29,7 @@ impl EarlyStops {
     pub(crate) fn remember(&self, stop: Stop) {
         let mut stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = stop.at;
-        stops.retain(|stop| now.since(stop.at) < REMEMBERED);
+        stops.retain(|stop| now.since(stop.at) < EARLY_STOP_LIFETIME);
         if stops.len() < STOPS_LIMIT {
             stops.push(stop);
         }
@@ -41,7 +41,7 @@ impl EarlyStops {
         let fits =
             |named: &Option<String>, name: &str| named.as_deref().is_none_or(|it| it == name);
         let meant = |stop: &Stop| {
-            let young = now.since(stop.at) < REMEMBERED;
+            let young = now.since(stop.at) < EARLY_STOP_LIFETIME;
             let named = fits(&stop.turn, turn) && fits(&stop.conversation, conversation);
             young && stop.user == user && named
         };
@@ -69,7 +69,7 @@ mod tests {
         assert!(stops.meant("u", "c", "t", now));
         assert!(!stops.meant("u", "c", "t", now));
         stops.remember(stop(None, Some("t")));
-        assert!(!stops.meant("u", "c", "t", now.after(REMEMBERED)));
+        assert!(!stops.meant("u", "c", "t", now.after(EARLY_STOP_LIFETIME)));
         assert!(stops.meant("u", "c", "t", now));
         stops.remember(stop(Some("c"), None));
         assert!(stops.meant("u", "c", "t", now));

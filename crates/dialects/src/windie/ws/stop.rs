@@ -8,7 +8,7 @@ use quintet_kernel::port::{Error, Sessions};
 use quintet_kernel::session::{Turn, TurnStatus};
 use quintet_kernel::{SessionId, State, TurnId};
 
-use super::early_stops::{REMEMBERED, Stop};
+use super::early_stops::{EARLY_STOP_LIFETIME, Stop};
 use super::{Connection, FinishedRequest, PendingOutput, Trouble};
 use crate::windie::serve::AppState;
 use crate::windie::wire;
@@ -154,7 +154,7 @@ fn meant(state: &State, named: Option<&str>) -> Vec<Stopping> {
 
 fn ended_lately(app: &AppState, state: &State) -> bool {
     let last = state.turns.iter().filter_map(|turn| turn.completed).max();
-    last.is_some_and(|last| app.now().since(last) < REMEMBERED)
+    last.is_some_and(|last| app.now().since(last) < EARLY_STOP_LIFETIME)
 }
 
 #[cfg(test)]

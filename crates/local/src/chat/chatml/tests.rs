@@ -41,7 +41,7 @@ fn check_row(row: &weights::Weights, messages: Vec<PromptMessage>, expected: Exp
     let text = |piece: Piece| match piece {
         Piece::Mark(mark) => mark.to_owned(),
         Piece::Plain(text) => text.replace("<|", "<\\|"),
-        Piece::Said { written, .. } => written,
+        Piece::AnswerHistory { written, .. } => written,
     };
     let script = render(&prompt, row);
     let pieces = script.shared.into_iter().chain(script.own);

@@ -62,7 +62,7 @@ fn edit(path: &str, content: &str, block: &str) -> Option<RawToolCall> {
         let mut starts = (0..lines.len()).filter(|&n| lines[n].trim().starts_with(head));
         let (start, None) = (starts.next()?, starts.next()) else { return None };
         let old = lines[start..=end_of(&lines, start)].join("\n");
-        let new = super::mend::indented(block, indent(first), indent(lines[start]));
+        let new = super::repair::indented(block, indent(first), indent(lines[start]));
         if old == new {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use llama_cpp_2::token::LlamaToken;
 
-use super::{CHEAP, Place, SLOTS, Slots};
+use super::{DROPPED_TOKENS_LIMIT, Place, SLOTS, Slots};
 
 /// Tokens from a text, a letter each.
 fn tokens(text: &str) -> Vec<LlamaToken> {
@@ -32,7 +32,7 @@ fn a_prompt_that_goes_on_keeps_its_slot() {
 #[test]
 fn a_prompt_that_branches_off_leaves_the_other_alone() {
     let mut slots = Slots::default();
-    let long = format!("system {}", "a".repeat(CHEAP + 1));
+    let long = format!("system {}", "a".repeat(DROPPED_TOKENS_LIMIT + 1));
     let first = read(&mut slots, &long);
     let second = read(&mut slots, "system b");
     assert_ne!(second.slot, first.slot);
@@ -43,7 +43,7 @@ fn a_prompt_that_branches_off_leaves_the_other_alone() {
 #[test]
 fn the_oldest_makes_room() {
     let mut slots = Slots::default();
-    let line = |n: usize| format!("{n}{}", "x".repeat(2 * CHEAP));
+    let line = |n: usize| format!("{n}{}", "x".repeat(2 * DROPPED_TOKENS_LIMIT));
     let first = read(&mut slots, &line(0)).slot;
     let others: Vec<usize> = (1..SLOTS).map(|n| read(&mut slots, &line(n)).slot).collect();
     assert!(!others.contains(&first));

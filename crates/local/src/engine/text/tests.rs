@@ -1,13 +1,13 @@
-//! Letters across tokens.
+//! Utf8Decoder across tokens.
 
-use super::Letters;
+use super::Utf8Decoder;
 
 #[track_caller]
 fn check(tokens: &[&[u8]], expected: &[&str], rest: &str) {
-    let mut letters = Letters::default();
-    let texts: Vec<String> = tokens.iter().map(|token| letters.take(token)).collect();
+    let mut decoder = Utf8Decoder::default();
+    let texts: Vec<String> = tokens.iter().map(|token| decoder.decode(token)).collect();
     assert_eq!(texts, expected);
-    assert_eq!(letters.rest(), rest);
+    assert_eq!(decoder.finish(), rest);
 }
 
 #[test]

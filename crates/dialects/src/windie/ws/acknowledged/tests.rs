@@ -79,7 +79,7 @@ fn an_end_is_told_again_until_it_was_seen_and_not_for_ever() {
     let (asker, other) = (client(Some("a")), client(None));
     // Nothing is known of what clients saw, as after a restart.
     assert!(seen.is_awaited(&asker, &state, at(5)) && !seen.is_awaited(&other, &state, at(5)));
-    assert!(!seen.is_awaited(&asker, &state, at(3).after(TELL_AGAIN)));
+    assert!(!seen.is_awaited(&asker, &state, at(3).after(REDELIVERY_WINDOW)));
     seen.follow((&asker, &state.id), "c", (Time::default(), at(5)));
     assert!(seen.is_awaited(&asker, &state, at(5)));
     seen.note(&asker, &state.id, at(3));

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::request::{Request, plain_path};
 use super::{APPEND, RENAME, code};
 
-/// The call as it should be.
-pub(crate) fn mend(request: &Request, call: RawToolCall) -> RawToolCall {
+/// Returns the corrected call.
+pub(crate) fn repair(request: &Request, call: RawToolCall) -> RawToolCall {
     let Ok(Value::Object(mut input)) = serde_json::from_str(&call.arguments) else { return call };
     if call.tool == RENAME {
         let Some(command) = renamed(&input) else { return call };

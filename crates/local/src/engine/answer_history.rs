@@ -1,8 +1,8 @@
-//! The model's own words, token by token.
+//! The tokens of recent answers, as the model generated them.
 //!
-//! What a session keeps of an answer is its text and its calls. Written down again, that may differ
-//! from what the model wrote (a space, a fence, other tokens for the same text), and everything after
-//! the difference would have to be read anew.
+//! A session keeps the text and the calls of an answer. Encoded again, these may give other tokens than the
+//! model generated (a space, a fence), and the model would have to evaluate everything after the first
+//! difference again.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use llama_cpp_2::token::LlamaToken;
 use quintet_kernel::model::RawToolCall;
 use serde_json::Value;
 
-/// So many answers are remembered.
-const ANSWERS: usize = 256;
+/// Number of answers that are kept.
+const ANSWER_LIMIT: usize = 256;
 
-/// Recent answers.
+/// Recent answers with their tokens.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct AnswerHistory {
     answers: VecDeque<Answer>,
 }
 
@@ -27,7 +27,7 @@ struct Answer {
     nudged: bool,
 }
 
-impl Said {
+impl AnswerHistory {
     /// Keeps an answer, and whether the model had to be asked twice for it.
     pub(super) fn remember(
         &mut self,
@@ -41,7 +41,7 @@ impl Said {
         };
         let calls = calls.iter().map(call).collect();
         self.answers.push_front(Answer { text, calls, tokens, nudged });
-        self.answers.truncate(ANSWERS);
+        self.answers.truncate(ANSWER_LIMIT);
     }
 
     /// How an answer was written; nothing if it was corrected since.

@@ -1,5 +1,5 @@
-//! What was read of the beginning that all sessions share, on disk: neither a restart nor another
-//! session reads it again.
+//! A cache on disk of the model's state after the beginning of a prompt that all sessions share, so that
+//! neither a restart nor another session evaluates it again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use sha2::{Digest as _, Sha256};
 
 use crate::weights::Weights;
 
-/// A shorter beginning is read faster than it is looked up.
-const WORTH: usize = 128;
-/// What the library writes may change with its version.
+/// A shorter prefix is evaluated faster than it is loaded.
+const MIN_PREFIX_TOKENS: usize = 128;
+/// The format of a state may change with the version of the library.
 const ENGINE: &str = "llama-cpp-2 0.1.160";
-/// A beginning that takes more bytes than this is not kept.
-const SIZE_LIMIT: u64 = 256 * 1024 * 1024;
-/// So many beginnings of a model are kept; with the tools a beginning changes.
-const KEPT: usize = 2;
+/// A larger state is not stored.
+const PREFIX_BYTES_LIMIT: u64 = 256 * 1024 * 1024;
+/// Number of states that are stored per model; the prefix changes with the tools.
+const PREFIXES_PER_MODEL: usize = 2;
 
-/// Beginnings of one model.
+/// The stored states of one model.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct PrefixCache {
     dir: PathBuf,
     weights: String,
     name: String,
 }
 
-impl Shelf {
+impl PrefixCache {
     pub(super) fn new(models_dir: &Path, weights: &Weights) -> Self {
         Self {
             dir: models_dir.join("read"),
@@ -45,7 +45,7 @@ impl Shelf {
         slot: usize,
         tokens: &[LlamaToken],
     ) -> Option<usize> {
-        if tokens.len() < WORTH {
+        if tokens.len() < MIN_PREFIX_TOKENS {
             return None;
         }
         let path = self.find(tokens)?;
@@ -66,12 +66,12 @@ impl Shelf {
 
     /// Keeps the beginning that a slot holds. That it cannot be kept costs time and nothing else.
     pub(super) fn put(&self, context: &LlamaContext<'_>, slot: usize, tokens: &[LlamaToken]) {
-        if tokens.len() < WORTH || fs::create_dir_all(&self.dir).is_err() {
+        if tokens.len() < MIN_PREFIX_TOKENS || fs::create_dir_all(&self.dir).is_err() {
             return;
         }
         let draft = self.dir.join(format!("{}.draft", std::process::id()));
         let saved = context.state_seq_save_file(&draft, slot as i32, tokens).is_ok();
-        let small = draft.metadata().is_ok_and(|file| file.len() <= SIZE_LIMIT);
+        let small = draft.metadata().is_ok_and(|file| file.len() <= PREFIX_BYTES_LIMIT);
         let hash = Some(&draft).filter(|_| small).and_then(|draft| fs::read(draft).ok());
         let hash = hash.filter(|_| saved).map(|bytes| digest([bytes.as_slice()]));
         let path = hash.map(|hash| self.dir.join(format!("{}{hash}.kv", self.prefix(tokens))));
@@ -107,7 +107,7 @@ impl Shelf {
         };
         let mut files = self.files();
         files.sort_by_key(|path| std::cmp::Reverse(written(path)));
-        files.iter().skip(KEPT).for_each(|path| drop(fs::remove_file(path)));
+        files.iter().skip(PREFIXES_PER_MODEL).for_each(|path| drop(fs::remove_file(path)));
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use quintet_kernel::model::RawToolCall;
 use serde_json::{Value, json};
 
-use super::mend;
+use super::repair;
 use crate::chat::small::request::Request;
 
 const FILE: &str = "class A:\n    def add(self, a, b):\n        return a - b\n\n    def old(self):\n        return old\n";
@@ -15,7 +15,7 @@ fn check(tool: &str, input: Value, expected: (&str, Value)) {
     let files = HashMap::from([("src/a.py".to_owned(), FILE.to_owned())]);
     let request = Request { files, text: "Add something".into(), ..Request::default() };
     let call = RawToolCall { id: String::new(), tool: tool.into(), arguments: input.to_string() };
-    let mended = mend(&request, call);
+    let mended = repair(&request, call);
     let input: Value = serde_json::from_str(&mended.arguments).unwrap();
     assert_eq!((mended.tool.as_str(), input), expected);
 }
