@@ -9,7 +9,7 @@ use super::*;
 use crate::id::{GeneratedId as _, RunId};
 use crate::time::Time;
 
-const GRACE: Duration = Duration::from_secs(60);
+const LEASE_GRACE: Duration = Duration::from_secs(60);
 
 /// A run that lines of a story are played to. Seconds pass with `+N`.
 struct Story {
@@ -91,9 +91,11 @@ fn command(line: &str, run: &RunState) -> RunCommand {
             applied: run.progress.controls.iter().take(1).map(|it| it.id.clone()).collect(),
             ..report("applied", None, "")
         }),
-        "expire" => {
-            RunCommand::Expire { heartbeat: Time::from_micros(0), grace: GRACE, most_losses: 2 }
-        }
+        "expire" => RunCommand::Expire {
+            heartbeat: Time::from_micros(0),
+            grace: LEASE_GRACE,
+            most_losses: 2,
+        },
         kind => {
             let by = words[1..].iter().find(|word| word.starts_with('w')).copied();
             let turn = words[1..].iter().find(|word| word.starts_with('t')).copied();

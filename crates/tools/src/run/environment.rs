@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// The variables that are passed on; `LC_*` too.
-const KEPT: [&str; 6] = ["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
+const KEPT_VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
 
 /// Variables that say where programs keep caches, and their folders.
 const CACHES: [(&str, &str); 6] = [
@@ -55,7 +55,7 @@ pub(super) fn confined(folder: &Path, network: bool) -> Vec<(&'static str, OsStr
 }
 
 fn is_kept(name: &OsStr) -> bool {
-    name.to_str().is_some_and(|name| KEPT.contains(&name) || name.starts_with("LC_"))
+    name.to_str().is_some_and(|name| KEPT_VARIABLES.contains(&name) || name.starts_with("LC_"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs};
 
 /// What root may keep: to be root among its own files.
-const KEPT: CapabilitySet = CapabilitySet::CHOWN
+const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID)
@@ -20,8 +20,8 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 pub(super) fn give_up() -> Result<(), Errno> {
     set_no_new_privs(true)?;
     let mut sets = capabilities(None)?;
-    sets.effective &= KEPT;
-    sets.permitted &= KEPT;
-    sets.inheritable &= KEPT;
+    sets.effective &= KEPT_CAPABILITIES;
+    sets.permitted &= KEPT_CAPABILITIES;
+    sets.inheritable &= KEPT_CAPABILITIES;
     set_capabilities(None, sets)
 }
