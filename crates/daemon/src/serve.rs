@@ -277,7 +277,7 @@ impl Daemon {
         }
     }
 
-    /// No new turns, running ones parked durably, everybody told, copies brought up to date.
+    /// Shuts down: refuses new turns, parks running ones durably, closes connections, brings projections up to date.
     async fn stop(mut self) {
         self.closing.cancel();
         self.assembly.runtime.close(CLOSE_TIMEOUT).await;

@@ -13,7 +13,7 @@ use quintet_stores::{DataDir, NoDrafts, SingleNode, postgres, sqlite};
 
 use crate::options::Options;
 
-/// How long content is kept in PostgreSQL that nobody refers to.
+/// How long unreferenced content is kept in PostgreSQL.
 const BLOB_GRACE: Duration = Duration::from_secs(24 * 3600);
 
 /// Every port of storage, whatever is behind it.

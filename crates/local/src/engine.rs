@@ -39,7 +39,7 @@ pub struct Settings {
     pub models_dir: PathBuf,
     /// Tokens that a model keeps in mind at once, all sessions together.
     pub window: u32,
-    /// A model that nobody asked for so long is unloaded.
+    /// A model that is not used for this long is unloaded.
     pub idle: Duration,
     /// Threads that compute; as many as the machine has, if not given.
     pub threads: Option<u32>,

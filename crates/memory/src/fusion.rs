@@ -9,7 +9,7 @@ const RANK_OFFSET: f64 = 60.0;
 pub(crate) type Ranking = Vec<(i64, f64)>;
 
 /// Every candidate of the rankings with a score, which is 1 for one that is first in all of them.
-/// Those that fit equally well by a measure share a rank.
+/// Results with equal scores share a rank.
 pub(crate) fn fuse(rankings: &[Ranking]) -> Ranking {
     let mut scores: HashMap<i64, f64> = HashMap::new();
     for ranking in rankings {

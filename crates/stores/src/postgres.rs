@@ -49,7 +49,7 @@ pub use probe::{Probe, probe};
 
 /// Worker threads of a store; the database does most of the work.
 const THREADS: usize = 2;
-/// How often a node looks for what nobody needs.
+/// How often a node looks for unreferenced content.
 const GARBAGE_INTERVAL: Duration = Duration::from_secs(3600);
 /// How long closing may take once everything that was queued is written.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -62,7 +62,7 @@ const OBSERVER_LEASE: Duration = Duration::from_secs(10);
 enum Role {
     /// A node, which may own sessions.
     Node,
-    /// Nobody, who only looks.
+    /// No node: the store is only read.
     Observer,
 }
 
@@ -77,7 +77,7 @@ pub struct Settings {
     pub lease: Duration,
     /// Folders that all nodes have.
     pub shared_workspaces: Vec<PathBuf>,
-    /// How long content is kept that nobody refers to.
+    /// How long unreferenced content is kept.
     pub blob_grace: Duration,
 }
 

@@ -43,7 +43,7 @@ impl ManualTool {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// The oldest run that nobody took yet; waits for one.
+    /// The oldest run that was not taken yet; waits for one.
     pub async fn started(&self) -> ToolRun {
         loop {
             let arrived = self.arrived.notified();
@@ -116,12 +116,12 @@ impl ToolRun {
         let _ = self.done.send(output.into());
     }
 
-    /// Whether nobody waits for it any more.
+    /// True if the caller is gone.
     pub fn given_up(&self) -> bool {
         self.done.is_closed()
     }
 
-    /// Waits until nobody waits for it any more.
+    /// Waits until the caller is gone.
     pub async fn abandoned(&mut self) {
         self.done.closed().await;
     }

@@ -44,7 +44,7 @@ impl ScriptedModel {
         self.shared.count.load(Ordering::SeqCst)
     }
 
-    /// The oldest question that nobody took yet; waits for one.
+    /// The oldest request that was not taken yet; waits for one.
     pub async fn asked(&self) -> ScriptedCall {
         loop {
             let arrived = self.shared.arrived.notified();
@@ -138,12 +138,12 @@ impl ScriptedCall {
         let _ = self.pen.send(Err(Failure { kind, message: message.into() }));
     }
 
-    /// Whether nobody listens any more.
+    /// True if the client is gone.
     pub fn dropped(&self) -> bool {
         self.pen.is_closed()
     }
 
-    /// Waits until nobody listens any more.
+    /// Waits until the client is gone.
     pub async fn hung_up(&self) {
         self.pen.closed().await;
     }

@@ -31,7 +31,7 @@ impl SearchApi {
     /// All of them, by the word for each in the configuration.
     pub const ALL: [(&str, Self); 2] = [("brave", Self::Brave), ("searxng", Self::Searxng)];
 
-    /// Where it is if nobody says otherwise.
+    /// The default address.
     pub fn usual_url(self) -> Option<&'static str> {
         match self {
             Self::Brave => Some("https://api.search.brave.com"),

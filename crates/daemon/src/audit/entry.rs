@@ -208,7 +208,7 @@ fn place(placement: Placement) -> &'static str {
     }
 }
 
-/// The risk of a call that nobody looked at.
+/// The risk of a call that was not assessed.
 fn usual(kind: ToolKind) -> Risk {
     if kind.repeatable() { Risk::Low } else { Risk::Medium }
 }

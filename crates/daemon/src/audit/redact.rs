@@ -8,7 +8,7 @@ const HIDDEN: &str = "***";
 /// How much of a text is kept.
 const TEXT_BYTES_LIMIT: usize = 2000;
 
-/// Words in the name of an argument whose value is nobody's business.
+/// Words in the name of an argument whose value is secret.
 const NAMES: [&str; 13] = [
     "password",
     "passwd",

@@ -52,7 +52,7 @@ pub struct Tree {
     root: Arc<Path>,
     blobs: Arc<dyn Blobs>,
     sessions: Arc<dyn Sessions>,
-    /// Reads sessions that nobody looks after any more.
+    /// Reads sessions whose reader is gone.
     archive: Arc<dyn Sessions>,
     /// One writer a session.
     writing: Arc<Mutex<HashMap<SessionId, Arc<AsyncMutex<()>>>>>,

@@ -146,7 +146,7 @@ impl Link {
         self.only.as_ref().is_none_or(|(only, _)| only == turn)
     }
 
-    /// The calls of the past that nobody was asked to run on this stream.
+    /// Earlier calls that were not sent on this stream.
     pub(super) fn unsent(&self) -> Vec<Claimable> {
         let unsent = self.delegated.iter().filter(|delegated| !delegated.sent);
         let claimable =

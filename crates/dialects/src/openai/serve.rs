@@ -178,7 +178,7 @@ impl AppState {
     }
 }
 
-/// A turn that somebody waits for; it is cancelled when nobody does any more.
+/// A turn that a client waits for; it is cancelled when the client goes away.
 pub(super) struct CancelOnDrop {
     sessions: Arc<dyn Sessions>,
     tasks: TaskTracker,

@@ -15,7 +15,7 @@ pub(super) struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// So many a second, and never more in any second.
+    /// A limiter that lets this many requests through within any second.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, taken: VecDeque::new() }
     }

@@ -54,7 +54,7 @@ pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(data).ok().filter(|bytes| !bytes.is_empty())
 }
 
-/// As many bytes as tell what something is.
+/// Number of bytes by which the type of a file is recognised.
 pub(super) const SIGNATURE_BYTES: usize = 8;
 
 /// What was handed in, as far as it is known before it has a name.
@@ -174,7 +174,7 @@ impl ArtifactStore {
         Ok(Some((artifact, blob)))
     }
 
-    /// Takes away what is old and no session refers to, and files that are nobody's.
+    /// Deletes old artifacts that no session refers to, and files without an artifact.
     async fn tidy(&self, keep: Option<Duration>) -> Result<usize, StorageError> {
         let mut removed = 0;
         if let Some(keep) = keep {
@@ -193,7 +193,7 @@ impl ArtifactStore {
         Ok(removed)
     }
 
-    /// Takes away artifacts that nobody needs any more, now and then, until the daemon shuts down.
+    /// Deletes artifacts that are not needed any more, from time to time, until the daemon shuts down.
     pub(super) async fn sweep(self, keep: Option<Duration>, closing: CancellationToken) {
         let pause = keep.map_or(MAX_CLEANUP_INTERVAL, |keep| {
             keep.clamp(MIN_CLEANUP_INTERVAL, MAX_CLEANUP_INTERVAL)

@@ -13,7 +13,7 @@ use super::wire::{Answer, Context, LARGEST_MESSAGE};
 const LONGEST_ID: usize = 128;
 pub(crate) const LONGEST_REF: usize = 1024;
 const LONGEST_VERSION: usize = 128;
-/// The user id of original clients that were given none; it is nobody's.
+/// The user id that original clients send if they were given none.
 const NOBODY: &str = "default_user";
 
 /// What an envelope may have in it.
@@ -73,7 +73,7 @@ pub(crate) enum Asks {
     Compact { force: bool, conversation: Option<String> },
 }
 
-/// Reads the first message; whoever sends another one is hung up on, and the reason is for the log.
+/// Reads the first message. Any other message closes the connection; the reason is for the log.
 pub(crate) fn handshake(frame: &str) -> Result<Handshake, String> {
     let value = json(frame)?;
     if !value.is_object() {

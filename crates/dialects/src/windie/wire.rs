@@ -74,7 +74,7 @@ impl Answer {
         Self { kind, id: Some(id.into()), payload, context: Context::default() }
     }
 
-    /// Something that nobody asked for.
+    /// A message that answers no request.
     pub(crate) fn unasked(kind: &'static str, payload: Value) -> Self {
         Self { kind, id: None, payload, context: Context::default() }
     }

@@ -62,7 +62,7 @@ pub trait Nodes: Inbox {
 
 /// Commands and replies through the store, for when a session's owner cannot be reached directly.
 pub trait Inbox: Send + Sync {
-    /// Leaves a command for whoever owns a session. A second one with the same key is ignored.
+    /// Leaves a command for the node that owns a session. A second one with the same key is ignored.
     fn send(
         &self,
         session: &SessionId,

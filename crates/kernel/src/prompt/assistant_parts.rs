@@ -54,7 +54,7 @@ impl PartWriter<'_> {
         self.sealed.iter().filter_map(ahead).min().and_then(|bytes| usize::try_from(bytes).ok())
     }
 
-    /// So many bytes of output were written, the first time none.
+    /// Number of bytes of output that were written; none the first time.
     fn seal_output(&mut self, bytes: u64) {
         let from = if bytes == 0 { 0 } else { self.written + 1 };
         self.written += bytes;

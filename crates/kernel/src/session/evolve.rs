@@ -258,7 +258,7 @@ fn set_held(state: &mut SessionData, held: bool, at: Time) {
     update_waiting(state, at);
 }
 
-/// Time in which nobody was there to answer counts for nobody.
+/// Time in which the daemon did not run does not count.
 fn turn_resumed(state: &mut SessionData, span: Duration) {
     change_open_turn(state, |open| {
         open.clock.skip(span);

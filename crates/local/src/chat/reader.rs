@@ -28,9 +28,9 @@ pub(crate) struct Reader {
 
 /// What a stretch of text is that may begin a call.
 enum Verdict {
-    /// So many bytes of it are text.
+    /// The first bytes of it are text; their number.
     Text(usize),
-    /// So many bytes of it are a call, or a mark that belongs to one.
+    /// The first bytes of it are a call, or a mark of one; their number.
     Call(usize, Option<RawToolCall>),
     /// More has to be seen.
     Open,

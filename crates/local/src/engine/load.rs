@@ -16,7 +16,7 @@ use super::slots::SLOTS;
 use super::{Settings, unavailable};
 use crate::weights::Weights;
 
-/// Tokens that are read at once. Whoever no longer wants an answer waits for so many at most.
+/// Tokens that are evaluated at once. A cancelled job ends after one batch at most.
 pub(super) const BATCH_TOKENS: u32 = 64;
 
 /// A model in memory.

@@ -48,7 +48,7 @@ fn answer(engine: &Engine, writer: &mut Writer<'_>, job: &Job) {
     }
 }
 
-/// Nobody who asked gets an answer; the next to ask has it tried again.
+/// Refuses the jobs that wait. The next job has the model loaded again.
 fn refuse(
     engine: &Engine,
     weights: &Weights,

@@ -29,7 +29,7 @@ const SMALL_ANSWER_TOKENS_LIMIT: u64 = 1024;
 
 /// Why there is no answer.
 pub(super) enum Stop {
-    /// Nobody wants it any more.
+    /// The client is gone.
     Gone,
     /// The answer cannot be given.
     Failed(Failure),

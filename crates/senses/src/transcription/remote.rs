@@ -177,7 +177,7 @@ async fn transcribe(
     Ok(())
 }
 
-/// Gives a transcript to whoever fetches them; a partial one only if there is room.
+/// Queues a transcript for the caller; a partial one only if there is room.
 async fn publish(output: &Output, transcript: Transcript) {
     match transcript {
         Transcript::Partial(_) => {

@@ -7,7 +7,7 @@ use image::{DynamicImage, ImageFormat, ImageReader, Limits};
 use quintet_kernel::port::SenseError;
 
 /// The longest side that models look at; providers scale down what is larger, and coordinates in pixels
-/// would then be those of a picture whose size nobody knows.
+/// would then be those of a picture of unknown size.
 const SIDE_LIMIT: u32 = 1568;
 /// The most pixels of a picture that is decoded.
 const PIXELS_LIMIT: u64 = 40_000_000;

@@ -91,7 +91,7 @@ impl Group {
         self.rows.get_mut(session)
     }
 
-    /// Treats a session as if nobody had leased it.
+    /// Treats a session as one without a lease.
     pub(super) fn forget(&mut self, session: &SessionId) {
         self.rows.remove(session);
     }

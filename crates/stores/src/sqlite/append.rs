@@ -42,7 +42,7 @@ pub(super) struct SummaryRow {
 }
 
 impl Append {
-    /// Encodes an append; on the caller's thread, because the writer's is everybody's.
+    /// Encodes an append; on the caller's thread, because all sessions share the writer's.
     pub(super) fn new(
         session: &SessionId,
         expected: Seq,

@@ -141,7 +141,7 @@ impl RunJournal for SqliteStore {
     }
 }
 
-/// An event and the run after it, encoded on the caller's thread, because the writer's is everybody's.
+/// An event and the run after it, encoded on the caller's thread, because all runs share the writer's.
 struct EncodedRunEvent {
     seq: Seq,
     at: i64,

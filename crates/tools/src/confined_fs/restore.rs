@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, FileType, Mode, chmodat, fchmod, mkdirat, mknodat};
 use super::{ConfinedPath, Existing, PathError};
 use crate::undo::part;
 
-/// The permissions of a new folder, if nobody knows better.
+/// The permissions of a new folder whose former ones are unknown.
 const FOLDER_MODE: u32 = 0o777;
 
 /// Something to be put in a place.

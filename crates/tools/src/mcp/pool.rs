@@ -210,7 +210,7 @@ fn described(tool: &ListedTool) -> (String, String) {
     (tool.name.clone(), tool.description.clone())
 }
 
-/// For a server whose tools nobody uses.
+/// Ignores changes, for a server whose tools are not used.
 struct Ignored;
 
 impl OnChange for Ignored {

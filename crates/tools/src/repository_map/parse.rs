@@ -13,7 +13,7 @@ use super::skim::{self, Skim};
 use super::{bodies, languages};
 use crate::blocking::CancelFlag;
 
-/// How far a file is looked at for signs that nobody wrote it.
+/// Number of bytes that are searched for signs of a generated file.
 const PROBE_BYTES: usize = 1024;
 /// A file whose lines are this long on average was made by a program.
 const LONG_LINES: usize = 300;
@@ -23,7 +23,7 @@ const MARKS: [&str; 4] =
 /// How long a file may take: many times what any honest one needs. Errors can make the parser slow.
 const PARSE_TIME_LIMIT: Duration = Duration::from_secs(1);
 
-/// What a file seems to define and use; nothing if nobody wrote it.
+/// What a file seems to define and use; nothing if it is generated.
 pub(super) fn skim(_: &mut Parser, path: &Path, source: &[u8], _: &CancelFlag) -> Skim {
     match languages::rules(path, source) {
         Some(rules) if is_written(source) => Skim::of(rules.language, source),
@@ -31,7 +31,7 @@ pub(super) fn skim(_: &mut Parser, path: &Path, source: &[u8], _: &CancelFlag) -
     }
 }
 
-/// What a file defines; nothing if nobody wrote it, or the flag is down.
+/// What a file defines; nothing if it is generated, or the flag is down.
 pub(super) fn outline(
     parser: &mut Parser,
     path: &Path,

@@ -18,7 +18,7 @@ use rustix::thread::{
 use super::Policy;
 use crate::supervisor;
 
-/// Whether a command shares the network with everybody else.
+/// Whether a command has the machine's network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// Nothing but a loopback of its own.

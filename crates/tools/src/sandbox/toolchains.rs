@@ -44,7 +44,7 @@ const PARTS: [&str; 31] = [
     "Library",
 ];
 
-/// `~/.local` holds programs, but also everybody's data. These are the programs.
+/// The programs in `~/.local`, which holds users' data as well.
 const LOCAL: [&str; 7] =
     ["bin", "lib", "share/pipx", "share/uv", "share/mise", "share/pnpm", "share/fnm"];
 

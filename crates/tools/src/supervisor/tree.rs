@@ -84,7 +84,7 @@ pub(super) fn code(leader: Pid) -> io::Result<u8> {
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(125))
 }
 
-/// Signals the leader and its group. Whoever is gone already needs no signal.
+/// Signals the leader and its group. A process that is gone needs no signal.
 pub(super) fn signal_group(leader: Pid, signal: Signal) {
     let _gone = kill_process_group(leader, signal);
     let _gone = kill_process(leader, signal);

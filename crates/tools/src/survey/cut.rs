@@ -5,7 +5,7 @@ use crate::{show, tokens, utf8};
 /// Room for the note of what was cut.
 const NOTE_CHARACTERS: usize = 40;
 
-/// As many of a text's lines as there is room for, and a note of how many more there are.
+/// The first lines of a text that fit, and a note of how many were left out.
 pub(super) fn lines(text: &str, max_tokens: usize) -> String {
     let room = tokens::bytes(max_tokens);
     if text.len() <= room {

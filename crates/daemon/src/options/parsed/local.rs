@@ -39,7 +39,7 @@ pub(super) fn ready(settings: &Settings) -> Option<ModelRef> {
     there.then(|| ModelRef { provider: PROVIDER.into(), model: weights.name.clone() })
 }
 
-/// Weights are large and the same for everybody, so they are kept in the user's cache.
+/// Weights are large and do not depend on the project, so they are kept in the user's cache.
 pub(super) fn models_dir(layers: &Layers) -> Result<PathBuf> {
     if let Some(dir) = layers.str("local.models_dir") {
         return Ok(dir.into());

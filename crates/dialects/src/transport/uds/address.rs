@@ -34,7 +34,7 @@ impl Address {
     }
 }
 
-/// Connects to a socket, however long its path is. Fails if nobody listens there.
+/// Connects to a socket, however long its path is. Fails if no process listens there.
 pub fn connect(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(Address::of(path)?.path())
 }

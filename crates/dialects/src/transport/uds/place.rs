@@ -15,7 +15,7 @@ use super::address::{Address, connect};
 
 /// Binds a socket at `path`.
 ///
-/// The socket is made in a folder that nobody else can enter and moved from there, so that there is no moment
+/// The socket is made in a folder that other users cannot enter and moved from there, so that there is no moment
 /// in which another user could connect to it.
 pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
     if !path.is_absolute() {

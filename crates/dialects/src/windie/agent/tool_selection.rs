@@ -136,7 +136,7 @@ impl ToolSelection<'_> {
         contains(self.definition.tools.enabled_remote_tools.as_deref(), name)
     }
 
-    /// Whether nobody left a tool out.
+    /// True if no setting disables a tool.
     fn allows(&self, name: &str) -> bool {
         let tools = &self.definition.tools;
         let off = |capability| tools.disabled_capabilities.contains(&capability);

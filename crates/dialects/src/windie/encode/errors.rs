@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::windie::user_keys::UNUSABLE_KEY;
 
-/// What is said of what nobody outside should know more of.
+/// The message for errors whose details are internal.
 const INTERNAL: &str = "An internal error occurred. Please try again.";
 /// How much of what a provider says is passed on, in characters.
 const REASON_LIMIT: usize = 500;

@@ -44,7 +44,7 @@ fn may_register(registration: &Registration, headers: &HeaderMap) -> Result<(), 
     }
 }
 
-/// `GET /api/install/me`: always by the token, also where nobody else has to bring one.
+/// `GET /api/install/me`: always by the token, also where other requests need none.
 pub(super) async fn me(by: Caller, headers: HeaderMap) -> JsonReply {
     let user = match by.user {
         Some(user) => user,

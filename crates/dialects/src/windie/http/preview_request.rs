@@ -44,7 +44,7 @@ impl Overrides {
         }
     }
 
-    /// Whose settings are meant. Whoever has said who he is cannot mean somebody else's.
+    /// The user whose settings are meant. An authenticated client can only mean its own.
     pub(super) fn whose(&self, user: Option<&User>) -> Result<Option<String>, Reply> {
         match (user, &self.user) {
             (Some(user), Some(claimed)) if *claimed != user.id => {

@@ -72,7 +72,7 @@ pub(super) async fn health() -> Json<Value> {
     Json(json!({ "status": "healthy", "message": "Semantic summarization service ready" }))
 }
 
-/// Whoever brings a token is known by it; the name that he gives must still be one.
+/// Checks the user id of a body, also where the token decides who the user is.
 fn check_user(body: &Object<'_>) {
     let name = body.needed_text("user_id", 1..=LONGEST_USER);
     if name == "default_user" {

@@ -54,7 +54,7 @@ impl Turns {
         self.under_way().remove(&(session.clone(), name.to_owned()));
     }
 
-    /// Forgets turns of a session that nobody is there for, unless they are still open.
+    /// Forgets turns of a session without a connection, unless they are still open.
     pub(crate) fn retain(&self, session: &SessionId, open: impl Fn(&str) -> bool) {
         self.under_way()
             .retain(|(of, name), asked| of != session || asked.connection.is_some() || open(name));

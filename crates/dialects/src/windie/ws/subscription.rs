@@ -136,7 +136,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Follows a conversation if there is one of that name: whoever speaks of it wants to hear it.
+    /// Follows a conversation if there is one of that name; a client that names it wants its events.
     pub(super) async fn attend(&mut self, name: &str) -> Result<(), Error> {
         match self.app.known(&self.identity, name).await? {
             Some(session) => self.follow(name, &session).await,

@@ -38,7 +38,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The call that a result is about, and its session as it is; nothing if nobody waits for it.
+    /// The call that a result is about, and its session as it is; nothing if no call waits for it.
     async fn awaited(&self, request: &str) -> Result<Option<(Request, Arc<State>)>, Trouble> {
         let Some(request) = Request::parse(request) else { return Ok(None) };
         let state = match self.app.ports.sessions.view(&request.session).await {

@@ -131,7 +131,7 @@ impl Session {
         self.state.rules = Arc::new(self.rules.clone());
     }
 
-    /// Hands over what is known of models, as whoever carries a session out does.
+    /// Hands over what is known of models, as the runtime does.
     pub(crate) fn know(&mut self, command: &Command) {
         let known = |model: ModelRef| {
             let profile = self.profiles.get(&model.provider)?.clone();
