@@ -20,7 +20,7 @@ async function send(page, text) {
   await by(page, "button", "Send").click();
 }
 
-async function until(what, check, ms = 10_000) {
+async function until(what, check, ms = 60_000) {
   const end = Date.now() + ms;
   for (;;) {
     const value = await check();
@@ -699,7 +699,7 @@ export const tests = [
       await reader.cancel();
       stop.abort();
       await other.context().close();
-      await page.getByText(/also open in/).waitFor({ state: "detached", timeout: 15_000 });
+      await page.getByText(/also open in/).waitFor({ state: "detached" });
     },
   },
   {

@@ -31,7 +31,7 @@ async function open(daemon, { flags, ...options } = {}) {
   const context = await (own ?? browser).newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", ...options });
   const page = await context.newPage();
   page.own = own;
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(60_000);
   page.trouble = [];
   page.requests = [];
   page.on("request", (request) => {
