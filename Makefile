@@ -43,7 +43,7 @@ help:
 	@echo "make console  build the web console anew from console/ (needs Node 20); make console-test: in a browser"
 	@echo "make cluster  PostgreSQL, three daemons and a balancer on this machine (ARGS=folder)"
 	@echo "make soak   1,000 faults in a cluster of three nodes (FAULTS=n, SEED=n)"
-	@echo "make lint   format and lints alone"
+	@echo "make lint   format, lints and documentation alone"
 	@echo "make eval   40 small tasks for a model (MODEL=provider/model, ARGS='--set test --task NAME …')"
 	@echo "make bench  measure against a bare proxy in the same run; make bench-decode: reading answers alone"
 
@@ -168,6 +168,7 @@ soak:
 lint: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps -q
 	@if command -v cargo-deny >/dev/null 2>&1; then \
 	  $(CARGO) deny --log-level error check bans licenses sources; \
 	else echo "cargo-deny is not installed: licences and sources were not checked"; fi

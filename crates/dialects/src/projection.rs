@@ -76,7 +76,7 @@ pub trait Projection: Send {
 /// What is to be written of the parts of a copy that were put off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deferred {
-    /// Parts of sessions in which nothing happened for a while. Written every [`DEFERRED_INTERVAL`].
+    /// Parts of sessions in which nothing happened for a while. Written every `DEFERRED_INTERVAL`.
     Quiet,
     /// All parts.
     All,

@@ -2,7 +2,7 @@
 //!
 //! A thread of its own with a runtime of its own does the work: heartbeats do not wait for a busy daemon,
 //! and what is queued is written before the store is gone. Each node has a row with a heartbeat, each
-//! session a row that says which node may append; see [`node`] and [`writer`] for how they exclude each
+//! session a row that says which node may append; see `node` and `writer` for how they exclude each
 //! other.
 
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Tools of MCP servers: a source of tools that changes while the daemon runs.
 //!
-//! A [`server`] is one connection that is started in the background, started again with growing delays
+//! A server is one connection that is started in the background, started again with growing delays
 //! and shared by sessions; [`McpServers`] joins the servers of the configuration, of a workspace's
 //! `.mcp.json` (once a person allowed it) and of a session's client into the tools of a session. A call
 //! that may have run is never sent again.

@@ -1,6 +1,6 @@
 //! What a command may touch: its workspace, a scratch directory, and the system to read.
 //!
-//! The daemon writes a [`Policy`] for each call. Where the kernel allows it, the supervisor enters
+//! The daemon writes a `Policy` for each call. Where the kernel allows it, the supervisor enters
 //! namespaces of the command's own (`namespaces.rs`), and the executable's `confine` subcommand, started
 //! by it, builds a file system of what the policy names (`root_fs.rs`) and brings up a private loopback.
 //! In any case `confine` puts on Landlock for files and signals (`landlock_rules.rs`), seccomp for sockets and
