@@ -340,12 +340,8 @@ fn services(
     Services {
         sessions: runtime.clone(),
         archive: Arc::new(assembly.archive.clone()),
-        session_forks: runtime.clone(),
-        dry_runs: runtime.clone(),
-        prompts: runtime.clone(),
         search: Arc::new(assembly.messages.clone()),
-        session_deletion: runtime.clone(),
-        changes: runtime,
+        inspection: runtime,
         directory: Arc::clone(&storage.sessions),
         blobs: Arc::clone(&storage.blobs),
         models: Arc::clone(&assembly.models),

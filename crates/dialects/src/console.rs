@@ -5,6 +5,7 @@
 //! that wait for a person, and the events of the sessions that the page shows.
 
 mod access;
+mod app_state;
 mod assets;
 mod decode;
 mod dialect;
@@ -13,7 +14,6 @@ mod family;
 mod files;
 mod history;
 mod memory;
-mod ports;
 mod prompt;
 mod question;
 mod routes;

@@ -17,10 +17,10 @@ use axum::Router;
 use axum::response::Response;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{
-    Artifacts, Blobs, BoxFuture, Clock, Diagnosis, DirectoryListing, DryRuns, Embedder, Installs,
-    Memory, Models, Ocr, Preferences, PromptHistory, Runs, ServerPrompts, SessionDeletion,
-    SessionForks, SessionIndex, SessionSearch, SessionToolServers, Sessions, SpeechSynthesizer,
-    StorageHealth, ToolServerControl, Transcriber, TurnChanges, Uploads, Vision,
+    Artifacts, Blobs, BoxFuture, Clock, Diagnosis, DirectoryListing, Embedder, Installs, Memory,
+    Models, Ocr, Preferences, Runs, ServerPrompts, SessionIndex, SessionInspection, SessionSearch,
+    SessionToolServers, Sessions, SpeechSynthesizer, StorageHealth, ToolServerControl, Transcriber,
+    Uploads, Vision,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -198,7 +198,7 @@ impl Config<'_> {
 pub trait Protocol: fmt::Debug + Send + Sync {
     /// Builds what its listeners answer with. `is_on` is false if none of them is bound; then only the
     /// background tasks count.
-    fn serve(&self, services: &Services, is_on: bool) -> ServedProtocol;
+    fn serve(&self, services: &Arc<Services>, is_on: bool) -> ServedProtocol;
 }
 
 /// The parts of the daemon that protocols are built on.
@@ -208,18 +208,10 @@ pub struct Services {
     pub sessions: Arc<dyn Sessions>,
     /// Sessions as they are in the journal, read without waking them.
     pub archive: Arc<dyn Sessions>,
-    /// Forks and lists of sessions.
-    pub session_forks: Arc<dyn SessionForks>,
-    /// Dry runs of commands.
-    pub dry_runs: Arc<dyn DryRuns>,
-    /// What models were sent.
-    pub prompts: Arc<dyn PromptHistory>,
     /// Search in the messages of all sessions.
     pub search: Arc<dyn SessionSearch>,
-    /// Deleting sessions.
-    pub session_deletion: Arc<dyn SessionDeletion>,
-    /// What turns changed in files.
-    pub changes: Arc<dyn TurnChanges>,
+    /// What turns changed, what models were sent, and what commands would lead to.
+    pub inspection: Arc<dyn SessionInspection>,
     /// Summaries and outside names of sessions.
     pub directory: Arc<dyn SessionIndex>,
     /// Content by hash.
@@ -284,9 +276,9 @@ pub struct Services {
 
 impl Services {
     /// The same services for one front end, under whose name its followers of sessions count.
-    pub fn for_front_end(&self, name: &'static str) -> Self {
+    pub fn for_front_end(&self, name: &'static str) -> Arc<Self> {
         let sessions = self.presence.watched(name, Arc::clone(&self.sessions));
-        Self { sessions, ..self.clone() }
+        Arc::new(Self { sessions, ..self.clone() })
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -120,6 +121,14 @@ impl Sessions for Watched {
         self.sessions.submit(session, command)
     }
 
+    fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
+        self.sessions.fork(session, at)
+    }
+
+    fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>> {
+        self.sessions.remove(session)
+    }
+
     fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
         self.sessions.view(session)
     }
@@ -143,6 +152,18 @@ impl Sessions for Watched {
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         self.sessions.list(limit)
+    }
+
+    fn recent(
+        &self,
+        workspace: Option<&Path>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        self.sessions.recent(workspace, limit)
+    }
+
+    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        self.sessions.forks(session)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::event::Seq;
-use quintet_kernel::port::{Clock, Error, SessionForks, StorageError};
+use quintet_kernel::port::{Clock, Error, Sessions, StorageError};
 use quintet_kernel::{SessionId, SessionSummary, Time};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
@@ -101,7 +101,7 @@ pub struct Sources {
     /// Changes from now on.
     pub changes: Subscription,
     /// Sessions that changed before.
-    pub sessions: Arc<dyn SessionForks>,
+    pub sessions: Arc<dyn Sessions>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Stops the projection; changes up to then are still written.
@@ -284,10 +284,7 @@ pub(crate) fn is_transient(error: &ProjectionError) -> bool {
 }
 
 /// The sessions in which something happened at or after a time, the latest first.
-async fn changed_since(
-    sessions: &dyn SessionForks,
-    since: Time,
-) -> Result<Vec<SessionSummary>, Error> {
+async fn changed_since(sessions: &dyn Sessions, since: Time) -> Result<Vec<SessionSummary>, Error> {
     let mut limit = FIRST_PAGE;
     loop {
         let mut summaries = sessions.recent(None, limit).await?;

@@ -1,6 +1,6 @@
 //! Ports: the traits through which the core meets the outside world.
 //!
-//! Inbound ports ([`Sessions`], [`SessionForks`], [`DryRuns`], …) are implemented by the
+//! Inbound ports ([`Sessions`], [`SessionInspection`], [`Runs`], …) are implemented by the
 //! runtime and called by front ends. Outbound ports ([`Journal`], [`Blobs`], [`Models`],
 //! [`Tool`], …) are implemented by adapters and called by the runtime. An adapter depends on
 //! this module alone, never on another adapter.
@@ -10,7 +10,6 @@ mod editors;
 mod forward;
 mod front_ends;
 mod nodes;
-mod prompts;
 mod receipt;
 mod runs;
 mod senses;
@@ -49,7 +48,6 @@ pub use front_ends::{
     Artifact, Artifacts, ERASED_SPACE, Install, Installs, Preferences, UploadWriter, Uploads,
 };
 pub use nodes::{Inbox, InboxEntry, NodeAddress, NodeStatus, Nodes, Wakes};
-pub use prompts::PromptHistory;
 pub use receipt::{AddedMessage, Receipt};
 pub use runs::{RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs, WorkerRuns};
 pub use senses::{
@@ -70,17 +68,36 @@ pub use voice::{
 /// The future that port methods return, boxed so that ports can be used as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Inbound: what every front end does with sessions.
+/// Inbound: what front ends do with sessions. Where sessions can only be read, the methods that
+/// change something are left as they are and fail with [`Error::ReadOnly`].
 pub trait Sessions: Send + Sync {
     /// Creates a session and returns once its first events are durable.
-    fn create(&self, origin: NewSession) -> BoxFuture<'_, Result<Receipt, Error>>;
+    fn create(&self, origin: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
+        let _ = origin;
+        read_only()
+    }
     /// Submits a command and returns once the resulting events are durable. Fails with
     /// [`Error::Refused`] if the session does not accept the command.
     fn submit(
         &self,
         session: &SessionId,
         command: Command,
-    ) -> BoxFuture<'_, Result<Receipt, Error>>;
+    ) -> BoxFuture<'_, Result<Receipt, Error>> {
+        let _ = (session, command);
+        read_only()
+    }
+    /// Creates a session that shares the history of another one up to and including event
+    /// `at`, or all of it if `at` is not given.
+    fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
+        let _ = (session, at);
+        read_only()
+    }
+    /// Cancels all work of a session and deletes the session with its subagents. The
+    /// deletion is durable when the future resolves.
+    fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>> {
+        let _ = session;
+        read_only()
+    }
     /// The current state of a session, including only what is durable.
     fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>>;
     /// Follows a session from a position: first the stored events, then new ones as they
@@ -94,20 +111,6 @@ pub trait Sessions: Send + Sync {
     fn summary(&self, session: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>>;
     /// The summaries of the newest sessions, newest first.
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>>;
-}
-
-/// Inbound: deleting sessions.
-pub trait SessionDeletion: Send + Sync {
-    /// Cancels all work of a session and deletes the session with its subagents. The
-    /// deletion is durable when the future resolves.
-    fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>>;
-}
-
-/// Inbound: forking sessions and listing them by use.
-pub trait SessionForks: Send + Sync {
-    /// Creates a session that shares the history of another one up to and including event
-    /// `at`, or all of it if `at` is not given.
-    fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>>;
     /// The summaries of the most recently used sessions, in one workspace or in all.
     fn recent(
         &self,
@@ -118,25 +121,13 @@ pub trait SessionForks: Send + Sync {
     fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>>;
 }
 
-/// Inbound: trying commands without executing them.
-pub trait DryRuns: Send + Sync {
-    /// The state that a session, or a new one, would have after these commands, up to the
-    /// first model call. Nothing is executed and nothing is stored.
-    fn dry_run(
-        &self,
-        session: Option<&SessionId>,
-        commands: Vec<Command>,
-    ) -> BoxFuture<'_, Result<State, Error>>;
-    /// The state that a session would have if its history were compacted now. The model
-    /// call is real; its failure is the inner error. Nothing is stored.
-    fn preview_summary(
-        &self,
-        session: &SessionId,
-    ) -> BoxFuture<'_, Result<Result<State, String>, Error>>;
+fn read_only<T: Send + 'static>() -> BoxFuture<'static, Result<T, Error>> {
+    Box::pin(ready(Err(Error::ReadOnly)))
 }
 
-/// Inbound: the file changes of turns.
-pub trait TurnChanges: Send + Sync {
+/// Inbound: looking closely at a session: what its turns changed, what its models were sent, and what
+/// commands would lead to. Changes nothing.
+pub trait SessionInspection: Send + Sync {
     /// The combined file changes of a turn. [`Command::Revert`] undoes them.
     fn turn_changes(
         &self,
@@ -156,6 +147,27 @@ pub trait TurnChanges: Send + Sync {
         &self,
         changes: Vec<FileChange>,
     ) -> BoxFuture<'_, Result<Vec<ChangedFile>, Error>>;
+    /// The session as it was right after an event. Where that is the beginning of a model call,
+    /// [`crate::prompt::assemble`] makes of it the prompt that the model was sent. Fails if there is
+    /// no such session; nothing is given if there is no such event.
+    fn session_at<'a>(
+        &'a self,
+        session: &'a SessionId,
+        event: Seq,
+    ) -> BoxFuture<'a, Result<Option<State>, Error>>;
+    /// The state that a session, or a new one, would have after these commands, up to the
+    /// first model call. Nothing is executed and nothing is stored.
+    fn dry_run(
+        &self,
+        session: Option<&SessionId>,
+        commands: Vec<Command>,
+    ) -> BoxFuture<'_, Result<State, Error>>;
+    /// The state that a session would have if its history were compacted now. The model
+    /// call is real; its failure is the inner error. Nothing is stored.
+    fn preview_summary(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Result<State, String>, Error>>;
 }
 
 /// The combined file changes of a turn.

@@ -1,13 +1,11 @@
 //! Read-only access to stored sessions. No session is started or recovered.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use quintet_kernel::command::Command;
-use quintet_kernel::event::{NewSession, Seq};
+use quintet_kernel::event::Seq;
 use quintet_kernel::policy::Rules;
-use quintet_kernel::port::{
-    BoxFuture, Error, Follower, Journal, Page, Receipt, SessionIndex, Sessions,
-};
+use quintet_kernel::port::{BoxFuture, Error, Follower, Journal, Page, SessionIndex, Sessions};
 use quintet_kernel::{Cursor, Item, ItemReader, SessionId, SessionSummary, State};
 
 use crate::session::recovery::read;
@@ -40,14 +38,6 @@ impl Archive {
 }
 
 impl Sessions for Archive {
-    fn create(&self, _: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
-        Box::pin(async { Err(Error::ReadOnly) })
-    }
-
-    fn submit(&self, _: &SessionId, _: Command) -> BoxFuture<'_, Result<Receipt, Error>> {
-        Box::pin(async { Err(Error::ReadOnly) })
-    }
-
     fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
         let session = session.clone();
         Box::pin(async move {
@@ -85,6 +75,20 @@ impl Sessions for Archive {
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         Box::pin(async move { Ok(self.session_index.list(limit).await?) })
+    }
+
+    fn recent(
+        &self,
+        workspace: Option<&Path>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        let workspace = workspace.map(Path::to_path_buf);
+        Box::pin(async move { Ok(self.session_index.recent(workspace.as_deref(), limit).await?) })
+    }
+
+    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        let session = session.clone();
+        Box::pin(async move { Ok(self.session_index.forks(&session).await?) })
     }
 }
 

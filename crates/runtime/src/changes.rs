@@ -6,8 +6,7 @@ use quintet_kernel::change::{
 };
 use quintet_kernel::id::BlobId;
 use quintet_kernel::port::{
-    BlobBody, Blobs, BoxFuture, ChangedFile, Changeset, Error, FileContent, RevertMode, Sessions,
-    StorageError, TurnChanges,
+    BlobBody, Blobs, ChangedFile, Changeset, Error, FileContent, RevertMode, Sessions, StorageError,
 };
 use quintet_kernel::session::Turn;
 use quintet_kernel::{Refusal, SessionId, TurnId};
@@ -21,49 +20,37 @@ const TOTAL_BYTES_LIMIT: u64 = 64 * 1024 * 1024;
 /// Maximum number of files of a turn that are listed and shown in its diff.
 const SHOWN_FILES_LIMIT: usize = 1000;
 
-impl TurnChanges for Runtime {
-    fn turn_changes(
+impl Runtime {
+    pub(crate) async fn changes_of(
         &self,
         session: &SessionId,
-        turn: &TurnId,
-    ) -> BoxFuture<'_, Result<Changeset, Error>> {
-        let (session, id) = (session.clone(), turn.clone());
-        Box::pin(async move {
-            let state = self.view(&session).await?;
-            let turn = state.turn(&id).ok_or_else(|| Refusal::UnknownTurn(id.clone()))?;
-            let deps = self.deps();
-            let (all, lost) = all_changes(deps, turn).await?;
-            let mut files = net_changes(&all);
-            let more = files.len().saturating_sub(SHOWN_FILES_LIMIT) as u64 + lost;
-            files.truncate(SHOWN_FILES_LIMIT);
-            let changes = with_content(deps, &files).await?;
-            let diff = deps.workspaces.diff(&turn.workspace, changes).await;
-            let (unrecorded, reverted) = (merge_unrecorded(&turn.unrecorded), turn.reverted);
-            Ok(Changeset { files, more, unrecorded, diff, reverted })
-        })
+        id: &TurnId,
+    ) -> Result<Changeset, Error> {
+        let state = self.view(session).await?;
+        let turn = state.turn(id).ok_or_else(|| Refusal::UnknownTurn(id.clone()))?;
+        let deps = self.deps();
+        let (all, lost) = all_changes(deps, turn).await?;
+        let mut files = net_changes(&all);
+        let more = files.len().saturating_sub(SHOWN_FILES_LIMIT) as u64 + lost;
+        files.truncate(SHOWN_FILES_LIMIT);
+        let changes = with_content(deps, &files).await?;
+        let diff = deps.workspaces.diff(&turn.workspace, changes).await;
+        let (unrecorded, reverted) = (merge_unrecorded(&turn.unrecorded), turn.reverted);
+        Ok(Changeset { files, more, unrecorded, diff, reverted })
     }
 
-    fn revert_conflicts(
+    /// Why the changes of a turn could not be reverted now.
+    pub(crate) async fn conflicts_of(
         &self,
         session: &SessionId,
-        turn: &TurnId,
-    ) -> BoxFuture<'_, Result<Option<String>, Error>> {
-        let (session, id) = (session.clone(), turn.clone());
-        Box::pin(async move {
-            let state = self.view(&session).await?;
-            let turn = state.turn(&id).ok_or_else(|| Refusal::UnknownTurn(id.clone()))?;
-            if turn.changes.is_empty() && turn.more_changes.is_empty() {
-                return Err(Refusal::NothingToRevert(id).into());
-            }
-            Ok(revert_turn(self.deps(), turn, RevertMode::DryRun).await.err())
-        })
-    }
-
-    fn with_contents(
-        &self,
-        changes: Vec<FileChange>,
-    ) -> BoxFuture<'_, Result<Vec<ChangedFile>, Error>> {
-        Box::pin(async move { Ok(with_content(self.deps(), &changes).await?) })
+        id: &TurnId,
+    ) -> Result<Option<String>, Error> {
+        let state = self.view(session).await?;
+        let turn = state.turn(id).ok_or_else(|| Refusal::UnknownTurn(id.clone()))?;
+        if turn.changes.is_empty() && turn.more_changes.is_empty() {
+            return Err(Refusal::NothingToRevert(id.clone()).into());
+        }
+        Ok(revert_turn(self.deps(), turn, RevertMode::DryRun).await.err())
     }
 }
 

@@ -1,12 +1,9 @@
-//! Forks sessions and lists sessions without loading them.
+//! Forks sessions.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use quintet_kernel::event::{Event, Record, Seq};
-use quintet_kernel::port::{
-    Batch, BoxFuture, Error, Page, Receipt, SessionForks, Sessions, StorageError,
-};
+use quintet_kernel::port::{Batch, Error, Page, Receipt, Sessions, StorageError};
 use quintet_kernel::session_summary::{Fork, Status};
 use quintet_kernel::{SessionId, SessionSummary};
 
@@ -14,33 +11,14 @@ use crate::runtime::Runtime;
 
 const ONE_EVENT: Page = Page { events: 1, bytes: 1 };
 
-impl SessionForks for Runtime {
-    fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
-        let parent = session.clone();
-        Box::pin(async move { self.branch(parent, at).await })
-    }
-
-    fn recent(
-        &self,
-        workspace: Option<&Path>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
-        let workspace = workspace.map(Path::to_path_buf);
-        Box::pin(
-            async move { Ok(self.deps().session_index.recent(workspace.as_deref(), limit).await?) },
-        )
-    }
-
-    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
-        let session = session.clone();
-        Box::pin(async move { Ok(self.deps().session_index.forks(&session).await?) })
-    }
-}
-
 impl Runtime {
     /// Forks a session. The cost does not depend on the length of the history, which is not
     /// read.
-    async fn branch(&self, parent: SessionId, at: Option<Seq>) -> Result<Receipt, Error> {
+    pub(crate) async fn branch(
+        &self,
+        parent: SessionId,
+        at: Option<Seq>,
+    ) -> Result<Receipt, Error> {
         let deps = self.deps();
         let summary = Sessions::summary(self, &parent).await?;
         let head = deps.journal.head(&parent).await?;

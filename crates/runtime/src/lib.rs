@@ -33,6 +33,7 @@ mod dry_runs;
 mod follower;
 mod forks;
 mod idle;
+mod inspection;
 mod prompt_history;
 mod runs;
 mod runtime;

@@ -1,15 +1,14 @@
 //! All sessions: finds or starts the task of a session and implements the inbound ports.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use quintet_kernel::command::{Approve, Command};
-use quintet_kernel::event::NewSession;
+use quintet_kernel::event::{NewSession, Seq};
 use quintet_kernel::id::MessageId;
-use quintet_kernel::port::{
-    BoxFuture, Error, Follower, Receipt, SessionDeletion, Sessions, StorageError,
-};
+use quintet_kernel::port::{BoxFuture, Error, Follower, Receipt, Sessions, StorageError};
 use quintet_kernel::{Cursor, SessionId, SessionSummary, State};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
@@ -235,6 +234,16 @@ impl Sessions for Runtime {
         })
     }
 
+    fn fork(&self, session: &SessionId, at: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
+        let parent = session.clone();
+        Box::pin(async move { self.branch(parent, at).await })
+    }
+
+    fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>> {
+        let session = session.clone();
+        Box::pin(async move { self.route(&session, Action::Remove).await.map(drop) })
+    }
+
     fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
         let session = session.clone();
         Box::pin(async move {
@@ -307,12 +316,21 @@ impl Sessions for Runtime {
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         Box::pin(async move { Ok(self.shared.deps.session_index.list(limit).await?) })
     }
-}
 
-impl SessionDeletion for Runtime {
-    fn remove(&self, session: &SessionId) -> BoxFuture<'_, Result<(), Error>> {
+    fn recent(
+        &self,
+        workspace: Option<&Path>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        let workspace = workspace.map(Path::to_path_buf);
+        Box::pin(
+            async move { Ok(self.deps().session_index.recent(workspace.as_deref(), limit).await?) },
+        )
+    }
+
+    fn forks(&self, session: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         let session = session.clone();
-        Box::pin(async move { self.route(&session, Action::Remove).await.map(drop) })
+        Box::pin(async move { Ok(self.deps().session_index.forks(&session).await?) })
     }
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::command::Command;
-use quintet_kernel::port::{Error, Receipt, SessionDeletion as _, StorageError};
+use quintet_kernel::port::{Error, Receipt, Sessions as _, StorageError};
 use quintet_kernel::{SessionId, SessionSummary, State, Status};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;

@@ -1,11 +1,11 @@
 //! The audit log: what is read of sessions, and that nothing is lost or doubled by a crash.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Mutex;
 
-use quintet_kernel::command::Command;
-use quintet_kernel::event::{NewSession, Record, RequestedCall};
-use quintet_kernel::port::{BoxFuture, Follower, Receipt, StorageError};
+use quintet_kernel::event::{Record, RequestedCall};
+use quintet_kernel::port::{BoxFuture, Follower, StorageError};
 use quintet_kernel::session_summary::Fork;
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{CallId, MessageId, SessionSummary, State, TurnId};
@@ -50,14 +50,6 @@ impl Follower for Reader {
 }
 
 impl Sessions for Journals {
-    fn create(&self, _: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
-        unreachable!("the log creates nothing")
-    }
-
-    fn submit(&self, _: &SessionId, _: Command) -> BoxFuture<'_, Result<Receipt, Error>> {
-        unreachable!("the log decides nothing")
-    }
-
     fn view(&self, _: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
         unreachable!("the log reads events alone")
     }
@@ -97,6 +89,18 @@ impl Sessions for Journals {
     }
 
     fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        unreachable!("the log never lists all sessions")
+    }
+
+    fn recent(
+        &self,
+        _: Option<&Path>,
+        _: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        unreachable!("the log never lists all sessions")
+    }
+
+    fn forks(&self, _: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         unreachable!("the log never lists all sessions")
     }
 }

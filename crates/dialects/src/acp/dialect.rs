@@ -1,5 +1,7 @@
 //! What the protocol of editors declares: its socket.
 
+use std::sync::Arc;
+
 use quintet_kernel::model::ModelRef;
 
 use super::serve::run;
@@ -30,8 +32,8 @@ fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
 }
 
 impl Protocol for Acp {
-    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
-        let (services, default_model) = (services.clone(), self.default_model.clone());
+    fn serve(&self, services: &Arc<Services>, _is_on: bool) -> ServedProtocol {
+        let (services, default_model) = (Arc::clone(services), self.default_model.clone());
         let service =
             Service::Unix(Box::new(|socket| Box::pin(run(socket, services, default_model))));
         ServedProtocol {

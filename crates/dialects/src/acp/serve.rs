@@ -24,13 +24,13 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// What all connections share.
 pub(super) struct AppState {
-    pub(super) services: Services,
+    pub(super) services: Arc<Services>,
     pub(super) default_model: ModelRef,
     pub(super) models: ModelList,
 }
 
 /// Serves editors until the daemon closes; what is under way is still sent.
-pub(super) async fn run(socket: Socket, services: Services, default_model: ModelRef) {
+pub(super) async fn run(socket: Socket, services: Arc<Services>, default_model: ModelRef) {
     let closing = services.closing.clone();
     let models = ModelList::new(Arc::clone(&services.models));
     let app = Arc::new(AppState { services, default_model, models });

@@ -49,7 +49,7 @@ impl AppState {
             Some(summary) => Command::CompactWith { summary },
             None => Command::Compact,
         };
-        let outcome = match self.ports.sessions.submit(session, command).await {
+        let outcome = match self.services.sessions.submit(session, command).await {
             Ok(receipt) => self.summarized(&receipt).await?,
             Err(port::Error::Refused(refusal @ Refusal::NothingToCompact)) => {
                 Err(refusal.to_string())
@@ -80,7 +80,7 @@ impl AppState {
             return Ok(outcome);
         }
         let from = Cursor::after(asked.records.first().map_or(0, |record| record.seq));
-        let follow = self.ports.sessions.follow(&asked.session, from);
+        let follow = self.services.sessions.follow(&asked.session, from);
         let mut follow = follow.await.map_err(refused)?;
         while let Some(items) = follow.next().await.map_err(refused)? {
             let event = |item: &Item| match item {
@@ -97,7 +97,7 @@ impl AppState {
     /// Shows what a compaction would do now. The model writes the summary; nothing is stored.
     pub(super) async fn preview(&self, session: &SessionId) -> Result<Reply, Error> {
         let now = self.view(session).await?;
-        let then = match self.ports.dry_runs.preview_summary(session).await {
+        let then = match self.services.inspection.preview_summary(session).await {
             Ok(Ok(state)) => Arc::new(state),
             Ok(Err(reason)) => return Err(Error::new(INTERNAL_ERROR, reason)),
             Err(port::Error::Refused(Refusal::NothingToCompact)) => Arc::clone(&now),
@@ -117,7 +117,7 @@ impl AppState {
     pub(super) async fn clear(&self, session: &SessionId) -> Result<Reply, Error> {
         let before = self.tokens(session).await?;
         let forget = Command::ImportMessages { messages: Vec::new(), instead: true };
-        self.ports.sessions.submit(session, forget).await.map_err(refused)?;
+        self.services.sessions.submit(session, forget).await.map_err(refused)?;
         let after = self.tokens(session).await?;
         Ok(json!({ "success": true, "tokensBefore": before, "tokensAfter": after }).into())
     }
@@ -141,7 +141,7 @@ impl AppState {
         state: Arc<State>,
         weigh: impl FnOnce(&State, &dyn Models) -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let models = Arc::clone(&self.ports.models);
+        let models = Arc::clone(&self.services.models);
         let count_in = tokio::task::spawn_blocking(move || weigh(&state, &*models));
         count_in.await.map_err(|_| Error::new(INTERNAL_ERROR, "counting tokens failed"))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::health::health;
-use super::serve::{Ports, Settings, refuse, router};
+use super::serve::{Settings, refuse, router};
 use crate::dialect::{
     AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
     Service, Services, Shape, Transport,
@@ -58,18 +58,7 @@ fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
 }
 
 impl Protocol for Agent {
-    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
-        let ports = Ports {
-            sessions: Arc::clone(&services.sessions),
-            session_forks: Arc::clone(&services.session_forks),
-            dry_runs: Arc::clone(&services.dry_runs),
-            session_deletion: Arc::clone(&services.session_deletion),
-            blobs: Arc::clone(&services.blobs),
-            models: Arc::clone(&services.models),
-            storage_health: Arc::clone(&services.storage_health),
-            clock: Arc::clone(&services.clock),
-            changes: services.change_feed.clone(),
-        };
+    fn serve(&self, services: &Arc<Services>, _is_on: bool) -> ServedProtocol {
         let settings = Settings {
             home: self.home.clone(),
             default_model: self.default_model.clone(),
@@ -81,10 +70,10 @@ impl Protocol for Agent {
         };
         let access = AccessRules::new(self.hosts.clone(), refuse);
         let socket = Service::Http {
-            router: router(ports.clone(), settings.clone()),
+            router: router(Arc::clone(services), settings.clone()),
             access: AccessRules { token: self.token.clone(), ..access.clone() },
         };
-        let health = Service::Http { router: health(ports, settings), access };
+        let health = Service::Http { router: health(Arc::clone(services), settings), access };
         ServedProtocol {
             endpoints: vec![
                 Endpoint { listener: "agent", service: socket },

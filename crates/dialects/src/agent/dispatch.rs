@@ -101,7 +101,7 @@ impl AppState {
     }
 
     async fn info(&self) -> Result<Reply, Error> {
-        let recent = self.ports.session_forks.recent(None, RECENT_LIMIT).await.map_err(refused)?;
+        let recent = self.services.sessions.recent(None, RECENT_LIMIT).await.map_err(refused)?;
         Ok(json!({
             "name": "quintet",
             "version": env!("CARGO_PKG_VERSION"),
@@ -113,21 +113,22 @@ impl AppState {
     }
 
     pub(super) async fn view(&self, session: &SessionId) -> Result<Arc<State>, Error> {
-        self.ports.sessions.view(session).await.map_err(refused)
+        self.services.sessions.view(session).await.map_err(refused)
     }
 
     pub(super) async fn head(&self, session: &SessionId) -> Result<Seq, Error> {
-        let follow = self.ports.sessions.follow(session, Cursor::START).await.map_err(refused)?;
+        let follow =
+            self.services.sessions.follow(session, Cursor::START).await.map_err(refused)?;
         Ok(follow.head())
     }
 
     /// The session's events.
     pub(super) async fn history(&self, session: &SessionId) -> Result<History<'_>, Error> {
-        let summary = self.ports.sessions.summary(session).await.map_err(refused)?;
+        let summary = self.services.sessions.summary(session).await.map_err(refused)?;
         let workspace = summary.workspace.to_string_lossy().into_owned();
         let default = self.settings.default_model.clone();
         let current = summary.model.as_ref().map_or_else(|| default.clone(), ToString::to_string);
-        let (sessions, models) = (&*self.ports.sessions, (default, current));
+        let (sessions, models) = (&*self.services.sessions, (default, current));
         let (session, turns) = (session.clone(), summary.last_turn.is_some());
         Ok(History { sessions, session, workspace, models, turns })
     }

@@ -1,5 +1,6 @@
 //! The health service: whether the daemon can work, and metrics.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::extract::State;
@@ -11,7 +12,8 @@ use quintet_kernel::Time;
 use serde_json::{Value, json};
 
 use super::dispatch::RECENT_LIMIT;
-use super::serve::{AppState, Ports, Settings};
+use super::serve::{AppState, Settings};
+use crate::dialect::Services;
 
 #[derive(Clone)]
 struct HealthState {
@@ -19,8 +21,8 @@ struct HealthState {
 }
 
 /// The health service: `/health`, `/ready` and `/metrics`.
-pub(super) fn health(ports: Ports, settings: Settings) -> Router {
-    let app = AppState::new(ports, settings);
+pub(super) fn health(services: Arc<Services>, settings: Settings) -> Router {
+    let app = AppState::new(services, settings);
     let mut router = Router::new().route("/metrics", get(metrics));
     for path in ["/health", "/healthz", "/ready", "/readyz", "/"] {
         router = router.route(path, get(show));
@@ -67,10 +69,10 @@ struct HealthReport {
 impl HealthState {
     async fn report(&self) -> HealthReport {
         let now = self.app.now();
-        let recent = self.app.ports.session_forks.recent(None, RECENT_LIMIT).await;
+        let recent = self.app.services.sessions.recent(None, RECENT_LIMIT).await;
         let open = recent.map(|summaries| summaries.iter().filter(|summary| summary.open).count());
         let closing = self.app.settings.closing.is_cancelled();
-        let beat = self.app.ports.storage_health.check().await;
+        let beat = self.app.services.storage_health.check().await;
         let active = match (closing, beat) {
             (true, _) => Err("shutting down".into()),
             (false, Err(error)) => Err(format!("storage cannot be written: {error}")),

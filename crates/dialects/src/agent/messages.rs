@@ -44,7 +44,7 @@ impl AppState {
         };
         let say = NewMessage { files, ..NewMessage::new(Role::User, parts, run, options) };
         let command = Command::AddMessage(Box::new(say));
-        let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
+        let receipt = self.services.sessions.submit(&session, command).await.map_err(refused)?;
         Ok(Reply { result: acknowledged(&receipt), then: subscribe(&receipt) })
     }
 
@@ -56,7 +56,7 @@ impl AppState {
         text: &str,
     ) -> Result<(), Error> {
         let state = self.view(session).await?;
-        let profile = self.ports.models.profile(model.unwrap_or(state.current_model()));
+        let profile = self.services.models.profile(model.unwrap_or(state.current_model()));
         let (tokens, known) =
             (TokenCount::guess(text).tokens, profile.and_then(|profile| profile.context_window));
         let window = known.unwrap_or(UNKNOWN_WINDOW_LIMIT);
@@ -79,7 +79,7 @@ impl AppState {
         files: Vec<File>,
         queue: bool,
     ) -> Result<Vec<(MediaKind, NewAttachment)>, Error> {
-        let summary = self.ports.sessions.summary(session).await.map_err(refused)?;
+        let summary = self.services.sessions.summary(session).await.map_err(refused)?;
         if summary.open && !queue && self.view(session).await?.busy() {
             return Err(refused(port::Error::Refused(Refusal::Busy(session.clone()))));
         }
@@ -87,7 +87,7 @@ impl AppState {
         for File { name, mime, kind, content } in files {
             let size = content.len() as u64;
             let blob =
-                self.ports.blobs.put(content).await.map_err(|error| refused(error.into()))?;
+                self.services.blobs.put(content).await.map_err(|error| refused(error.into()))?;
             uploads.push((kind, NewAttachment { name, mime, blob, size }));
         }
         Ok(uploads)
@@ -95,7 +95,7 @@ impl AppState {
 
     pub(super) async fn abort(&self, session: &SessionId) -> Result<Reply, Error> {
         let cancel = Command::Cancel { reason: Some("aborted by the client".into()) };
-        let receipt = self.ports.sessions.submit(session, cancel).await.map_err(refused)?;
+        let receipt = self.services.sessions.submit(session, cancel).await.map_err(refused)?;
         Ok(json!({ "aborted": !receipt.records.is_empty() }).into())
     }
 
@@ -106,7 +106,7 @@ impl AppState {
         response: Response,
     ) -> Result<Reply, Error> {
         let (id, command) = answer_command(&*self.view(&session).await?, target, response)?;
-        let receipt = self.ports.sessions.submit(&session, command).await.map_err(refused)?;
+        let receipt = self.services.sessions.submit(&session, command).await.map_err(refused)?;
         let result = json!({
             "success": true, "acknowledged": true, "toolId": id.as_str(), "toolCallId": id.as_str(),
         });
@@ -141,7 +141,7 @@ impl AppState {
         };
         let written = step.output.iter().map(|segment| segment.text.len() as u64).sum();
         let from = Cursor { seq: state.head, offset: written };
-        let mut follow = self.ports.sessions.follow(session, from).await.map_err(refused)?;
+        let mut follow = self.services.sessions.follow(session, from).await.map_err(refused)?;
         // Only what is there: this is a look, not a wait.
         let items = follow.next().now_or_never().and_then(Result::ok).flatten().unwrap_or_default();
         let said = items.into_iter().filter_map(|item| match item {

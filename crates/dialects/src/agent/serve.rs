@@ -1,4 +1,4 @@
-//! The service: its ports, settings and routes.
+//! The service: its settings and routes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,13 +13,10 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use quintet_kernel::Time;
-use quintet_kernel::port::{
-    Blobs, Clock, DryRuns, Models, SessionDeletion, SessionForks, Sessions, StorageHealth,
-};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
-use crate::change_feed::ChangeFeed;
+use crate::dialect::Services;
 use crate::transport::access::Denied;
 
 /// Bytes of one message.
@@ -29,35 +26,6 @@ pub(super) const MESSAGE_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 const READ_LIMIT: usize = 2 * MESSAGE_BYTES_LIMIT;
 /// Connections of the listener.
 const CONNECTIONS_LIMIT: usize = 256;
-
-/// The ports that the dialect uses.
-#[derive(Clone)]
-pub(super) struct Ports {
-    /// The core.
-    pub sessions: Arc<dyn Sessions>,
-    /// Forks and lists of sessions.
-    pub session_forks: Arc<dyn SessionForks>,
-    /// Dry runs of commands.
-    pub dry_runs: Arc<dyn DryRuns>,
-    /// Deleting sessions.
-    pub session_deletion: Arc<dyn SessionDeletion>,
-    /// The store of attachments.
-    pub blobs: Arc<dyn Blobs>,
-    /// The models.
-    pub models: Arc<dyn Models>,
-    /// Whether storage can be written to.
-    pub storage_health: Arc<dyn StorageHealth>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Which sessions changed.
-    pub changes: ChangeFeed,
-}
-
-impl std::fmt::Debug for Ports {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ports")
-    }
-}
 
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
@@ -81,25 +49,25 @@ pub(super) struct Settings {
 /// What all connections share.
 #[derive(Clone)]
 pub(super) struct AppState {
-    pub(super) ports: Ports,
+    pub(super) services: Arc<Services>,
     pub(super) settings: Arc<Settings>,
     pub(super) began: Time,
 }
 
 impl AppState {
-    pub(super) fn new(ports: Ports, settings: Settings) -> Self {
-        let began = ports.clock.now();
-        Self { ports, settings: Arc::new(settings), began }
+    pub(super) fn new(services: Arc<Services>, settings: Settings) -> Self {
+        let began = services.clock.now();
+        Self { services, settings: Arc::new(settings), began }
     }
 
     pub(super) fn now(&self) -> Time {
-        self.ports.clock.now()
+        self.services.clock.now()
     }
 }
 
 /// The dialect as a service.
-pub(super) fn router(ports: Ports, settings: Settings) -> Router {
-    let app = AppState::new(ports, settings);
+pub(super) fn router(services: Arc<Services>, settings: Settings) -> Router {
+    let app = AppState::new(services, settings);
     Router::new().route("/", get(connect)).route("/ws", get(connect)).with_state(app)
 }
 

@@ -23,8 +23,8 @@ impl AppState {
         let labels = BTreeMap::from_iter(title.map(|title| ("title".to_owned(), title)));
         let (workspace, toolset) = (workspace.into(), Some(Box::new(question::toolset())));
         let origin = NewSession { workspace, system_prompt, model, labels, toolset };
-        let receipt = self.ports.sessions.create(origin).await.map_err(refused)?;
-        let summary = self.ports.sessions.summary(&receipt.session).await.map_err(refused)?;
+        let receipt = self.services.sessions.create(origin).await.map_err(refused)?;
+        let summary = self.services.sessions.summary(&receipt.session).await.map_err(refused)?;
         let result = shape::session(&summary, &self.settings.default_model);
         let from = receipt.records.first().map_or(0, |first| first.seq - 1);
         Ok(Reply { result, then: FollowUp::Bind(receipt.session, from) })
@@ -32,7 +32,7 @@ impl AppState {
 
     pub(super) async fn list(&self, workspace: Option<&str>, limit: usize) -> Result<Reply, Error> {
         let workspace = workspace.map(Path::new);
-        let summaries = self.ports.session_forks.recent(workspace, limit).await.map_err(refused)?;
+        let summaries = self.services.sessions.recent(workspace, limit).await.map_err(refused)?;
         let show = |summary| shape::session(summary, &self.settings.default_model);
         Ok(json!({ "sessions": summaries.iter().map(show).collect::<Vec<_>>() }).into())
     }
@@ -47,7 +47,7 @@ impl AppState {
     }
 
     pub(super) async fn resume(&self, session: SessionId, binds: bool) -> Result<Reply, Error> {
-        let summary = self.ports.sessions.summary(&session).await.map_err(refused)?;
+        let summary = self.services.sessions.summary(&session).await.map_err(refused)?;
         let result = shape::session(&summary, &self.settings.default_model);
         let head = self.head(&session).await?;
         let then =
@@ -63,16 +63,16 @@ impl AppState {
     ) -> Result<Reply, Error> {
         let (name, model) = changes;
         let model = self.model_or_default(model.as_deref()).await;
-        let receipt = self.ports.session_forks.fork(&session, at).await.map_err(refused)?;
+        let receipt = self.services.sessions.fork(&session, at).await.map_err(refused)?;
         let root = receipt.records.first().map_or(0, |record| record.seq);
         let child = &receipt.session;
         if let Some(title) = name {
             let label = Command::SetLabel { key: "title".into(), value: Some(title) };
-            self.ports.sessions.submit(child, label).await.map_err(refused)?;
+            self.services.sessions.submit(child, label).await.map_err(refused)?;
         }
         if let Some(model) = model {
             let switch = Command::SwitchModel(model);
-            self.ports.sessions.submit(child, switch).await.map_err(refused)?;
+            self.services.sessions.submit(child, switch).await.map_err(refused)?;
         }
         let result = json!({
             "newSessionId": child.as_str(),
@@ -86,25 +86,25 @@ impl AppState {
     }
 
     pub(super) async fn delete(&self, session: SessionId) -> Result<Reply, Error> {
-        self.ports.session_deletion.remove(&session).await.map_err(refused)?;
+        self.services.sessions.remove(&session).await.map_err(refused)?;
         let result = json!({ "success": true, "deleted": true });
         Ok(Reply { result, then: FollowUp::Unsubscribe(session) })
     }
 
     pub(super) async fn switch(&self, session: &SessionId, model: &str) -> Result<Reply, Error> {
-        let summary = self.ports.sessions.summary(session).await.map_err(refused)?;
+        let summary = self.services.sessions.summary(session).await.map_err(refused)?;
         let before = summary.model.map(|model| model.to_string());
         let before = before.unwrap_or_else(|| self.settings.default_model.clone());
         let model = self.model(Some(model)).await?;
         let Some(model) = model else { return Err(unknown_model("")) };
         let switched = model.to_string();
         let command = Command::SwitchModel(model);
-        self.ports.sessions.submit(session, command).await.map_err(refused)?;
+        self.services.sessions.submit(session, command).await.map_err(refused)?;
         Ok(json!({ "success": true, "previousModel": before, "newModel": switched }).into())
     }
 
     pub(super) async fn models(&self) -> Value {
-        let models = self.ports.models.list().await;
+        let models = self.services.models.list().await;
         json!({ "models": models.iter().map(shape::model).collect::<Vec<_>>() })
     }
 
@@ -125,7 +125,7 @@ impl AppState {
         if whole.as_ref().is_some_and(|whole| self.settings.providers.contains(&whole.provider)) {
             return Ok(whole);
         }
-        let listed = self.ports.models.list().await;
+        let listed = self.services.models.list().await;
         let named =
             listed.iter().find(|one| one.model.to_string() == name || one.model.model == name);
         match named.map(|one| one.model.clone()).or(whole) {

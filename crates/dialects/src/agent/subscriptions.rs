@@ -96,7 +96,7 @@ impl Subscriptions {
     /// Sends the events of all sessions, from when the client connected.
     pub(super) async fn subscribe_to_all(&mut self) {
         if self.bound.is_none() && self.all_changes.is_none() {
-            self.all_changes = Some(self.app.ports.changes.subscribe());
+            self.all_changes = Some(self.app.services.change_feed.subscribe());
             self.discover_recent().await;
         }
     }
@@ -152,7 +152,7 @@ impl Subscriptions {
     }
 
     async fn begin(&mut self, session: SessionId, context: SessionContext, from: Cursor) {
-        let Ok(follow) = self.app.ports.sessions.follow(&session, from).await else { return };
+        let Ok(follow) = self.app.services.sessions.follow(&session, from).await else { return };
         self.generation += 1;
         let followed = FollowedSession { generation: self.generation, context, position: from };
         self.followed.insert(session.clone(), followed);
@@ -172,7 +172,7 @@ impl Subscriptions {
 
     async fn discover_recent(&mut self) {
         let recent =
-            self.app.ports.session_forks.recent(None, RECENT_LIMIT).await.unwrap_or_default();
+            self.app.services.sessions.recent(None, RECENT_LIMIT).await.unwrap_or_default();
         let since = self.since;
         // Text in flight does not count as an update, so an open turn may be older.
         for summary in recent.into_iter().filter(|summary| summary.open || summary.updated >= since)

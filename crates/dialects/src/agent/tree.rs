@@ -19,9 +19,9 @@ const NODES_LIMIT: usize = 10_000;
 
 impl AppState {
     pub(super) async fn branches(&self, session: &SessionId) -> Result<Reply, Error> {
-        let session_forks = &self.ports.session_forks;
-        let summary = self.ports.sessions.summary(session).await.map_err(refused)?;
-        let forks = session_forks.forks(session).await.map_err(refused)?;
+        let sessions = &self.services.sessions;
+        let summary = self.services.sessions.summary(session).await.map_err(refused)?;
+        let forks = sessions.forks(session).await.map_err(refused)?;
         let show = |summary| shape::session(summary, &self.settings.default_model);
         Ok(json!({
             "session": show(&summary),
@@ -46,7 +46,7 @@ impl AppState {
         let read = Read { limit: Some(NODES_LIMIT), original: true, ..Read::all(session.clone()) };
         let (mut events, _) = history.before(&read).await.map_err(refused)?;
         events.reverse();
-        let forks = self.ports.session_forks.forks(&session).await.map_err(refused)?;
+        let forks = self.services.sessions.forks(&session).await.map_err(refused)?;
         let head = events.last().map(|event| event["id"].clone());
         let count = events.len();
         let said = |event: &Value| {

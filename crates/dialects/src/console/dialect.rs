@@ -1,7 +1,9 @@
 //! What the web console declares: its listener and its options.
 
+use std::sync::Arc;
+
 use super::access::Login;
-use super::ports::Ports;
+use super::app_state::AppState;
 use super::serve::{refuse, router};
 use crate::dialect::{
     AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
@@ -36,11 +38,11 @@ fn configure(config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
 }
 
 impl Protocol for Console {
-    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
-        let ports = Ports::new(services, self.default_model.clone());
+    fn serve(&self, services: &Arc<Services>, _is_on: bool) -> ServedProtocol {
+        let app = AppState::new(services, self.default_model.clone());
         let access = AccessRules::new(self.hosts.clone(), refuse);
         let service = Service::Http {
-            router: router(ports, self.login.clone()),
+            router: router(app, self.login.clone()),
             // A browser brings a cookie, which only the console itself knows.
             access: AccessRules { asks_itself: |_| true, ..access },
         };

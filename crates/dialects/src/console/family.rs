@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use quintet_kernel::port::{Error, SessionForks, Sessions};
+use quintet_kernel::port::{Error, Sessions};
 use quintet_kernel::{SessionId, SessionSummary};
 use serde_json::{Value, json};
 
@@ -14,13 +14,9 @@ const SESSIONS_LIMIT: usize = 1_000;
 const DEPTH_LIMIT: usize = 64;
 
 /// The tree that a session is in, from the oldest session above it that is still there.
-pub(super) async fn tree(
-    sessions: &dyn Sessions,
-    session_forks: &dyn SessionForks,
-    session: &SessionId,
-) -> Result<Value, Error> {
+pub(super) async fn tree(sessions: &dyn Sessions, session: &SessionId) -> Result<Value, Error> {
     let own = sessions.summary(session).await?;
-    let recent = session_forks.recent(None, SESSIONS_LIMIT).await?;
+    let recent = sessions.recent(None, SESSIONS_LIMIT).await?;
     let mut all: HashMap<SessionId, SessionSummary> =
         recent.into_iter().map(|summary| (summary.id.clone(), summary)).collect();
     let mut root = own.id.clone();

@@ -15,10 +15,10 @@ use quintet_kernel::{CallId, SessionId, State};
 use serde_json::{Value, json};
 
 use super::access::{self, Login};
+use super::app_state::AppState;
 use super::decode::{
     BODY_LIMIT, File, MESSAGE_LIMIT, Reply, Route, Step, decode, media_kind, refusal,
 };
-use super::ports::Ports;
 use super::routes::{REFUSALS, ROUTES};
 use super::usage::{self, Range};
 use super::{
@@ -35,13 +35,13 @@ const HISTORY_PAGE: u64 = 400;
 
 #[derive(Clone)]
 struct App {
-    ports: Ports,
+    app: AppState,
     login: Login,
 }
 
 /// The console as a service.
-pub(super) fn router(ports: Ports, login: Login) -> Router {
-    routes::router(ROUTES, REFUSALS, serve).with_state(App { ports, login })
+pub(super) fn router(app: AppState, login: Login) -> Router {
+    routes::router(ROUTES, REFUSALS, serve).with_state(App { app, login })
 }
 
 /// The answer to a request that the access policy refuses.
@@ -90,48 +90,51 @@ impl App {
 
     async fn answer(&self, route: Route, head: &Parts, body: Body) -> Result<Response, Reply> {
         let query = head.uri.query().unwrap_or_default();
-        let ports = &self.ports;
+        let app = &self.app;
         let shown = match &route {
             Route::Start => self.start().await?,
             // Apart from the start: providers are asked, and each may take its time.
             Route::Models => {
-                let models = ports.models.list().await;
+                let models = app.services.models.list().await;
                 models.iter().filter(|model| model.usable).map(shape::model).collect()
             }
             Route::Stream => {
                 let request = stream::Request::parse(query);
                 let request = request.map_err(|wrong| Reply::new(400, wrong))?;
-                let opened = stream::open(ports.clone(), request).await;
+                let opened = stream::open(app.clone(), request).await;
                 return opened.map_err(|error| refusal(&error));
             }
             Route::Search => {
                 let text = parameter(query, "q").unwrap_or_default();
-                sessions::search(&*ports.session_forks, &*ports.search, &text).await?
+                sessions::search(&*app.services.sessions, &*app.services.search, &text).await?
             }
             Route::Sessions => {
                 let after = parameter(query, "after").map(|text| {
                     let wrong = || Reply::new(400, format!("not a position in the list: {text}"));
                     sessions::After::parse(&text).ok_or_else(wrong)
                 });
-                let page = sessions::page(&*ports.session_forks, after.transpose()?.as_ref()).await;
+                let page =
+                    sessions::page(&*app.services.sessions, after.transpose()?.as_ref()).await;
                 page.map_err(|error| refusal(&error))?
             }
             Route::Session(id) => shape::session(&*self.view(id).await?),
             Route::Usage | Route::SessionUsage(_) => self.usage(&route, query).await?,
             Route::Doctor => {
-                let found = ports.diagnosis.check().await;
+                let found = app.services.diagnosis.check().await;
                 json!({ "findings": found.iter().map(shape::finding).collect::<Vec<_>>() })
             }
             Route::Configuration => {
-                let text = ports.diagnosis.configuration().await;
+                let text = app.services.diagnosis.configuration().await;
                 json!({ "text": text.map_err(|why| Reply::new(500, why))? })
             }
             Route::ToolServers => {
-                let listed = tool_servers::list(&*ports.tool_servers, &*ports.session_forks).await;
+                let listed =
+                    tool_servers::list(&*app.services.tool_server_control, &*app.services.sessions)
+                        .await;
                 listed.map_err(|error| refusal(&error))?
             }
             Route::Family(id) => {
-                let tree = family::tree(&*ports.sessions, &*ports.session_forks, id).await;
+                let tree = family::tree(&*app.services.sessions, id).await;
                 tree.map_err(|error| refusal(&error))?
             }
             Route::History(id) => self.history(id, query).await?,
@@ -142,15 +145,15 @@ impl App {
             Route::ArtifactText(id, call, name) => self.text_on(id, Some(call), name).await?,
             Route::Memory(id) => self.memory(id, query).await?,
             Route::Changes(id, turn) => {
-                let changes = ports.changes.turn_changes(id, turn).await;
+                let changes = app.services.inspection.turn_changes(id, turn).await;
                 shape::changes(&changes.map_err(|error| refusal(&error))?)
             }
             Route::TryUndo(id, turn) => {
-                let conflicts = ports.changes.revert_conflicts(id, turn).await;
+                let conflicts = app.services.inspection.revert_conflicts(id, turn).await;
                 json!({ "refused": conflicts.map_err(|error| refusal(&error))? })
             }
             Route::Runs => {
-                let listed = runs::list(&*ports.runs).await;
+                let listed = runs::list(&*app.services.runs).await;
                 json!({ "runs": listed.map_err(|error| runs::refusal(&error))? })
             }
             Route::Page
@@ -180,38 +183,38 @@ impl App {
 
     /// What the page needs before it shows anything.
     async fn start(&self) -> Result<Value, Reply> {
-        let ports = &self.ports;
-        let list = sessions::page(&*ports.session_forks, None).await;
+        let app = &self.app;
+        let list = sessions::page(&*app.services.sessions, None).await;
         let mut shown = list.map_err(|error| refusal(&error))?;
-        shown["default_model"] = (*ports.default_model).into();
-        shown["boot"] = ports.boot.into();
+        shown["default_model"] = (*app.default_model).into();
+        shown["boot"] = app.boot.into();
         shown["version"] = env!("CARGO_PKG_VERSION").into();
-        let runs = runs::list(&*ports.runs).await.map_err(|error| runs::refusal(&error))?;
+        let runs = runs::list(&*app.services.runs).await.map_err(|error| runs::refusal(&error))?;
         shown["runs"] = runs.into();
-        let storage = ports.storage_health.check().await;
-        shown["reads_pictures"] = ports.ocr.ready().is_ok().into();
-        shown["speaks"] = ports.speaker.ready().is_ok().into();
-        shown["transcribes"] = ports.transcriber.ready().is_ok().into();
+        let storage = app.services.storage_health.check().await;
+        shown["reads_pictures"] = app.services.ocr.ready().is_ok().into();
+        shown["speaks"] = app.services.speaker.ready().is_ok().into();
+        shown["transcribes"] = app.services.transcriber.ready().is_ok().into();
         shown["storage"] = storage.err().map_or(Value::Null, |error| error.to_string().into());
         Ok(shown)
     }
 
     async fn view(&self, session: &SessionId) -> Result<Arc<State>, Reply> {
-        self.ports.sessions.view(session).await.map_err(|error| refusal(&error))
+        self.app.services.sessions.view(session).await.map_err(|error| refusal(&error))
     }
 
     /// What model calls took: all of a time, or those of one session.
     async fn usage(&self, route: &Route, query: &str) -> Result<Value, Reply> {
         let sources = usage::Sources {
-            archive: &*self.ports.archive,
-            session_forks: &*self.ports.session_forks,
-            models: &*self.ports.models,
+            archive: &*self.app.services.archive,
+            sessions: &*self.app.services.sessions,
+            models: &*self.app.services.models,
         };
         let shown = if let Route::SessionUsage(session) = route {
             usage::of_session(&sources, session).await
         } else {
             let range = Range::parse(query).map_err(|wrong| Reply::new(400, wrong))?;
-            self.ports.usage.overall(&sources, range).await
+            self.app.usage.overall(&sources, range).await
         };
         shown.map_err(|error| refusal(&error))
     }
@@ -222,7 +225,8 @@ impl App {
             parameter(query, name).map(|text| text.parse::<u64>().map_err(wrong)).transpose()
         };
         let limit = number("limit")?.unwrap_or(HISTORY_PAGE);
-        let page = history::page(&*self.ports.archive, session, number("before")?, limit).await;
+        let page =
+            history::page(&*self.app.services.archive, session, number("before")?, limit).await;
         page.map_err(|error| refusal(&error))
     }
 
@@ -232,7 +236,7 @@ impl App {
             None => self.view(session).await?,
             Some(step) => {
                 let step = step.parse().map_err(|_| Reply::new(400, "step must be a number"))?;
-                let state = self.ports.prompts.session_at(session, step).await;
+                let state = self.app.services.inspection.session_at(session, step).await;
                 let asks = |state: &State| {
                     let begun = state.open.as_ref().and_then(|open| open.step());
                     begun.is_some_and(|step| step.written == 0)
@@ -242,7 +246,7 @@ impl App {
                 Arc::new(state.ok_or_else(none)?)
             }
         };
-        let models = Arc::clone(&self.ports.models);
+        let models = Arc::clone(&self.app.services.models);
         // Counting tokens may take a table that has to be read first.
         let shown = tokio::task::spawn_blocking(move || prompt::show(&state, &*models));
         shown.await.map_err(|_| Reply::new(500, "the prompt could not be counted"))
@@ -267,7 +271,7 @@ impl App {
         name: &str,
     ) -> Result<Value, Reply> {
         let (picture, _) = self.content(session, call, name).await?;
-        senses::text_on(&*self.ports.ocr, picture).await
+        senses::text_on(&*self.app.services.ocr, picture).await
     }
 
     async fn content(
@@ -280,16 +284,16 @@ impl App {
         let state = self.view(session).await?;
         let none = || Reply::new(404, format!("file not found: {name}"));
         let (blob, mime) = files::find(&state, call, &name).ok_or_else(none)?;
-        let content = self.ports.blobs.get(&blob).await;
+        let content = self.app.services.blobs.get(&blob).await;
         Ok((content.map_err(|error| refusal(&error.into()))?, mime))
     }
 
     /// Passages of the workspace's memory that fit a query or, without one, what should stay known.
     async fn memory(&self, session: &SessionId, query: &str) -> Result<Value, Reply> {
         let off = || Reply::new(404, "memory is off: set memory.enabled");
-        let memory = self.ports.memory.as_ref().ok_or_else(off)?;
+        let memory = self.app.services.memory.as_ref().ok_or_else(off)?;
         let summary =
-            self.ports.sessions.summary(session).await.map_err(|error| refusal(&error))?;
+            self.app.services.sessions.summary(session).await.map_err(|error| refusal(&error))?;
         let text = parameter(query, "q").unwrap_or_default();
         let found = memory::read(&**memory, &summary.workspace, text).await;
         found.map_err(|error| Reply::new(400, error.to_string()))
@@ -308,41 +312,41 @@ impl App {
         let step = decode(route, &read(body, limit).await?)?;
         let done = match step {
             Step::Create(origin) => {
-                let folder = self.ports.directory_listing.files(&origin.workspace, 1).await;
+                let folder = self.app.services.directory_listing.files(&origin.workspace, 1).await;
                 folder.map_err(|why| {
                     Reply::new(400, format!("{}: {why}", origin.workspace.display()))
                 })?;
-                self.ports.sessions.create(origin).await
+                self.app.services.sessions.create(origin).await
             }
-            Step::Submit(id, command) => self.ports.sessions.submit(&id, command).await,
+            Step::Submit(id, command) => self.app.services.sessions.submit(&id, command).await,
             Step::Send(id, say, files) => self.send(&id, say, files).await,
             Step::Answer(id, approve, digest) => return self.approve(&id, approve, &digest).await,
-            Step::Fork(id, at) => self.ports.session_forks.fork(&id, at).await,
+            Step::Fork(id, at) => self.app.services.sessions.fork(&id, at).await,
             Step::Delete(id) => {
-                let removed = self.ports.session_deletion.remove(&id).await;
+                let removed = self.app.services.sessions.remove(&id).await;
                 removed.map_err(|error| refusal(&error))?;
                 return Ok(json!({}));
             }
             Step::CreateRun(new) => {
-                let created = self.ports.runs.create(new).await;
+                let created = self.app.services.runs.create(new).await;
                 return Ok(runs::shape(&created.map_err(|error| runs::refusal(&error))?.entry));
             }
             Step::ControlRun(run, command) => {
-                let changed = self.ports.runs.submit(&run, command).await;
+                let changed = self.app.services.runs.submit(&run, command).await;
                 return Ok(runs::shape(&changed.map_err(|error| runs::refusal(&error))?.entry));
             }
             Step::Transcribe(audio) => {
-                return senses::transcript(&*self.ports.transcriber, audio).await;
+                return senses::transcript(&*self.app.services.transcriber, audio).await;
             }
             Step::Speak(text, sentence) => {
-                return senses::spoken(&*self.ports.speaker, &text, sentence).await;
+                return senses::spoken(&*self.app.services.speaker, &text, sentence).await;
             }
             Step::AllowServers(folder, digests) => {
-                let allowed = self.ports.tool_servers.allow(folder, digests).await;
+                let allowed = self.app.services.tool_server_control.allow(folder, digests).await;
                 return allowed.map(|()| json!({})).map_err(|why| Reply::new(409, why));
             }
             Step::DisallowServers(folder, digests) => {
-                let done = self.ports.tool_servers.disallow(folder, digests).await;
+                let done = self.app.services.tool_server_control.disallow(folder, digests).await;
                 return done.map(|()| json!({})).map_err(|why| Reply::new(500, why));
             }
         };
@@ -356,13 +360,13 @@ impl App {
         files: Vec<File>,
     ) -> Result<Receipt, Error> {
         // Nothing is kept for a session that is not there.
-        self.ports.sessions.summary(session).await?;
+        self.app.services.sessions.summary(session).await?;
         for File { name, mime, content } in files {
             let size = content.len() as u64;
-            let blob = self.ports.blobs.put(content).await?;
+            let blob = self.app.services.blobs.put(content).await?;
             say.files.push((media_kind(&mime), NewAttachment { name, mime, blob, size }));
         }
-        self.ports.sessions.submit(session, Command::AddMessage(say)).await
+        self.app.services.sessions.submit(session, Command::AddMessage(say)).await
     }
 
     /// Passes an answer on if the question is still the one that was shown.
@@ -380,7 +384,7 @@ impl App {
             }
             Some(_) => {}
         }
-        let done = self.ports.sessions.submit(session, Command::Approve(approve)).await;
+        let done = self.app.services.sessions.submit(session, Command::Approve(approve)).await;
         result(&done.map_err(|error| refusal(&error))?)
     }
 }

@@ -1,6 +1,6 @@
 //! The list of sessions by pages, and search in it.
 
-use quintet_kernel::port::{Error, SearchError, SessionForks, SessionQuery, SessionSearch};
+use quintet_kernel::port::{Error, SearchError, SessionQuery, SessionSearch, Sessions};
 use quintet_kernel::{SessionSummary, Time};
 use serde_json::{Value, json};
 
@@ -36,13 +36,10 @@ impl After {
 }
 
 /// A page of the list, and the cursor of the next one.
-pub(super) async fn page(
-    session_forks: &dyn SessionForks,
-    after: Option<&After>,
-) -> Result<Value, Error> {
+pub(super) async fn page(sessions: &dyn Sessions, after: Option<&After>) -> Result<Value, Error> {
     let mut limit = PAGE_SESSIONS * 2;
     loop {
-        let mut summaries = session_forks.recent(None, limit).await?;
+        let mut summaries = sessions.recent(None, limit).await?;
         let is_all = summaries.len() < limit;
         summaries.sort_by(|one, other| (other.updated, &other.id).cmp(&(one.updated, &one.id)));
         summaries.retain(|summary| after.is_none_or(|after| after.precedes(summary)));
@@ -61,7 +58,7 @@ pub(super) async fn page(
 
 /// The sessions whose titles or messages have words of a query, the best first.
 pub(super) async fn search(
-    session_forks: &dyn SessionForks,
+    sessions: &dyn Sessions,
     search: &dyn SessionSearch,
     text: &str,
 ) -> Result<Value, Reply> {
@@ -70,7 +67,7 @@ pub(super) async fn search(
         return Ok(json!({ "titles": [], "hits": [] }));
     }
     let summaries =
-        session_forks.recent(None, TITLE_SEARCH_LIMIT).await.map_err(|error| refusal(&error))?;
+        sessions.recent(None, TITLE_SEARCH_LIMIT).await.map_err(|error| refusal(&error))?;
     let fits = |summary: &&SessionSummary| {
         let title = format!("{} {}", summary.title, summary.workspace.display()).to_lowercase();
         words.iter().all(|word| title.contains(word))

@@ -16,7 +16,7 @@ use quintet_kernel::port::{Error, Follower};
 use quintet_kernel::{Cursor, SessionId, SessionSummary, Time};
 use serde_json::{Map, Value, json};
 
-use super::ports::Ports;
+use super::app_state::AppState;
 use super::{encode, question, shape};
 use crate::change_feed::{Change, Subscription};
 use crate::presence::Presence;
@@ -76,14 +76,14 @@ impl Request {
 type Frames = BoxStream<'static, Vec<u8>>;
 
 /// Opens the stream. Fails if sessions cannot be listed.
-pub(super) async fn open(ports: Ports, request: Request) -> Result<Response, Error> {
+pub(super) async fn open(app: AppState, request: Request) -> Result<Response, Error> {
     // The subscription comes first: what changes from here on is not missed.
-    let subscription = ports.change_feed.subscribe();
-    let summaries = ports.session_forks.recent(None, RECENT_LIMIT).await?;
-    let (questions, asking) = open_questions(&ports, &summaries).await;
+    let subscription = app.services.change_feed.subscribe();
+    let summaries = app.services.sessions.recent(None, RECENT_LIMIT).await?;
+    let (questions, asking) = open_questions(&app, &summaries).await;
     let mut first = Vec::new();
     let hello = json!({
-        "boot": ports.boot, "version": env!("CARGO_PKG_VERSION"), "questions": questions,
+        "boot": app.boot, "version": env!("CARGO_PKG_VERSION"), "questions": questions,
     });
     frame(&mut first, "hello", &hello);
     let is_new =
@@ -94,7 +94,7 @@ pub(super) async fn open(ports: Ports, request: Request) -> Result<Response, Err
     let watched = request.watched.iter().map(|(session, _)| session.clone()).collect();
     let mut sources: Vec<Frames> = Vec::new();
     for (session, position) in request.watched {
-        match ports.sessions.follow(&session, position).await {
+        match app.services.sessions.follow(&session, position).await {
             Ok(follow) => sources.push(followed(session, follow)),
             // The page has more than there is, or shows what is gone: it reads the session again.
             Err(error) => {
@@ -103,10 +103,10 @@ pub(super) async fn open(ports: Ports, request: Request) -> Result<Response, Err
             }
         }
     }
-    let closing = ports.closing.clone();
+    let closing = app.services.closing.clone();
     let stop = move || closing.clone().cancelled_owned().boxed();
-    sources.push(beats(ports.presence.clone(), watched).take_until(stop()).boxed());
-    sources.push(Feed { ports, subscription, asking }.frames().take_until(stop()).boxed());
+    sources.push(beats(app.services.presence.clone(), watched).take_until(stop()).boxed());
+    sources.push(Feed { app, subscription, asking }.frames().take_until(stop()).boxed());
     let frames = stream::iter([first]).chain(stream::select_all(sources));
     let body = frames.map(|frame| Ok::<_, Infallible>(Bytes::from(frame)));
     let mut response = Response::new(Body::from_stream(body));
@@ -118,12 +118,12 @@ pub(super) async fn open(ports: Ports, request: Request) -> Result<Response, Err
 
 /// The questions of all sessions, and the sessions that have some.
 pub(super) async fn open_questions(
-    ports: &Ports,
+    app: &AppState,
     summaries: &[SessionSummary],
 ) -> (Vec<Value>, HashSet<SessionId>) {
     let (mut questions, mut asking) = (Vec::new(), HashSet::new());
     for summary in summaries.iter().filter(|summary| summary.open) {
-        let found = questions_of(ports, &summary.id).await;
+        let found = questions_of(app, &summary.id).await;
         if !found.is_empty() {
             asking.insert(summary.id.clone());
         }
@@ -133,8 +133,8 @@ pub(super) async fn open_questions(
 }
 
 /// The questions of a session; none if it cannot be read, which its summary says.
-async fn questions_of(ports: &Ports, session: &SessionId) -> Vec<Value> {
-    match ports.sessions.view(session).await {
+async fn questions_of(app: &AppState, session: &SessionId) -> Vec<Value> {
+    match app.services.sessions.view(session).await {
         Ok(state) => question::open(&state),
         Err(_) => Vec::new(),
     }
@@ -183,7 +183,7 @@ fn beats(
 
 /// Summaries and questions of the sessions that change.
 struct Feed {
-    ports: Ports,
+    app: AppState,
     subscription: Subscription,
     /// The sessions that had questions when they were last looked at.
     asking: HashSet<SessionId>,
@@ -205,7 +205,7 @@ impl Feed {
 
     async fn write(&mut self, session: &SessionId, change: Change, out: &mut Vec<u8>) {
         let summary = match change {
-            Change::Head(_) => self.ports.sessions.summary(session).await.ok(),
+            Change::Head(_) => self.app.services.sessions.summary(session).await.ok(),
             Change::Erased => None,
         };
         let Some(summary) = summary else {
@@ -214,7 +214,7 @@ impl Feed {
         };
         frame(out, "card", &shape::summary(&summary));
         let questions =
-            if summary.open { questions_of(&self.ports, session).await } else { Vec::new() };
+            if summary.open { questions_of(&self.app, session).await } else { Vec::new() };
         let asked_before = self.asking.remove(session);
         if !questions.is_empty() {
             self.asking.insert(session.clone());

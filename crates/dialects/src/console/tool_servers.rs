@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use quintet_kernel::port::{
-    Error, ServerOrigin, ServerState, SessionForks, ToolServerControl, ToolServerInfo,
+    Error, ServerOrigin, ServerState, Sessions, ToolServerControl, ToolServerInfo,
 };
 use serde_json::{Value, json};
 
@@ -15,10 +15,10 @@ const FOLDERS_LIMIT: usize = 50;
 /// All servers; of workspaces those that sessions used last.
 pub(super) async fn list(
     servers: &dyn ToolServerControl,
-    session_forks: &dyn SessionForks,
+    sessions: &dyn Sessions,
 ) -> Result<Value, Error> {
     let mut folders: Vec<PathBuf> = Vec::new();
-    for summary in session_forks.recent(None, SESSIONS_LIMIT).await? {
+    for summary in sessions.recent(None, SESSIONS_LIMIT).await? {
         if folders.len() < FOLDERS_LIMIT
             && !summary.workspace.as_os_str().is_empty()
             && !folders.contains(&summary.workspace)

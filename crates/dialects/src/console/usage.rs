@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quintet_kernel::event::Seq;
-use quintet_kernel::port::{Error, Models, SessionForks, Sessions};
+use quintet_kernel::port::{Error, Models, Sessions};
 use quintet_kernel::{Cursor, Item, SessionId, SessionSummary};
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ struct Known {
 /// Where usage is read from.
 pub(super) struct Sources<'a> {
     pub(super) archive: &'a dyn Sessions,
-    pub(super) session_forks: &'a dyn SessionForks,
+    pub(super) sessions: &'a dyn Sessions,
     pub(super) models: &'a dyn Models,
 }
 
@@ -51,7 +51,7 @@ impl UsageCache {
         sources: &Sources<'_>,
         range: Range,
     ) -> Result<Value, Error> {
-        let mut summaries = sources.session_forks.recent(None, SESSIONS_LIMIT + 1).await?;
+        let mut summaries = sources.sessions.recent(None, SESSIONS_LIMIT + 1).await?;
         summaries.retain(|summary| summary.updated >= range.since());
         let is_partial = summaries.len() > SESSIONS_LIMIT;
         summaries.truncate(SESSIONS_LIMIT);

@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 use quintet_kernel::port::{ERASED_SPACE, Preferences, StorageError};
 use serde_json::Value;
 
-use super::serve::{Ports, Settings, refuse, router};
+use super::serve::{Settings, refuse, router};
 use super::tree::Tree;
 use crate::dialect::{
     AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
@@ -74,7 +74,7 @@ impl Harness {
 }
 
 impl Protocol for Harness {
-    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
+    fn serve(&self, services: &Arc<Services>, _is_on: bool) -> ServedProtocol {
         let tree = self.writes_tree.then(|| {
             let (sessions, archive) =
                 (Arc::clone(&services.sessions), Arc::clone(&services.archive));
@@ -84,20 +84,10 @@ impl Protocol for Harness {
             Some(tree) => ("the session tree", Task::new(tree_task(tree, services))),
             None => ("the list of erased sessions", Task::new(self.forget_erased(services))),
         };
-        let ports = Ports {
-            sessions: Arc::clone(&services.sessions),
-            changes: Arc::clone(&services.changes),
-            blobs: Arc::clone(&services.blobs),
-            models: Arc::clone(&services.models),
-            storage_health: Arc::clone(&services.storage_health),
-            preferences: Arc::clone(&services.preferences),
-            directory_listing: Arc::clone(&services.directory_listing),
-            tree,
-        };
         let settings = Settings { default_model: self.default_model.clone() };
         let access = AccessRules::new(self.hosts.clone(), refuse);
         let service = Service::Http {
-            router: router(ports, settings),
+            router: router(Arc::clone(services), tree, settings),
             access: AccessRules { token: self.token.clone(), ..access },
         };
         ServedProtocol {
@@ -117,7 +107,7 @@ async fn forget(notes: &dyn Preferences) -> Result<(), StorageError> {
 fn tree_task(tree: Tree, services: &Services) -> impl Future<Output = ()> + Send + 'static {
     let sources = Sources {
         changes: services.change_feed.subscribe(),
-        sessions: Arc::clone(&services.session_forks),
+        sessions: Arc::clone(&services.sessions),
         clock: Arc::clone(&services.clock),
         stop: services.sessions_parked.clone(),
     };

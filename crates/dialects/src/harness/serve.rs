@@ -10,10 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use quintet_kernel::command::{Command, NewAttachment, NewMessage};
 use quintet_kernel::event::Event;
-use quintet_kernel::port::{
-    Blobs, DirectoryListing, Error, Follower, Models, Preferences, Receipt, Sessions,
-    StorageHealth, TurnChanges,
-};
+use quintet_kernel::port::{Error, Follower, Receipt};
 use quintet_kernel::{Cursor, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -29,6 +26,7 @@ use super::routes::{REFUSALS, ROUTES};
 use super::stream::{Stream, history, reset};
 use super::tree::Tree;
 use super::{openapi, shape, wire};
+use crate::dialect::Services;
 use crate::fallback;
 use crate::transport::access::Denied;
 use crate::transport::query::parameter;
@@ -39,33 +37,6 @@ const LIST_LIMIT: usize = 1000;
 /// Files of a folder that are listed.
 const FOLDER_ENTRIES_LIMIT: usize = 800;
 
-/// The ports that the dialect uses.
-#[derive(Clone)]
-pub(super) struct Ports {
-    /// The core.
-    pub sessions: Arc<dyn Sessions>,
-    /// The file changes of turns.
-    pub changes: Arc<dyn TurnChanges>,
-    /// The store of attachments.
-    pub blobs: Arc<dyn Blobs>,
-    /// The models.
-    pub models: Arc<dyn Models>,
-    /// Whether storage can be written to.
-    pub storage_health: Arc<dyn StorageHealth>,
-    /// Users' settings.
-    pub preferences: Arc<dyn Preferences>,
-    /// Listings of folders.
-    pub directory_listing: Arc<dyn DirectoryListing>,
-    /// The session tree on disk, where one is kept.
-    pub tree: Option<Tree>,
-}
-
-impl std::fmt::Debug for Ports {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ports")
-    }
-}
-
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
@@ -75,15 +46,17 @@ pub(super) struct Settings {
 
 #[derive(Clone)]
 struct AppState {
-    ports: Ports,
+    services: Arc<Services>,
+    /// The session tree on disk, where one is kept.
+    tree: Option<Tree>,
     settings: Arc<Settings>,
     policies: Policies,
 }
 
 /// The dialect as a service.
-pub(super) fn router(ports: Ports, settings: Settings) -> Router {
-    let policies = Policies::new(Arc::clone(&ports.preferences));
-    let app = AppState { ports, settings: Arc::new(settings), policies };
+pub(super) fn router(services: Arc<Services>, tree: Option<Tree>, settings: Settings) -> Router {
+    let policies = Policies::new(Arc::clone(&services.preferences));
+    let app = AppState { services, tree, settings: Arc::new(settings), policies };
     routes::router(ROUTES, REFUSALS, serve).with_state(app)
 }
 
@@ -100,7 +73,7 @@ async fn serve(app: AppState, route: Result<Route, Reply>, request: Request) -> 
 
 impl AppState {
     async fn health(&self) -> Result<Response, Reply> {
-        match self.ports.storage_health.check().await {
+        match self.services.storage_health.check().await {
             Ok(()) => Ok(ok(&json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }))),
             Err(error) => Err(Reply::new(503, format!("storage cannot be written: {error}"))),
         }
@@ -112,7 +85,7 @@ impl AppState {
             Route::Health => self.health().await,
             Route::OpenApi => Ok(ok(&openapi::document())),
             Route::Models => {
-                let models = self.ports.models.list().await;
+                let models = self.services.models.list().await;
                 let models: Vec<Value> = models.iter().map(shape::model).collect();
                 Ok(ok(&json!({ "models": models, "policy": self.policy().await? })))
             }
@@ -127,13 +100,15 @@ impl AppState {
             Route::Runs => Ok(ok(&json!([]))),
             Route::ListSessions => self.list(&query).await,
             Route::GetSession(id) => {
-                let state = self.ports.sessions.view(id).await.map_err(|error| refusal(&error))?;
+                let state =
+                    self.services.sessions.view(id).await.map_err(|error| refusal(&error))?;
                 Ok(ok(&shape::session(&state)))
             }
             Route::Context(id) => {
-                let state = self.ports.sessions.view(id).await.map_err(|error| refusal(&error))?;
+                let state =
+                    self.services.sessions.view(id).await.map_err(|error| refusal(&error))?;
                 // Counting tokens may take a table that has to be read first.
-                let models = Arc::clone(&self.ports.models);
+                let models = Arc::clone(&self.services.models);
                 let shown =
                     tokio::task::spawn_blocking(move || shape::whole_context(&state, &*models));
                 let shown =
@@ -142,12 +117,12 @@ impl AppState {
             }
             Route::Changes(id, turn) => {
                 let turn = turn_id(turn)?;
-                let changes = self.ports.changes.turn_changes(id, &turn).await;
+                let changes = self.services.inspection.turn_changes(id, &turn).await;
                 Ok(ok(&shape::changes(&turn, &changes.map_err(|error| refusal(&error))?)))
             }
             Route::CheckRevert(id, turn) => {
                 let turn = turn_id(turn)?;
-                let conflicts = self.ports.changes.revert_conflicts(id, &turn).await;
+                let conflicts = self.services.inspection.revert_conflicts(id, &turn).await;
                 let conflicts = conflicts.map_err(|error| refusal(&error))?;
                 Ok(ok(&json!({ "ok": conflicts.is_none(), "reason": conflicts })))
             }
@@ -169,7 +144,7 @@ impl AppState {
     }
 
     async fn carry_out(&self, route: &Route, step: Step) -> Result<Response, Reply> {
-        let sessions = &self.ports.sessions;
+        let sessions = &self.services.sessions;
         let done = match step {
             Step::Create(origin) => sessions.create(origin).await,
             Step::Submit(id, Command::AddMessage(say)) => self.submit_message(&id, say).await,
@@ -198,7 +173,7 @@ impl AppState {
             }
             Err(error) => return Err(refusal(&error)),
         };
-        if let (Route::CreateSession | Route::Attach(_), Some(tree)) = (route, &self.ports.tree) {
+        if let (Route::CreateSession | Route::Attach(_), Some(tree)) = (route, &self.tree) {
             tree.write(&receipt.session).await;
         }
         if let Route::SetMode(id) = route {
@@ -216,11 +191,11 @@ impl AppState {
 
     async fn store_file(&self, session: &SessionId, file: File) -> Result<Receipt, Error> {
         // Nothing is kept for a session that is not there.
-        self.ports.sessions.summary(session).await?;
+        self.services.sessions.summary(session).await?;
         let File { name, mime, content } = file;
         let size = content.len() as u64;
-        let blob = self.ports.blobs.put(content).await?;
-        self.ports
+        let blob = self.services.blobs.put(content).await?;
+        self.services
             .sessions
             .submit(session, Command::Attach(NewAttachment { name, mime, blob, size }))
             .await
@@ -231,7 +206,8 @@ impl AppState {
             None => LIST_LIMIT,
             Some(limit) => limit.parse().map_err(|_| Reply::new(400, "limit must be a number"))?,
         };
-        let summaries = self.ports.sessions.list(limit).await.map_err(|error| refusal(&error))?;
+        let summaries =
+            self.services.sessions.list(limit).await.map_err(|error| refusal(&error))?;
         Ok(ok(&summaries.iter().map(shape::summary).collect::<Vec<_>>()))
     }
 
@@ -250,7 +226,7 @@ impl AppState {
             return Err(none());
         }
         let files = self
-            .ports
+            .services
             .directory_listing
             .files(folder, FOLDER_ENTRIES_LIMIT)
             .await
@@ -264,7 +240,7 @@ impl AppState {
         id: &SessionId,
         mut say: Box<NewMessage>,
     ) -> Result<Receipt, Error> {
-        let sessions = &self.ports.sessions;
+        let sessions = &self.services.sessions;
         if say.options.model.is_none()
             && let Some(preferred) = self.policies.preferred_model().await?
             && sessions.summary(id).await?.model.is_none()
@@ -301,7 +277,7 @@ impl AppState {
                 let start = Position::After(Cursor::START);
                 let follow = self.follow(id, start).await.map_err(|error| refusal(&error))?;
                 let summary =
-                    self.ports.sessions.summary(id).await.map_err(|error| refusal(&error))?;
+                    self.services.sessions.summary(id).await.map_err(|error| refusal(&error))?;
                 let first = reset(&summary, asked, head);
                 (follow, Stream { link: Link::new(id.clone(), start), first })
             }
@@ -311,7 +287,7 @@ impl AppState {
     }
 
     async fn follow(&self, id: &SessionId, from: Position) -> Result<Box<dyn Follower>, Error> {
-        self.ports.sessions.follow(id, from.cursor()).await
+        self.services.sessions.follow(id, from.cursor()).await
     }
 }
 

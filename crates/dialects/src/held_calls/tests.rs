@@ -1,8 +1,9 @@
 //! Claims of one connection, against sessions that only write down what they are told.
 
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-use quintet_kernel::event::{NewSession, Record, Seq};
+use quintet_kernel::event::{Record, Seq};
 use quintet_kernel::port::{BoxFuture, Receipt};
 use quintet_kernel::session_summary::SessionSummary;
 use quintet_kernel::{State, Time, TurnId};
@@ -72,10 +73,6 @@ impl Recorder {
 }
 
 impl Sessions for Recorder {
-    fn create(&self, _: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
-        unimplemented!("no session begins here")
-    }
-
     fn submit(
         &self,
         session: &SessionId,
@@ -114,6 +111,18 @@ impl Sessions for Recorder {
     }
 
     fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        unimplemented!("nobody looks for it")
+    }
+
+    fn recent(
+        &self,
+        _: Option<&Path>,
+        _: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        unimplemented!("nobody looks for it")
+    }
+
+    fn forks(&self, _: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         unimplemented!("nobody looks for it")
     }
 }

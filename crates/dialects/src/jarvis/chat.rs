@@ -96,13 +96,13 @@ async fn follow(
     answering: &AnsweringTurn,
 ) -> Result<Box<dyn Follower>, Reply> {
     let from = Cursor::after(answering.begins - 1);
-    Ok(app.ports.sessions.follow(&chat.session, from).await?)
+    Ok(app.services.sessions.follow(&chat.session, from).await?)
 }
 
 /// Submits a message, unless the same message, or one with the same key, is being answered or was
 /// answered before.
 async fn submit(app: &AppState, chat: &Chat, key: Option<&String>) -> Result<AnsweringTurn, Reply> {
-    let sessions = &app.ports.sessions;
+    let sessions = &app.services.sessions;
     let before = sessions.view(&chat.session).await?;
     if let Some(answering) = same_message(&before, &chat.parts, key) {
         return join(app, before, answering).await;
@@ -142,7 +142,7 @@ async fn join(
     drop(state);
     if held {
         let start = Command::StartTurn { turn: answering.turn.clone() };
-        app.ports.sessions.submit(&session, start).await?;
+        app.services.sessions.submit(&session, start).await?;
     }
     Ok(answering)
 }

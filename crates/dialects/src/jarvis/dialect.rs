@@ -7,7 +7,7 @@ use std::time::Duration;
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use serde_json::{Value, json};
 
-use super::serve::{Ports, Settings, refuse, router};
+use super::serve::{Settings, refuse, router};
 use super::tools::{FRONT_END, Risk, default_tools, risk};
 use crate::dialect::{
     AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
@@ -118,16 +118,9 @@ fn tool(table: Value) -> Result<ClientTool, String> {
 }
 
 impl Protocol for Jarvis {
-    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
-        let ports = Ports {
-            sessions: Arc::clone(&services.sessions),
-            directory: Arc::clone(&services.directory),
-            memory: services.memory.clone(),
-            storage_health: Arc::clone(&services.storage_health),
-            clock: Arc::clone(&services.clock),
-        };
+    fn serve(&self, services: &Arc<Services>, _is_on: bool) -> ServedProtocol {
         let service = Service::Http {
-            router: router(ports, self.settings.clone()),
+            router: router(Arc::clone(services), self.settings.clone()),
             access: AccessRules::new(self.hosts.clone(), refuse),
         };
         ServedProtocol {

@@ -12,7 +12,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use quintet_kernel::memory::{LineRange, MemoryEntry, MemoryMatch, MemoryQuery};
-use quintet_kernel::port::{Clock, Memory, SessionIndex, Sessions, StorageHealth};
+use quintet_kernel::port::Memory;
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{ClientRef, Cursor, SessionId, Time};
 use serde::Serialize;
@@ -27,31 +27,11 @@ use super::reply::Reply;
 use super::stream::Stream;
 use super::tools::FRONT_END;
 use super::{openapi, sessions, wire};
+use crate::dialect::Services;
 use crate::held_calls::HeldCalls;
 use crate::transport::access::Denied;
 use crate::transport::body::{BodyError, read_body};
 use crate::transport::routes;
-
-/// The ports that the dialect uses.
-#[derive(Clone)]
-pub(super) struct Ports {
-    /// The core.
-    pub sessions: Arc<dyn Sessions>,
-    /// The desktops' own names of sessions.
-    pub directory: Arc<dyn SessionIndex>,
-    /// Memory, unless it is off.
-    pub memory: Option<Arc<dyn Memory>>,
-    /// Whether storage can be written to.
-    pub storage_health: Arc<dyn StorageHealth>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-}
-
-impl std::fmt::Debug for Ports {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ports")
-    }
-}
 
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
@@ -66,7 +46,7 @@ pub(super) struct Settings {
 
 #[derive(Clone)]
 pub(super) struct AppState {
-    pub(super) ports: Ports,
+    pub(super) services: Arc<Services>,
     pub(super) settings: Arc<Settings>,
     started: Time,
     /// Streams so far.
@@ -80,13 +60,20 @@ pub(super) struct AppState {
 }
 
 /// The dialect as a service.
-pub(super) fn router(ports: Ports, settings: Settings) -> Router {
-    let started = ports.clock.now();
+pub(super) fn router(services: Arc<Services>, settings: Settings) -> Router {
+    let started = services.clock.now();
     let (settings, connections) = (Arc::new(settings), Arc::default());
     let (pending_tools, claim_priorities, tasks) =
         (Arc::default(), Arc::default(), TaskTracker::new());
-    let app =
-        AppState { ports, settings, started, connections, pending_tools, claim_priorities, tasks };
+    let app = AppState {
+        services,
+        settings,
+        started,
+        connections,
+        pending_tools,
+        claim_priorities,
+        tasks,
+    };
     routes::router(ROUTES, REFUSALS, serve).with_state(app)
 }
 
@@ -119,7 +106,7 @@ impl AppState {
                 self.stream(&session, asked).await
             }
             Step::Submit(session, command) => {
-                self.ports.sessions.submit(&session, command).await?;
+                self.services.sessions.submit(&session, command).await?;
                 Ok(ok(&json!({ "accepted": true })))
             }
             Step::Remember(session, entry) => self.write_memory(&session, entry).await,
@@ -129,8 +116,8 @@ impl AppState {
     }
 
     async fn health(&self) -> Response {
-        let uptime = self.ports.clock.now().since(self.started).as_millis();
-        let healthy = self.ports.storage_health.check().await.is_ok();
+        let uptime = self.services.clock.now().since(self.started).as_millis();
+        let healthy = self.services.storage_health.check().await.is_ok();
         let mut response = ok(&wire::Health {
             healthy,
             version: env!("CARGO_PKG_VERSION"),
@@ -156,7 +143,7 @@ impl AppState {
 
     /// Follows a session, from now on or from a place. It is read from the turn on in which that is.
     async fn stream(&self, id: &SessionId, asked: Option<Cursor>) -> Result<Response, Reply> {
-        let sessions = &self.ports.sessions;
+        let sessions = &self.services.sessions;
         let state = sessions.view(id).await?;
         if let Some(asked) = asked.filter(|asked| asked.seq > state.head) {
             return Err(Reply::gone(&asked.to_string()));
@@ -180,7 +167,7 @@ impl AppState {
     ) -> Stream {
         let connection = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
         let client = ClientRef::connected(FRONT_END, connection.to_string());
-        let held = HeldCalls::new(Arc::clone(&self.ports.sessions), client);
+        let held = HeldCalls::new(Arc::clone(&self.services.sessions), client);
         Stream::new(link, session.clone(), held, priority, self)
     }
 
@@ -198,7 +185,7 @@ impl AppState {
 
     fn memory(&self) -> Result<&dyn Memory, Reply> {
         let off = || Reply::new(503, "MEMORY_OFF", "memory is off: memory.enabled is false");
-        self.ports.memory.as_deref().ok_or_else(off)
+        self.services.memory.as_deref().ok_or_else(off)
     }
 
     async fn write_memory(
@@ -206,7 +193,7 @@ impl AppState {
         session: &SessionId,
         entry: MemoryEntry,
     ) -> Result<Response, Reply> {
-        self.ports.sessions.summary(session).await?;
+        self.services.sessions.summary(session).await?;
         let written = self.memory()?.write(self.workspace().await?, entry).await?;
         Ok(ok(&json!({ "path": written.path })))
     }

@@ -22,7 +22,7 @@ const SPACE: &str = "jarvis_session_id";
 pub(super) async fn open(app: &AppState, asked: Open) -> Result<SessionId, Reply> {
     let Open { name, preferred, tools } = asked;
     let alias = Alias { space: SPACE.into(), name };
-    let held = app.ports.directory.alias(&alias).await.map_err(Error::Storage)?;
+    let held = app.services.directory.alias(&alias).await.map_err(Error::Storage)?;
     let preferred = preferred.as_deref().and_then(SessionId::parse);
     if let Some(summary) = found(app, preferred.as_ref()).await? {
         resume(app, &summary.id, tools).await?;
@@ -42,7 +42,7 @@ pub(super) async fn open(app: &AppState, asked: Open) -> Result<SessionId, Reply
     }
     // Somebody with the same name was faster: theirs counts, and ours was never used.
     let reason = Some("another session has its name".to_owned());
-    app.ports.sessions.submit(&new, Command::Close { reason }).await?;
+    app.services.sessions.submit(&new, Command::Close { reason }).await?;
     if let Some(summary) = found(app, Some(&holder)).await? {
         resume(app, &summary.id, tools).await?;
     }
@@ -51,7 +51,7 @@ pub(super) async fn open(app: &AppState, asked: Open) -> Result<SessionId, Reply
 
 async fn found(app: &AppState, id: Option<&SessionId>) -> Result<Option<SessionSummary>, Reply> {
     let Some(id) = id else { return Ok(None) };
-    match app.ports.sessions.summary(id).await {
+    match app.services.sessions.summary(id).await {
         Ok(summary) => Ok(Some(summary)),
         Err(Error::NotFound(_)) => Ok(None),
         Err(error) => Err(error.into()),
@@ -59,14 +59,14 @@ async fn found(app: &AppState, id: Option<&SessionId>) -> Result<Option<SessionS
 }
 
 fn expired(app: &AppState, summary: &SessionSummary) -> bool {
-    let rested = app.ports.clock.now().since(summary.updated);
+    let rested = app.services.clock.now().since(summary.updated);
     !summary.open && app.settings.expiry.is_some_and(|expiry| rested >= expiry)
 }
 
 /// Adds a desktop's tools to a session. While a turn is under way they wait for the next message: a
 /// turn keeps the tools that it began with.
 async fn resume(app: &AppState, id: &SessionId, brought: Vec<ClientTool>) -> Result<(), Reply> {
-    let state = app.ports.sessions.view(id).await?;
+    let state = app.services.sessions.view(id).await?;
     let toolset = tools::of_resumed(&state, &app.settings.toolset, &brought);
     if toolset == state.toolset {
         return Ok(());
@@ -81,7 +81,7 @@ async fn resume(app: &AppState, id: &SessionId, brought: Vec<ClientTool>) -> Res
         };
     }
     drop(state);
-    app.ports.sessions.submit(id, Command::SetTools(toolset)).await?;
+    app.services.sessions.submit(id, Command::SetTools(toolset)).await?;
     Ok(())
 }
 
@@ -117,7 +117,7 @@ async fn begin(app: &AppState, alias: &Alias, brought: &[ClientTool]) -> Result<
     let labels = BTreeMap::from([(SPACE.to_owned(), alias.name.clone())]);
     let origin =
         NewSession { workspace, labels, toolset: Some(Box::new(toolset)), ..NewSession::default() };
-    Ok(app.ports.sessions.create(origin).await?.session)
+    Ok(app.services.sessions.create(origin).await?.session)
 }
 
 /// Has a session go by a name, unless somebody was faster; returns the session that does.
@@ -130,6 +130,6 @@ async fn named(
     if held == Some(session) {
         return Ok(session.clone());
     }
-    let named = app.ports.directory.set_alias(alias, session, held).await;
+    let named = app.services.directory.set_alias(alias, session, held).await;
     Ok(named.map_err(Error::Storage)?)
 }

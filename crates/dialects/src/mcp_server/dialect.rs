@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::serve::{refuse, router, run};
-use super::sessions::Ports;
+use super::sessions::SessionTools;
 use crate::dialect::{
     AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
     Service, Services,
@@ -26,17 +26,14 @@ fn configure(_config: &Config<'_>) -> Result<Box<dyn Protocol>, ConfigError> {
 }
 
 impl Protocol for McpServer {
-    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
-        let ports = Ports {
-            sessions: Arc::clone(&services.sessions),
-            session_forks: Arc::clone(&services.session_forks),
-        };
+    fn serve(&self, services: &Arc<Services>, _is_on: bool) -> ServedProtocol {
+        let tools = SessionTools { sessions: Arc::clone(&services.sessions) };
         let http = Service::Http {
-            router: router(ports.clone(), &services.closing),
+            router: router(tools.clone(), &services.closing),
             access: AccessRules::new(Vec::new(), refuse),
         };
         let closing = services.closing.clone();
-        let stdio = Service::Unix(Box::new(|socket| Box::pin(run(socket, ports, closing))));
+        let stdio = Service::Unix(Box::new(|socket| Box::pin(run(socket, tools, closing))));
         ServedProtocol {
             endpoints: vec![
                 Endpoint { listener: "mcp", service: http },

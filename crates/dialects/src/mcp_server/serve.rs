@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::decode::{self, InvalidMessage, decode};
-use super::sessions::{Failure, Ports};
+use super::sessions::{Failure, SessionTools};
 use super::wire::{ToolSpec, tools};
 use crate::transport::access::Denied;
 use crate::transport::connection_limit::{ConnectionLimit, ConnectionPermit};
@@ -47,7 +47,7 @@ the state of the turn: running (ask for its status with the cursor), input_requi
 after asking the user), completed, failed or cancelled.";
 
 /// The routes of the HTTP listener.
-pub(super) fn router(ports: Ports, closing: &CancellationToken) -> Router {
+pub(super) fn router(tools: SessionTools, closing: &CancellationToken) -> Router {
     // The access policy has looked at the host and the origin before.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
@@ -56,7 +56,7 @@ pub(super) fn router(ports: Ports, closing: &CancellationToken) -> Router {
         .with_json_response(true)
         .with_max_request_body_bytes(BODY_LIMIT)
         .with_cancellation_token(closing.child_token());
-    let handler = Handler { ports, folder: None };
+    let handler = Handler { tools, folder: None };
     let make = move || Ok(handler.clone());
     let service =
         StreamableHttpService::new(make, Arc::new(NeverSessionManager::default()), config);
@@ -72,7 +72,7 @@ pub(super) fn refuse(denied: &Denied) -> Response {
 }
 
 /// Serves clients of the socket until told to stop.
-pub(super) async fn run(socket: Socket, ports: Ports, closing: CancellationToken) {
+pub(super) async fn run(socket: Socket, tools: SessionTools, closing: CancellationToken) {
     let (mut connections, mut tasks) = (ConnectionLimit::new(), JoinSet::new());
     loop {
         tokio::select! {
@@ -82,7 +82,7 @@ pub(super) async fn run(socket: Socket, ports: Ports, closing: CancellationToken
                 Ok((stream, peer)) => {
                     // One too many is closed at once.
                     if let Some(permit) = connections.admit().await.map(ConnectionPermit::new) {
-                        tasks.spawn(serve_stream(stream, peer, ports.clone(), closing.clone(), permit));
+                        tasks.spawn(serve_stream(stream, peer, tools.clone(), closing.clone(), permit));
                     }
                 }
                 Err(error) => {
@@ -99,11 +99,11 @@ pub(super) async fn run(socket: Socket, ports: Ports, closing: CancellationToken
 async fn serve_stream(
     stream: UnixStream,
     peer: PeerProcess,
-    ports: Ports,
+    tools: SessionTools,
     closing: CancellationToken,
     permit: ConnectionPermit,
 ) {
-    let handler = Handler { ports, folder: peer.directory() };
+    let handler = Handler { tools, folder: peer.directory() };
     // The library cancels the token that it is given when the client leaves.
     match serve_server_with_ct(handler, stream, closing.child_token()).await {
         Ok(service) => drop(service.waiting().await),
@@ -115,7 +115,7 @@ async fn serve_stream(
 /// One client's requests.
 #[derive(Clone, Debug)]
 struct Handler {
-    ports: Ports,
+    tools: SessionTools,
     /// The folder that the client works in, where that is known.
     folder: Option<PathBuf>,
 }
@@ -155,7 +155,7 @@ impl ServerHandler for Handler {
         };
         let (sender, notes) = mpsc::channel(16);
         let note = move |line: String| drop(sender.try_send(line));
-        let perform = self.ports.perform(request, self.folder.clone(), &note);
+        let perform = self.tools.perform(request, self.folder.clone(), &note);
         let done = tokio::select! {
             done = perform => done,
             () = context.ct.cancelled() => Err("the call was cancelled; the turn goes on".into()),
@@ -183,7 +183,7 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let summaries =
-            self.ports.session_forks.recent(None, 100).await.map_err(|error| internal(&error))?;
+            self.tools.sessions.recent(None, 100).await.map_err(|error| internal(&error))?;
         let resource = |id: String, title: String| {
             Resource::new(decode::transcript_address(&id), id)
                 .with_title(if title.is_empty() { "Session".to_owned() } else { title })
@@ -225,7 +225,7 @@ impl ServerHandler for Handler {
             ErrorData::new(code, format!("resource not found: {}", read.uri), data)
         };
         let session = decode::transcript(&read.uri).ok_or_else(unknown)?;
-        let text = match self.ports.transcript(&session).await {
+        let text = match self.tools.transcript(&session).await {
             Ok(text) => text,
             Err(Error::NotFound(_)) => return Err(unknown()),
             Err(error) => return Err(internal(&error)),

@@ -9,7 +9,7 @@ use quintet_kernel::command::{Approve, Command, NewMessage, TurnStart};
 use quintet_kernel::event::{DecidedBy, Event, NewSession, RememberScope, TurnOptions};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::model::Channel;
-use quintet_kernel::port::{Error, Follower, Receipt, SessionForks, Sessions};
+use quintet_kernel::port::{Error, Follower, Receipt, Sessions};
 use quintet_kernel::{Cursor, Item, Refusal, SessionId, State, StepId, TurnId};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
@@ -24,16 +24,15 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many sessions are listed.
 const SESSIONS_LIMIT: usize = 50;
 
-/// The ports that the dialect uses.
+/// The tools that the dialect uses.
 #[derive(Clone)]
-pub(super) struct Ports {
+pub(super) struct SessionTools {
     pub(super) sessions: Arc<dyn Sessions>,
-    pub(super) session_forks: Arc<dyn SessionForks>,
 }
 
-impl std::fmt::Debug for Ports {
+impl std::fmt::Debug for SessionTools {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ports")
+        f.write_str("SessionTools")
     }
 }
 
@@ -78,7 +77,7 @@ struct Awaited {
     until: Instant,
 }
 
-impl Ports {
+impl SessionTools {
     /// Carries out a request. `folder` is the client's own, where it is known. Fails with the
     /// reason.
     pub(super) async fn perform(
@@ -159,7 +158,7 @@ impl Ports {
     }
 
     async fn list(&self) -> Result<Value, Failure> {
-        let summaries = self.session_forks.recent(None, SESSIONS_LIMIT).await?;
+        let summaries = self.sessions.recent(None, SESSIONS_LIMIT).await?;
         let sessions: Vec<_> = summaries.iter().map(shown).collect();
         Ok(json!({ "sessions": sessions }))
     }

@@ -1,17 +1,20 @@
 //! Runs that were under way when the daemon last ended: those whose callers are gone with it are cancelled.
 
+use std::sync::Arc;
+
 use quintet_kernel::event::{Event, Seq};
 use quintet_kernel::port::{Error, Sessions};
 use quintet_kernel::{Cursor, Item, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::decode::conversation::FRONT_END;
-use super::serve::{Ports, withdraw};
+use super::serve::withdraw;
 use super::stored::BACKGROUND;
+use crate::dialect::Services;
 
 /// Cancels such runs once. Those in the background go on, and so do those that wait for results.
-pub(super) async fn withdraw_abandoned(ports: Ports, closing: CancellationToken) {
-    let open = match ports.directory.open().await {
+pub(super) async fn withdraw_abandoned(services: Arc<Services>, closing: CancellationToken) {
+    let open = match services.directory.open().await {
         Ok(open) => open,
         Err(error) => {
             tracing::warn!(%error, "the runs of clients that are gone were not looked for");
@@ -19,7 +22,7 @@ pub(super) async fn withdraw_abandoned(ports: Ports, closing: CancellationToken)
         }
     };
     for session in open {
-        if let Err(error) = check(&ports, &session).await {
+        if let Err(error) = check(&services, &session).await {
             tracing::warn!(%session, %error, "a run without a client may go on");
         }
     }
@@ -27,8 +30,8 @@ pub(super) async fn withdraw_abandoned(ports: Ports, closing: CancellationToken)
 }
 
 /// Cancels the turn of a session if its caller is gone.
-async fn check(ports: &Ports, session: &SessionId) -> Result<(), Error> {
-    let sessions = &*ports.sessions;
+async fn check(services: &Services, session: &SessionId) -> Result<(), Error> {
+    let sessions = &*services.sessions;
     if !sessions.summary(session).await?.labels.contains_key(FRONT_END) {
         return Ok(());
     }

@@ -61,7 +61,7 @@ impl Answer {
     pub(super) async fn follow(app: &AppState, started: Started) -> Result<Self, Reply> {
         let Started { run, cancel } = started;
         let from = Cursor::after(run.turn_begins - 1);
-        let follow = app.ports.sessions.follow(&run.session, from).await?;
+        let follow = app.services.sessions.follow(&run.session, from).await?;
         let reader = TurnReader::new(run.session, run.turn, run.begins);
         Ok(Self { follow, reader, cancel })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::abandoned::withdraw_abandoned;
-use super::serve::{Ports, Settings, refuse, router};
+use super::serve::{Settings, refuse, router};
 use crate::dialect::{
     AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
     Service, Services, Shape, Task,
@@ -53,22 +53,10 @@ fn workspace(config: &Config<'_>) -> Result<PathBuf, ConfigError> {
 }
 
 impl Protocol for OpenAi {
-    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
-        let ports = Ports {
-            sessions: Arc::clone(&services.sessions),
-            session_forks: Arc::clone(&services.session_forks),
-            session_deletion: Arc::clone(&services.session_deletion),
-            directory: Arc::clone(&services.directory),
-            blobs: Arc::clone(&services.blobs),
-            models: Arc::clone(&services.models),
-            clock: Arc::clone(&services.clock),
-            embedder: Arc::clone(&services.embedder),
-            transcriber: Arc::clone(&services.transcriber),
-            speaker: Arc::clone(&services.speaker),
-        };
-        let abandoned = withdraw_abandoned(ports.clone(), services.closing.clone());
+    fn serve(&self, services: &Arc<Services>, _is_on: bool) -> ServedProtocol {
+        let abandoned = withdraw_abandoned(Arc::clone(services), services.closing.clone());
         let service = Service::Http {
-            router: router(ports, self.settings.clone()),
+            router: router(Arc::clone(services), self.settings.clone()),
             access: AccessRules::new(self.hosts.clone(), refuse),
         };
         ServedProtocol {

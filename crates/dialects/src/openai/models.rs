@@ -23,14 +23,14 @@ pub(super) async fn find(app: &AppState, name: &str) -> Result<Value, Reply> {
     }
     let target = Target::parse(name)?;
     let asked = target.model().unwrap_or(&app.settings.default_model);
-    match app.ports.models.profile(asked) {
+    match app.services.models.profile(asked) {
         Some(_) => Ok(model(name, owner(&target), app.started)),
         None => Err(Reply::unknown_model(name)),
     }
 }
 
 async fn all(app: &AppState) -> Vec<Value> {
-    let usable = app.ports.models.list().await.into_iter().filter(|listed| listed.usable);
+    let usable = app.services.models.list().await.into_iter().filter(|listed| listed.usable);
     let mut models: Vec<_> = usable.map(|listed| listed.model).collect();
     // The default model can be asked whether or not its provider lists it.
     models.push(app.settings.default_model.clone());
@@ -38,7 +38,7 @@ async fn all(app: &AppState) -> Vec<Value> {
     models.retain(|model| seen.insert(model.clone()));
     let proxies = models.iter().map(|it| model(&it.to_string(), &it.provider, app.started));
     let agents = models.iter().map(|it| model(&format!("{AGENT}/{it}"), AGENT, app.started));
-    let embedder = &app.ports.embedder;
+    let embedder = &app.services.embedder;
     let off = matches!(embedder.ready(), Err(SenseError::Off(_)));
     let space = (!off).then(|| embedder.space());
     let embedding = space.map(|space| model(&space.model, &space.provider, app.started));

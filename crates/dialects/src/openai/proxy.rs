@@ -65,7 +65,7 @@ pub(super) async fn respond(
         return Err(needs_agent("background"));
     }
     echo.insert("store".into(), Value::Bool(false));
-    let stamp = app.ports.clock.stamp();
+    let stamp = app.services.clock.stamp();
     let id = format!("resp_{}", stamp.id::<RunId>());
     let mut encoder = Encoder::new(id, seconds(stamp.at), echo);
     let is_stream = generation.stream;
@@ -108,7 +108,7 @@ impl Answer {
         generation: Generation,
         model: ModelRef,
     ) -> Result<(Self, Vec<Progress>), Reply> {
-        let stream = app.ports.models.stream(prompt(generation, model));
+        let stream = app.services.models.stream(prompt(generation, model));
         let mut answer = Self { stream, written: 0, has_begun: false };
         loop {
             let progress = answer.next().await;

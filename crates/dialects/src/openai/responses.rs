@@ -101,7 +101,7 @@ pub(super) async fn cancel(app: &AppState, id: &str) -> Result<Response, Reply> 
     if !current.encoder.is_over() {
         let reason = Some("cancelled by the client".to_owned());
         let withdraw = Command::CancelTurn { turn: stored.run.turn.clone(), reason };
-        app.ports.sessions.submit(&stored.run.session, withdraw).await?;
+        app.services.sessions.submit(&stored.run.session, withdraw).await?;
         current.until_over().await?;
     }
     Ok(ok(&current.encoder.object()))
@@ -111,16 +111,16 @@ pub(super) async fn cancel(app: &AppState, id: &str) -> Result<Response, Reply> 
 pub(super) async fn delete(app: &AppState, id: &str) -> Result<Response, Reply> {
     let stored = Stored::find(app, id).await?;
     let AgentRun { session, turn, turn_begins, begins } = &stored.run;
-    let state = app.ports.sessions.view(session).await?;
+    let state = app.services.sessions.view(session).await?;
     let is_only = begins == turn_begins && said(&state).all(|other| other.id == *turn);
     let deleted = state.labels.get(DELETED).map(|list| format!("{list},{begins}"));
     drop(state);
     if is_only {
-        app.ports.session_deletion.remove(session).await?;
+        app.services.sessions.remove(session).await?;
     } else {
         let value = Some(deleted.unwrap_or_else(|| begins.to_string()));
         let label = Command::SetLabel { key: DELETED.into(), value };
-        app.ports.sessions.submit(session, label).await?;
+        app.services.sessions.submit(session, label).await?;
     }
     Ok(ok(&json!({ "id": id, "object": "response", "deleted": true })))
 }
@@ -165,7 +165,7 @@ async fn continued(app: &AppState, id: &str, messages: &[Message]) -> Result<Ses
         return Err(refused(format!("The response '{id}' is still in progress.")));
     };
     let AgentRun { session, turn, .. } = &stored.run;
-    let state = app.ports.sessions.view(session).await?;
+    let state = app.services.sessions.view(session).await?;
     let waiting = state.open.as_ref().filter(|open| open.id == *turn && open.waits_for_client());
     let waiting = waiting.and_then(|open| open.calls().iter().find(|call| call.with_client()));
     let given = messages.iter().find_map(|message| match message {
@@ -194,7 +194,7 @@ async fn continued(app: &AppState, id: &str, messages: &[Message]) -> Result<Ses
     if is_last {
         return Ok(session.clone());
     }
-    Ok(app.ports.session_forks.fork(session, Some(ended)).await?.session)
+    Ok(app.services.sessions.fork(session, Some(ended)).await?.session)
 }
 
 /// The turns of a session that are not copies of what was said elsewhere.

@@ -13,10 +13,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use quintet_kernel::command::Command;
 use quintet_kernel::model::ModelRef;
-use quintet_kernel::port::{
-    Blobs, Clock, Embedder, Error, Models, SessionDeletion, SessionForks, SessionIndex, Sessions,
-    SpeechSynthesizer, Transcriber,
-};
+use quintet_kernel::port::{Error, Sessions};
 use quintet_kernel::{RunId, SessionId, TurnId};
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
@@ -26,6 +23,7 @@ use super::encode::chat::Head;
 use super::reply::Reply;
 use super::wire::seconds;
 use super::{agent, audio, embeddings, models, proxy, responses};
+use crate::dialect::Services;
 use crate::transport::access::Denied;
 use crate::transport::body::{BodyError, read_body};
 use crate::transport::query::parameter;
@@ -35,27 +33,6 @@ use crate::transport::routes;
 pub(super) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Why a run is cancelled whose caller is gone.
 const DISCONNECTED: &str = "the client disconnected";
-
-/// What the dialect speaks to.
-#[derive(Clone)]
-pub(super) struct Ports {
-    pub(super) sessions: Arc<dyn Sessions>,
-    pub(super) session_forks: Arc<dyn SessionForks>,
-    pub(super) session_deletion: Arc<dyn SessionDeletion>,
-    pub(super) directory: Arc<dyn SessionIndex>,
-    pub(super) blobs: Arc<dyn Blobs>,
-    pub(super) models: Arc<dyn Models>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) embedder: Arc<dyn Embedder>,
-    pub(super) transcriber: Arc<dyn Transcriber>,
-    pub(super) speaker: Arc<dyn SpeechSynthesizer>,
-}
-
-impl std::fmt::Debug for Ports {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ports")
-    }
-}
 
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
@@ -70,7 +47,7 @@ pub(super) struct Settings {
 
 #[derive(Clone)]
 pub(super) struct AppState {
-    pub(super) ports: Ports,
+    pub(super) services: Arc<Services>,
     pub(super) settings: Arc<Settings>,
     /// When the daemon started, which is as old as its models are said to be.
     pub(super) started: i64,
@@ -79,10 +56,10 @@ pub(super) struct AppState {
 }
 
 /// The dialect as a service.
-pub(super) fn router(ports: Ports, settings: Settings) -> Router {
-    let started = seconds(ports.clock.now());
+pub(super) fn router(services: Arc<Services>, settings: Settings) -> Router {
+    let started = seconds(services.clock.now());
     let (settings, tasks) = (Arc::new(settings), TaskTracker::new());
-    let app = AppState { ports, settings, started, tasks };
+    let app = AppState { services, settings, started, tasks };
     routes::router(ROUTES, REFUSALS, serve).with_state(app)
 }
 
@@ -138,12 +115,12 @@ impl AppState {
             }
             Route::Embeddings => {
                 let asked = decode::senses::embeddings(&json(request).await?)?;
-                Ok(ok(&embeddings::embed(&*self.ports.embedder, asked).await?))
+                Ok(ok(&embeddings::embed(&*self.services.embedder, asked).await?))
             }
-            Route::Transcriptions => audio::transcribe(&*self.ports.transcriber, request).await,
+            Route::Transcriptions => audio::transcribe(&*self.services.transcriber, request).await,
             Route::Speech => {
                 let asked = decode::senses::speech(&json(request).await?)?;
-                audio::speak(&*self.ports.speaker, asked).await
+                audio::speak(&*self.services.speaker, asked).await
             }
         }
     }
@@ -151,7 +128,7 @@ impl AppState {
     /// Refuses a model whose provider is not configured.
     fn check(&self, generation: &Generation) -> Result<(), Reply> {
         let model = generation.target.model().unwrap_or(&self.settings.default_model);
-        match self.ports.models.profile(model) {
+        match self.services.models.profile(model) {
             Some(_) => Ok(()),
             None => Err(Reply::unknown_model(&generation.model)),
         }
@@ -159,19 +136,19 @@ impl AppState {
 
     /// What all chunks of a new answer have in common.
     pub(super) fn head(&self, model: &str) -> Head {
-        let stamp = self.ports.clock.stamp();
+        let stamp = self.services.clock.stamp();
         let id = format!("chatcmpl-{}", stamp.id::<RunId>());
         Head { id, created: seconds(stamp.at), model: model.into() }
     }
 
     fn request_id(&self) -> String {
-        format!("req_{}", self.ports.clock.stamp().id::<RunId>())
+        format!("req_{}", self.services.clock.stamp().id::<RunId>())
     }
 
     /// Cancels a turn when it is dropped, unless it is told that the turn is over.
     pub(super) fn cancel_on_drop(&self, session: &SessionId, turn: &TurnId) -> CancelOnDrop {
         CancelOnDrop {
-            sessions: Arc::clone(&self.ports.sessions),
+            sessions: Arc::clone(&self.services.sessions),
             tasks: self.tasks.clone(),
             turn: Some((session.clone(), turn.clone())),
         }

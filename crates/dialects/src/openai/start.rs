@@ -124,14 +124,14 @@ async fn start(
         };
         let mut say = said(app, conversation.asked, options).await?;
         say.setup = setup;
-        Ok(app.ports.sessions.submit(&session, Command::AddMessage(Box::new(say))).await?)
+        Ok(app.services.sessions.submit(&session, Command::AddMessage(Box::new(say))).await?)
     };
     let receipt = match begun.await {
         Ok(receipt) => receipt,
         Err(refused) => {
             // A session that was made for a request that is refused is of no use to anybody.
             if continued.is_none()
-                && let Err(error) = app.ports.session_deletion.remove(&session).await
+                && let Err(error) = app.services.sessions.remove(&session).await
             {
                 tracing::warn!(%session, %error, "an unused session was not removed");
             }
@@ -173,7 +173,7 @@ async fn create(app: &AppState, workspace: Option<PathBuf>) -> Result<SessionId,
     };
     let labels = BTreeMap::from([(FRONT_END.to_owned(), "agent".to_owned())]);
     let origin = NewSession { workspace, labels, ..NewSession::default() };
-    Ok(app.ports.sessions.create(origin).await?.session)
+    Ok(app.services.sessions.create(origin).await?.session)
 }
 
 async fn is_folder(path: &Path) -> bool {
@@ -192,7 +192,7 @@ async fn toolset(
     let timeout = app.settings.tool_timeout.map(|timeout| timeout.as_millis());
     let timeout_ms = timeout.map(|timeout| u64::try_from(timeout).unwrap_or(u64::MAX));
     let client = tools.iter().map(client_tool).collect();
-    let state = app.ports.sessions.view(session).await?;
+    let state = app.services.sessions.view(session).await?;
     let is_callers = |name: &str| tools.iter().any(|tool| tool.name == name);
     let daemons = state.rules().tools.iter().map(|tool| tool.name.clone());
     let daemon = daemons.filter(|name| !is_callers(name)).collect();
@@ -229,7 +229,7 @@ async fn recall(
     }
     if !messages.is_empty() {
         let recall = Command::ImportMessages { messages, instead: false };
-        app.ports.sessions.submit(session, recall).await?;
+        app.services.sessions.submit(session, recall).await?;
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ async fn recall(
 async fn attach(app: &AppState, session: &SessionId, media: Media) -> Result<message::Part, Reply> {
     let (kind, upload) = stored(app, media).await?;
     let mime = Some(upload.mime.clone());
-    let receipt = app.ports.sessions.submit(session, Command::Attach(upload)).await?;
+    let receipt = app.services.sessions.submit(session, Command::Attach(upload)).await?;
     let name = receipt.records.iter().find_map(|record| match &record.event {
         Event::AttachmentAdded(file) => Some(file.name.clone()),
         _ => None,
@@ -250,7 +250,7 @@ async fn attach(app: &AppState, session: &SessionId, media: Media) -> Result<mes
 async fn stored(app: &AppState, media: Media) -> Result<(MediaKind, NewAttachment), Reply> {
     let Media { kind, name, mime, content, detail: _ } = media;
     let size = content.len() as u64;
-    let blob = app.ports.blobs.put(content).await?;
+    let blob = app.services.blobs.put(content).await?;
     Ok((kind, NewAttachment { name, mime, blob, size }))
 }
 
@@ -295,7 +295,7 @@ async fn resume(
     if named.iter().any(|(call, _)| call.session != *session) {
         return Ok(None);
     }
-    let state = match app.ports.sessions.view(session).await {
+    let state = match app.services.sessions.view(session).await {
         Ok(state) => state,
         Err(Error::NotFound(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
@@ -328,7 +328,7 @@ async fn resume(
         }
         let by = ClientRef::named(FRONT_END);
         let back = Command::ReturnResult { call: call.clone(), by, outcome };
-        let receipt = match app.ports.sessions.submit(session, back).await {
+        let receipt = match app.services.sessions.submit(session, back).await {
             Ok(receipt) => receipt,
             Err(Error::Refused(Refusal::CallOver(_))) if n == 0 => return Ok(None),
             Err(error) => return Err(error.into()),

@@ -56,7 +56,7 @@ impl Stored {
             Reply::not_found(why).code("response_not_found").param("response_id")
         };
         let parsed = ResponseId::parse(id).ok_or_else(unknown)?;
-        let summary = match app.ports.sessions.summary(&parsed.session).await {
+        let summary = match app.services.sessions.summary(&parsed.session).await {
             Err(Error::NotFound(_)) => return Err(unknown()),
             summary => summary?,
         };
@@ -72,7 +72,7 @@ impl Stored {
     /// Reads the event that a response begins with.
     pub(super) async fn read(app: &AppState, id: &ResponseId) -> Result<Self, Reply> {
         let unknown = || Reply::not_found("no response begins there");
-        let (sessions, before) = (&app.ports.sessions, Cursor::after(id.begins - 1));
+        let (sessions, before) = (&app.services.sessions, Cursor::after(id.begins - 1));
         let mut follow = match sessions.follow(&id.session, before).await {
             Err(Error::Ahead(..) | Error::NotFound(_)) => return Err(unknown()),
             follow => follow?,
@@ -113,7 +113,7 @@ impl Stored {
 
     pub(super) async fn follow(&self, app: &AppState) -> Result<Box<dyn Follower>, Reply> {
         let from = Cursor::after(self.run.turn_begins - 1);
-        Ok(app.ports.sessions.follow(&self.run.session, from).await?)
+        Ok(app.services.sessions.follow(&self.run.session, from).await?)
     }
 
     /// The response as far as it is durable.

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use quintet_kernel::port::{BoxFuture, Receipt, SessionObserver as _};
+use quintet_kernel::port::{BoxFuture, Follower, SessionObserver as _};
 use quintet_kernel::stamp::Stamp;
+use quintet_kernel::{Cursor, State};
 
 use super::*;
 use crate::change_feed::ChangeFeed;
@@ -22,9 +23,21 @@ impl Index {
     }
 }
 
-impl SessionForks for Index {
-    fn fork(&self, _: &SessionId, _: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
-        unreachable!("nothing is forked here")
+impl Sessions for Index {
+    fn view(&self, _: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
+        unreachable!("sessions are only listed here")
+    }
+
+    fn follow(&self, _: &SessionId, _: Cursor) -> BoxFuture<'_, Result<Box<dyn Follower>, Error>> {
+        unreachable!("sessions are only listed here")
+    }
+
+    fn summary(&self, _: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>> {
+        unreachable!("sessions are only listed here")
+    }
+
+    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        unreachable!("sessions are listed by their last use")
     }
 
     fn recent(

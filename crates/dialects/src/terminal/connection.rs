@@ -196,7 +196,7 @@ impl Connection {
 
     /// The answer to one request; nothing to a notification.
     async fn answer(&mut self, received: Received) -> Option<String> {
-        let permitted = self.rate.take(self.app.ports.clock.now());
+        let permitted = self.rate.take(self.app.services.clock.now());
         let call = match received {
             Ok(call) => call,
             Err(fault) => return Some(jsonrpc::response(&fault.id, &Err(fault.error))),

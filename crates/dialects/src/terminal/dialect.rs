@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::files::Folders;
-use super::serve::{Ports, Settings, run};
+use super::serve::{Settings, run};
 use crate::dialect::{
     Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol, Service,
     Services, Shape, Transport,
@@ -58,18 +58,9 @@ fn folders(config: &Config<'_>) -> Result<Vec<PathBuf>, ConfigError> {
 }
 
 impl Protocol for Terminal {
-    fn serve(&self, services: &Services, _is_on: bool) -> ServedProtocol {
-        let ports = Ports {
-            sessions: Arc::clone(&services.sessions),
-            session_deletion: Arc::clone(&services.session_deletion),
-            models: Arc::clone(&services.models),
-            blobs: Arc::clone(&services.blobs),
-            server_prompts: Arc::clone(&services.server_prompts),
-            clock: Arc::clone(&services.clock),
-        };
-        let (settings, closing) = (self.settings.clone(), services.closing.clone());
-        let service =
-            Service::Unix(Box::new(|socket| Box::pin(run(socket, ports, settings, closing))));
+    fn serve(&self, services: &Arc<Services>, _is_on: bool) -> ServedProtocol {
+        let (services, settings) = (Arc::clone(services), self.settings.clone());
+        let service = Service::Unix(Box::new(|socket| Box::pin(run(socket, services, settings))));
         ServedProtocol {
             endpoints: vec![Endpoint { listener: "terminal", service }],
             background: Vec::new(),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quintet_kernel::model::ModelRef;
-use quintet_kernel::port::{Blobs, Clock, Models, ServerPrompts, SessionDeletion, Sessions};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -14,6 +13,7 @@ use super::connection::Connection;
 use super::files::Folders;
 use super::send_queue::{self, SendQueue};
 use super::wire;
+use crate::dialect::Services;
 use crate::jsonrpc::{self, Error, Id};
 use crate::model_list::ModelList;
 use crate::transport::connection_limit::{ConnectionLimit, ConnectionPermit};
@@ -23,29 +23,6 @@ use crate::transport::uds::{Lines, Socket};
 const QUEUE_CAPACITY: usize = 4;
 /// How long to leave the socket alone after it failed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
-
-/// The ports that the dialect uses.
-#[derive(Clone)]
-pub(super) struct Ports {
-    /// The core.
-    pub sessions: Arc<dyn Sessions>,
-    /// Deletes sessions.
-    pub session_deletion: Arc<dyn SessionDeletion>,
-    /// The models.
-    pub models: Arc<dyn Models>,
-    /// Content by hash.
-    pub blobs: Arc<dyn Blobs>,
-    /// Prompts that servers offer.
-    pub server_prompts: Arc<dyn ServerPrompts>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-}
-
-impl std::fmt::Debug for Ports {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ports")
-    }
-}
 
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
@@ -62,21 +39,17 @@ pub(super) struct Settings {
 
 /// What all connections share.
 pub(super) struct AppState {
-    pub(super) ports: Ports,
+    pub(super) services: Arc<Services>,
     pub(super) settings: Settings,
     /// The models that can be chosen.
     pub(super) models: ModelList,
 }
 
 /// Serves clients of a socket until it is cancelled; open turns are still reported.
-pub(super) async fn run(
-    socket: Socket,
-    ports: Ports,
-    settings: Settings,
-    closing: CancellationToken,
-) {
-    let models = ModelList::new(Arc::clone(&ports.models));
-    let app = Arc::new(AppState { ports, settings, models });
+pub(super) async fn run(socket: Socket, services: Arc<Services>, settings: Settings) {
+    let closing = services.closing.clone();
+    let models = ModelList::new(Arc::clone(&services.models));
+    let app = Arc::new(AppState { services, settings, models });
     let (mut connections, mut tasks) = (ConnectionLimit::new(), JoinSet::new());
     let known = Arc::clone(&app);
     tasks.spawn(async move { drop(known.models.refresh().await) });

@@ -122,11 +122,11 @@ pub fn run_options(config: &Config<'_>) -> Result<RunOptions, ConfigError> {
 }
 
 impl Protocol for Windie {
-    fn serve(&self, services: &Services, is_on: bool) -> ServedProtocol {
+    fn serve(&self, services: &Arc<Services>, is_on: bool) -> ServedProtocol {
         if !is_on {
             return ServedProtocol::default();
         }
-        let (ports, settings) = (Arc::new(services.clone()), Arc::clone(&self.settings));
+        let (ports, settings) = (Arc::clone(services), Arc::clone(&self.settings));
         let access = AccessRules {
             asks_itself: settings.asks_itself(),
             ..AccessRules::new(self.hosts.clone(), refuse)

@@ -3,7 +3,7 @@
 use quintet_kernel::command::{Command, NewMessage, TurnStart};
 use quintet_kernel::event::TurnOptions;
 use quintet_kernel::message::{Part, Role};
-use quintet_kernel::port::{Error, SessionDeletion, Sessions};
+use quintet_kernel::port::{Error, Sessions};
 use quintet_kernel::tool::{Ending, Outcome};
 use quintet_kernel::{Cursor, SessionId};
 

@@ -1,6 +1,6 @@
 //! What would become of commands, tried without doing anything.
 
-use quintet_kernel::port::{DryRuns as _, Error, Sessions as _};
+use quintet_kernel::port::{Error, SessionInspection as _, Sessions as _};
 use quintet_kernel::{Command, Cursor, prompt};
 
 use crate::world::{Client as _, World, origin, say, within};

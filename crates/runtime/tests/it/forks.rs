@@ -1,6 +1,6 @@
 //! Branching off: a fork has its parent's past and a future of its own.
 
-use quintet_kernel::port::{Error, SessionDeletion, SessionForks, Sessions};
+use quintet_kernel::port::{Error, Sessions};
 use quintet_kernel::session::TurnStatus;
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Cursor, SessionId};

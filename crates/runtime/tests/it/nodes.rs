@@ -9,8 +9,8 @@ use std::time::Duration;
 use quintet_kernel::client::ClientRef;
 use quintet_kernel::follow::Delta;
 use quintet_kernel::port::{
-    BoxFuture, Drafts, Error, Forward, ForwardError, NodeAddress, Nodes as _, SessionDeletion as _,
-    SessionForks as _, SessionObserver, Sessions, StorageError,
+    BoxFuture, Drafts, Error, Forward, ForwardError, NodeAddress, Nodes as _, SessionObserver,
+    Sessions, StorageError,
 };
 use quintet_kernel::session_summary::Status;
 use quintet_kernel::tool::{Outcome, Risk, ToolKind};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quintet_kernel::policy::Recovery;
-use quintet_kernel::port::{Sessions, TurnChanges};
+use quintet_kernel::port::{SessionInspection, Sessions};
 use quintet_kernel::session_summary::Status;
 use quintet_kernel::tool::{Outcome, ToolKind};
 use quintet_kernel::{Command, Cursor, SessionId};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use quintet_kernel::command::{Approve, Command};
 use quintet_kernel::event::{ApprovalDecision, Budget, DecidedBy, RememberScope};
 use quintet_kernel::policy::SubagentLimits;
-use quintet_kernel::port::{Error, SessionDeletion as _, SessionForks as _, Sessions};
+use quintet_kernel::port::{Error, Sessions};
 use quintet_kernel::session::TurnStatus;
 use quintet_kernel::tool::{Outcome, ToolKind};
 use quintet_kernel::{ApprovalId, Cursor, SessionId};

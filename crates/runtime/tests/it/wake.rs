@@ -147,7 +147,7 @@ async fn a_fork_begins_with_its_parents_snapshot() {
     grow(&runtime, &session).await;
     sleep(&world, &runtime).await;
     journal.events();
-    let fork = within(quintet_kernel::port::SessionForks::fork(&runtime, &session, None)).await;
+    let fork = within(quintet_kernel::port::Sessions::fork(&runtime, &session, None)).await;
     let fork = fork.unwrap().session;
     let state = runtime.state(&fork).await;
     assert!(journal.events() < 10);

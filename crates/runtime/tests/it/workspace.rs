@@ -2,7 +2,9 @@
 
 use quintet_kernel::change::FileKind;
 use quintet_kernel::policy::ReviewMode;
-use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, Sessions, ToolOutput, TurnChanges};
+use quintet_kernel::port::{
+    BlobBody, ChangedFile, FileContent, SessionInspection, Sessions, ToolOutput,
+};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Command, Cursor, Event, SessionId, TurnId};
 use quintet_runtime::Runtime;

@@ -39,7 +39,7 @@ impl Connection {
             Ok(named) if named == session => Ok(answer(&session, true)),
             // Another import had the name first, or the name could not be kept: the new session goes.
             taken => {
-                let removed = self.app.services.session_deletion.remove(&session).await;
+                let removed = self.app.services.sessions.remove(&session).await;
                 removed.map_err(|error| refused(&error))?;
                 taken.map(|named| answer(&named, false)).map_err(|error| refused(&error))
             }

@@ -268,7 +268,8 @@ pub(super) async fn contents(services: &Services, wanted: Wanted<'_>) -> Content
     let mut contents = Contents::default();
     match wanted {
         Wanted::Nothing => {}
-        Wanted::Changes(changes) => match services.changes.with_contents(changes.to_vec()).await {
+        Wanted::Changes(changes) => match services.inspection.with_contents(changes.to_vec()).await
+        {
             Ok(changes) => contents.changes = changes,
             Err(error) => tracing::warn!(%error, "changes of files cannot be shown"),
         },

@@ -109,7 +109,7 @@ impl Connection {
     }
 
     async fn list(&self, cwd: Option<&Path>, offset: usize) -> Outcome {
-        let summaries = self.app.services.session_forks.recent(cwd, LIST_LIMIT).await;
+        let summaries = self.app.services.sessions.recent(cwd, LIST_LIMIT).await;
         let mut summaries = summaries.map_err(|error| refused(&error))?;
         summaries.retain(|summary| !summary.labels.contains_key(SUBAGENT_LABEL));
         let page: Vec<_> = summaries.iter().skip(offset).take(PAGE_SESSIONS).map(listed).collect();
@@ -143,7 +143,7 @@ impl Connection {
 
     async fn delete(&mut self, id: Option<&Id>, name: &str) -> Result<Option<Outcome>, Gone> {
         let Some(session) = SessionId::parse(name) else { return Ok(Some(Ok(json!({})))) };
-        match self.app.services.session_deletion.remove(&session).await {
+        match self.app.services.sessions.remove(&session).await {
             Ok(()) | Err(PortError::NotFound(_)) => {}
             Err(error) => return Ok(Some(Err(refused(&error)))),
         }

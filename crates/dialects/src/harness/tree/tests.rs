@@ -1,13 +1,12 @@
 //! The session tree: what fails, what is missing, and what was erased.
 
-use quintet_kernel::command::Command;
-use quintet_kernel::event::{NewSession, Record};
+use quintet_kernel::event::Record;
 use quintet_kernel::message::Attachment;
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{
     ApprovalPolicy, Limits, OnDeny, Recovery, ReviewMode, Rules, SubagentLimits, VerifyPolicy,
 };
-use quintet_kernel::port::{BoxFuture, Clock, Follower, Receipt, SessionForks};
+use quintet_kernel::port::{BoxFuture, Clock, Follower};
 use quintet_kernel::stamp::Stamp;
 use quintet_kernel::{SessionSummary, State};
 use quintet_stores::memory;
@@ -44,14 +43,6 @@ impl Follower for Reader {
 }
 
 impl Sessions for Alike {
-    fn create(&self, _: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
-        unreachable!("the tree creates nothing")
-    }
-
-    fn submit(&self, _: &SessionId, _: Command) -> BoxFuture<'_, Result<Receipt, Error>> {
-        unreachable!("the tree decides nothing")
-    }
-
     fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
         let state = State::new(session.clone(), Arc::new(rules()));
         Box::pin(async { Ok(Arc::new(state)) })
@@ -81,6 +72,18 @@ impl Sessions for Alike {
     }
 
     fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        unreachable!("the tree never lists all sessions here")
+    }
+
+    fn recent(
+        &self,
+        _: Option<&Path>,
+        _: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        unreachable!("the tree never lists all sessions here")
+    }
+
+    fn forks(&self, _: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         unreachable!("the tree never lists all sessions here")
     }
 }
@@ -214,9 +217,21 @@ async fn what_was_erased_while_nobody_looked_is_removed_at_the_next_start() {
 /// One session that is to be found at a start, at a time that stands still.
 struct OneSession(SessionSummary);
 
-impl SessionForks for OneSession {
-    fn fork(&self, _: &SessionId, _: Option<Seq>) -> BoxFuture<'_, Result<Receipt, Error>> {
-        unreachable!("nothing is forked here")
+impl Sessions for OneSession {
+    fn view(&self, _: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
+        unreachable!("the session is only listed here")
+    }
+
+    fn follow(&self, _: &SessionId, _: Cursor) -> BoxFuture<'_, Result<Box<dyn Follower>, Error>> {
+        unreachable!("the session is only listed here")
+    }
+
+    fn summary(&self, _: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>> {
+        unreachable!("the session is only listed here")
+    }
+
+    fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        unreachable!("sessions are listed by their last use")
     }
 
     fn recent(

@@ -22,7 +22,7 @@ const MENTIONED_LIMIT: usize = 5;
 impl Connection {
     /// The session that goes by a name: its id, its number in the last list, or part of its id.
     pub(super) async fn named(&mut self, name: SessionId) -> Result<SessionId, Error> {
-        let unknown = match self.app.ports.sessions.summary(&name).await {
+        let unknown = match self.app.services.sessions.summary(&name).await {
             Ok(_) => return Ok(name),
             Err(error @ port::Error::NotFound(_)) => error,
             Err(error) => return Err(refusal(&error)),
@@ -30,7 +30,7 @@ impl Connection {
         if let Some(session) = numbered(&self.listed, name.as_str()) {
             return Ok(session.clone());
         }
-        let summaries = self.app.ports.sessions.list(SESSIONS_SCANNED_LIMIT).await;
+        let summaries = self.app.services.sessions.list(SESSIONS_SCANNED_LIMIT).await;
         let mut summaries = summaries.map_err(|error| refusal(&error))?;
         let all = summaries.len() < SESSIONS_SCANNED_LIMIT;
         summaries.retain(|summary| fits(summary.id.as_str(), name.as_str()));

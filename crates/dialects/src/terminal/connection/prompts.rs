@@ -19,7 +19,7 @@ impl Connection {
     /// The prompts that the client can send.
     pub(super) fn list_prompts(&self) -> Value {
         let session = self.followed.last().map(|watch| &watch.session);
-        let prompts = self.app.ports.server_prompts.list(session, &self.folder());
+        let prompts = self.app.services.server_prompts.list(session, &self.folder());
         let one = |prompt: &ServerPrompt| {
             json!({
                 "name": prompt.name,
@@ -32,7 +32,7 @@ impl Connection {
 
     /// A message, or what the server's prompt says that it begins with. Fails if that cannot be filled in.
     pub(super) async fn filled(&self, session: &SessionId, message: String) -> Result<Said, Error> {
-        let (folder, server_prompts) = (self.folder(), &self.app.ports.server_prompts);
+        let (folder, server_prompts) = (self.folder(), &self.app.services.server_prompts);
         let prompts = server_prompts.list(Some(session), &folder);
         let Some((prompt, arguments)) = ServerPrompt::typed(&prompts, &message) else {
             return Ok((vec![Part::Text(message)], Vec::new()));
@@ -45,7 +45,7 @@ impl Connection {
                 PromptContent::Text(text) => parts.push(Part::Text(text)),
                 PromptContent::File { kind, name, mime, content } => {
                     let size = content.len() as u64;
-                    let blob = self.app.ports.blobs.put(content).await;
+                    let blob = self.app.services.blobs.put(content).await;
                     let blob = blob.map_err(|error| refusal(&error.into()))?;
                     files.push((kind, NewAttachment { name, mime, blob, size }));
                 }

@@ -183,7 +183,7 @@ impl Connection {
         session: &SessionId,
         command: Command,
     ) -> Result<port::Receipt, port::Error> {
-        self.app.ports.sessions.submit(session, command).await
+        self.app.services.sessions.submit(session, command).await
     }
 }
 

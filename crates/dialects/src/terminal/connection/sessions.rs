@@ -42,7 +42,7 @@ impl Connection {
         labels: BTreeMap<String, String>,
     ) -> Result<SessionId, Error> {
         let origin = NewSession { workspace, labels, ..NewSession::default() };
-        let created = self.app.ports.sessions.create(origin).await;
+        let created = self.app.services.sessions.create(origin).await;
         let session = created.map_err(|error| refusal(&error))?.session;
         self.attach(&session, 0).await?;
         Ok(session)
@@ -57,7 +57,7 @@ impl Connection {
             self.followed.push(watch);
             return Ok(state);
         }
-        let follow = self.app.ports.sessions.follow(session, Cursor::START).await;
+        let follow = self.app.services.sessions.follow(session, Cursor::START).await;
         let follow = follow.map_err(|error| refusal(&error))?;
         let client_kind = self.link.client.as_ref().map(Client::client_kind).unwrap_or_default();
         let link = encode::Link::new(&state, had, client_kind);
@@ -76,7 +76,7 @@ impl Connection {
     }
 
     pub(super) async fn list(&mut self, limit: usize) -> Result<Value, Error> {
-        let summaries = self.app.ports.sessions.list(SESSIONS_SCANNED_LIMIT).await;
+        let summaries = self.app.services.sessions.list(SESSIONS_SCANNED_LIMIT).await;
         let mut summaries = summaries.map_err(|error| refusal(&error))?;
         summaries.sort_by_key(|summary| Reverse(summary.updated));
         summaries.truncate(limit);
@@ -107,7 +107,7 @@ impl Connection {
 
     pub(super) async fn delete(&mut self, session: SessionId) -> Result<Value, Error> {
         let session = self.named(session).await?;
-        let removed = self.app.ports.session_deletion.remove(&session).await;
+        let removed = self.app.services.sessions.remove(&session).await;
         removed.map_err(|error| refusal(&error))?;
         self.followed.retain(|watch| watch.session != session);
         Ok(json!({ "status": "success", "deleted": true, "session_id": session.as_str() }))
@@ -137,7 +137,7 @@ impl Connection {
             Error::new(INVALID_PARAMS, format!("Invalid params: path is no saved session: {why}"))
                 .with(json!({ "field": "path" }))
         })?;
-        match self.app.ports.sessions.summary(&saved.session).await {
+        match self.app.services.sessions.summary(&saved.session).await {
             Ok(_) => return self.load(saved.session, 0).await,
             Err(port::Error::NotFound(_)) => {}
             Err(error) => return Err(refusal(&error)),
@@ -150,7 +150,7 @@ impl Connection {
     }
 
     pub(super) async fn view(&mut self, session: &SessionId) -> Result<Arc<State>, Error> {
-        self.app.ports.sessions.view(session).await.map_err(|error| refusal(&error))
+        self.app.services.sessions.view(session).await.map_err(|error| refusal(&error))
     }
 
     async fn named_or_current(&mut self, named: Option<SessionId>) -> Result<Arc<State>, Error> {

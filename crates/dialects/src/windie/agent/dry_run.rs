@@ -43,7 +43,7 @@ impl AppState {
         let rehearse = |say| {
             let mut all = commands.clone();
             all.push(Command::AddMessage(Box::new(say)));
-            self.ports.dry_runs.dry_run(None, all)
+            self.ports.inspection.dry_run(None, all)
         };
         fallback::until_taken(say, rehearse).await
     }

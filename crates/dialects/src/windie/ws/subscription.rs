@@ -113,7 +113,7 @@ impl Connection {
         let from = unseen.map_or(state.head, |turn| turn.begins.saturating_sub(1));
         let follow = sessions.follow(session, Cursor::after(from)).await?;
         let at_start = match unseen {
-            Some(_) => self.app.ports.prompts.session_at(session, from).await?,
+            Some(_) => self.app.ports.inspection.session_at(session, from).await?,
             None => None,
         };
         let at_start = at_start.unwrap_or_else(|| State::clone(&state));

@@ -1,7 +1,8 @@
 //! Stops that cannot be carried out.
 
+use std::path::Path;
+
 use quintet_kernel::Cursor;
-use quintet_kernel::event::NewSession;
 use quintet_kernel::id::GeneratedId as _;
 use quintet_kernel::port::{BoxFuture, Follower, Receipt, StorageError};
 use quintet_kernel::session_summary::SessionSummary;
@@ -16,10 +17,6 @@ fn unavailable<T: Send + 'static>() -> BoxFuture<'static, Result<T, Error>> {
 }
 
 impl Sessions for Unavailable {
-    fn create(&self, _: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
-        unavailable()
-    }
-
     fn submit(&self, _: &SessionId, _: Command) -> BoxFuture<'_, Result<Receipt, Error>> {
         unavailable()
     }
@@ -37,6 +34,18 @@ impl Sessions for Unavailable {
     }
 
     fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        unavailable()
+    }
+
+    fn recent(
+        &self,
+        _: Option<&Path>,
+        _: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
+        unavailable()
+    }
+
+    fn forks(&self, _: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
         unavailable()
     }
 }
