@@ -270,8 +270,6 @@ pub trait Leases: Send + Sync {
 /// Events that are stored together or not at all.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The time at which the events were decided.
-    pub at: Time,
     /// The events, numbered consecutively after the expected head. Shared with followers.
     pub records: Vec<Arc<Record>>,
     /// The session's summary after these events.

@@ -47,7 +47,7 @@ impl Runtime {
             ..summary
         };
         let lease = deps.leases.acquire(&child).await?;
-        let batch = Batch { at: stamp.at, records: vec![Arc::clone(&record)], summary };
+        let batch = Batch { records: vec![Arc::clone(&record)], summary };
         deps.journal.fork(&lease, &from, batch).await?;
         self.shared().release(&lease).await;
         deps.observers.iter().for_each(|observer| observer.published(&child, at + 1));

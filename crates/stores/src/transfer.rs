@@ -166,15 +166,7 @@ async fn copy_session(
         };
         let until = last.seq;
         copy_blobs(from, to, &records, report).await?;
-        let mut appends = Vec::new();
-        for batch in batches(records, summary) {
-            let expected = head;
-            head += batch.records.len() as Seq;
-            appends.push(to.store.append(&lease, expected, batch));
-        }
-        for append in appends {
-            append.await?;
-        }
+        head = to.store.append(&lease, head, batch(records, summary)).await?;
         debug_assert_eq!(head, until);
     }
     if head > summary.head {
@@ -203,11 +195,7 @@ async fn begin(
     if !shares || !same_history(from, &summary.id, parent, *at).await? {
         return Ok(0);
     }
-    let mut first = batches(own, summary);
-    match first.pop() {
-        Some(batch) => Ok(to.store.fork(lease, fork, batch).await?),
-        None => Ok(0),
-    }
+    Ok(to.store.fork(lease, fork, batch(own, summary)).await?)
 }
 
 /// True if two sessions have the same events up to a number, as a fork and its parent do unless the parent
@@ -225,19 +213,8 @@ async fn same_history(
     Ok(one == other)
 }
 
-/// Records that were appended at one time belong to one batch.
-fn batches(records: Vec<Record>, summary: &SessionSummary) -> Vec<Batch> {
-    let mut batches: Vec<Batch> = Vec::new();
-    for record in records {
-        match batches.last_mut().filter(|batch| batch.at == record.at) {
-            Some(batch) => batch.records.push(Arc::new(record)),
-            None => {
-                let (at, summary) = (record.at, summary.clone());
-                batches.push(Batch { at, records: vec![Arc::new(record)], summary });
-            }
-        }
-    }
-    batches
+fn batch(records: Vec<Record>, summary: &SessionSummary) -> Batch {
+    Batch { records: records.into_iter().map(Arc::new).collect(), summary: summary.clone() }
 }
 
 async fn copy_blobs(

@@ -71,7 +71,7 @@ impl PendingAppend {
         answer: Option<PendingReply>,
     ) -> Self {
         let expected = records[0].seq - 1;
-        let batch = Batch { at: records[0].at, records: records.clone(), summary };
+        let batch = Batch { records: records.clone(), summary };
         let append = journal.append(lease, expected, batch);
         Self { append, records, answers: answer.into_iter().collect() }
     }

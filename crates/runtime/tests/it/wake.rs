@@ -245,7 +245,7 @@ async fn measured() {
     for batch in records.chunks(1000) {
         let expected = state.head;
         state.replay(batch.iter().map(|record| &**record));
-        let batch = Batch { at: batch[0].at, records: batch.to_vec(), summary: state.summary() };
+        let batch = Batch { records: batch.to_vec(), summary: state.summary() };
         store.append(&lease, expected, batch).await.unwrap();
     }
     let deps = || RuntimeDeps {

@@ -33,7 +33,7 @@ impl History {
     /// Appends events.
     pub(super) fn append(&self, batch: &Batch) {
         let kept = |record: &Arc<Record>| StoredEvent {
-            at: batch.at,
+            at: record.at,
             body: codec::encode(&record.event),
             blobs: record.event.blobs().into_iter().cloned().collect(),
         };

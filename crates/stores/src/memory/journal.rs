@@ -90,6 +90,7 @@ impl Contents {
         }
         let only_text =
             batch.records.iter().all(|record| matches!(record.event, Event::TextAppended { .. }));
+        let last = batch.records.last().map(|record| record.at);
         let rank = self.next_rank();
         let session = self.sessions.entry(lease.session.clone()).or_insert_with(|| StoredSession {
             rank,
@@ -103,7 +104,7 @@ impl Contents {
             session.summary = batch.summary;
         }
         session.summary.head = session.history.head();
-        session.summary.updated = batch.at;
+        session.summary.updated = last.unwrap_or(session.summary.updated);
         let head = session.summary.head;
         self.nodes.wake(&lease.session, head);
         Ok(head)

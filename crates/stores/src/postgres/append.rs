@@ -1,9 +1,10 @@
 //! An append, encoded, and appends that are written together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use quintet_kernel::codec;
-use quintet_kernel::event::{Event, Seq};
+use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{Batch, StorageError};
 use quintet_kernel::session_summary::SessionSummary;
@@ -32,7 +33,6 @@ const MOVE_HEADS: &str = "UPDATE journals SET begun = true, head = moved.head,
 #[derive(Debug)]
 pub(super) struct Append {
     pub(super) expected: Seq,
-    at: i64,
     events: Vec<Encoded>,
     /// What the list of sessions is to hold; `None` if that stays the same.
     summary: Option<SummaryRow>,
@@ -40,6 +40,7 @@ pub(super) struct Append {
 
 #[derive(Debug)]
 struct Encoded {
+    at: i64,
     body: Vec<u8>,
     blobs: BTreeSet<BlobId>,
 }
@@ -69,13 +70,14 @@ impl Append {
     }
 
     fn encode(expected: Seq, batch: &Batch, summarized: bool) -> Result<Self, StorageError> {
-        let encoded = |event: &Event| Encoded {
-            body: codec::encode(event),
-            blobs: event.blobs().into_iter().cloned().collect(),
+        let encoded = |record: &Arc<Record>| Encoded {
+            at: record.at.micros(),
+            body: codec::encode(&record.event),
+            blobs: record.event.blobs().into_iter().cloned().collect(),
         };
-        let events = batch.records.iter().map(|record| encoded(&record.event)).collect();
+        let events = batch.records.iter().map(encoded).collect();
         let summary = summarized.then(|| SummaryRow::new(&batch.summary)).transpose()?;
-        Ok(Self { expected, at: batch.at.micros(), events, summary })
+        Ok(Self { expected, events, summary })
     }
 
     /// The head after the append.
@@ -125,7 +127,7 @@ impl Rows {
         for (event, seq) in append.events.iter().zip(append.expected + 1..) {
             self.events.sessions.push(key);
             self.events.seqs.push(to_sql(seq));
-            self.events.times.push(append.at);
+            self.events.times.push(event.at);
             self.events.formats.push(codec::VERSION.cast_signed());
             self.events.bytes += event.body.len();
             self.events.bodies.push(event.body.clone());
@@ -135,7 +137,7 @@ impl Rows {
                 self.refs.2.push(to_sql(seq));
             }
         }
-        let at = (!append.events.is_empty()).then_some(append.at);
+        let at = append.events.last().map(|event| event.at);
         let before = self.heads.get(session).and_then(|(_, at)| *at);
         self.heads.insert(session.clone(), (to_sql(append.head()), at.or(before)));
         if let Some(summary) = &append.summary {

@@ -1,9 +1,10 @@
 //! One append: ready to be written, and how it is.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use quintet_kernel::codec;
-use quintet_kernel::event::{Event, Seq};
+use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{Batch, StorageError};
 use quintet_kernel::session_summary::SessionSummary;
@@ -18,7 +19,6 @@ use super::{fork, from_sql, references};
 pub(super) struct Append {
     session: SessionId,
     expected: Seq,
-    at: i64,
     events: Vec<EncodedEvent>,
     /// What the list of sessions says then; nothing if that is the same as before.
     summary: Option<SummaryRow>,
@@ -27,6 +27,7 @@ pub(super) struct Append {
 /// An event, encoded.
 #[derive(Debug)]
 struct EncodedEvent {
+    at: i64,
     body: Vec<u8>,
     blobs: BTreeSet<BlobId>,
 }
@@ -71,12 +72,13 @@ impl Append {
         batch: &Batch,
         summary: Option<SummaryRow>,
     ) -> Self {
-        let encoded = |event: &Event| {
-            let blobs = event.blobs().into_iter().cloned().collect();
-            EncodedEvent { body: codec::encode(event), blobs }
+        let encoded = |record: &Arc<Record>| EncodedEvent {
+            at: record.at.micros(),
+            body: codec::encode(&record.event),
+            blobs: record.event.blobs().into_iter().cloned().collect(),
         };
-        let events = batch.records.iter().map(|record| encoded(&record.event)).collect();
-        Self { session: session.clone(), expected, at: batch.at.micros(), events, summary }
+        let events = batch.records.iter().map(encoded).collect();
+        Self { session: session.clone(), expected, events, summary }
     }
 
     /// The head after the append.
@@ -135,7 +137,7 @@ impl Append {
             "INSERT INTO events (place, at, format, body) VALUES (?1, ?2, ?3, ?4)",
         )?;
         for (event, seq) in self.events.iter().zip(self.expected + 1..) {
-            insert.execute(params![place(key, seq), self.at, codec::VERSION, event.body])?;
+            insert.execute(params![place(key, seq), event.at, codec::VERSION, event.body])?;
             references::add_references(db, key, seq, &event.blobs)?;
         }
         Ok(())

@@ -23,6 +23,19 @@ async fn what_is_appended_is_read() {
 }
 
 #[tokio::test]
+async fn events_of_one_batch_keep_their_own_times() {
+    check(
+        "
+        append s 0 a@3 b@5  => 2
+        read s 0            => 1a@3 2b@5
+        restart
+        read s 0            => 1a@3 2b@5
+        ",
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn a_late_append_gets_the_head() {
     check(
         "

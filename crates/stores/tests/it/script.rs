@@ -2,7 +2,8 @@
 //!
 //! A line is `when => then`, or `when` alone if nothing is answered:
 //! ```text
-//! append s 0 a b       events a and b after number 0; `open` as a word marks the card
+//! append s 0 a b       events a and b after number 0; `open` as a word marks the card; `a@9` has
+//!                      a time of its own
 //! send s 2 c           the same, but nobody waits yet
 //! settle               waits for all that was sent, in order
 //! read s 0 [n [bytes]] what comes after 0, at most n events or so many bytes

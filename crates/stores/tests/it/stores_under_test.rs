@@ -135,11 +135,18 @@ fn told(word: &str) -> Event {
     Event::AttachmentAdded(Attachment { name: name.into(), mime, blob, size })
 }
 
-/// A batch at a time. Stores number events by what they were told to expect, so these have no number.
+/// A batch of events, at the time of the summary or at their own (`a@9`). Stores number events by what
+/// they were told to expect, so these have no number.
 pub(crate) fn batch(summary: SessionSummary, words: &[&str]) -> Batch {
-    let at = summary.updated;
-    let record = |word: &&str| Arc::new(Record { seq: 0, at, event: told(word) });
-    Batch { at, records: words.iter().map(record).collect(), summary }
+    let record = |word: &&str| {
+        let (word, at) = match word.split_once('@') {
+            Some((word, at)) => (word, Time::from_micros(at.parse().unwrap())),
+            None => (*word, summary.updated),
+        };
+        Arc::new(Record { seq: 0, at, event: told(word) })
+    };
+    let records = words.iter().map(record).collect();
+    Batch { records, summary }
 }
 
 pub(crate) fn summary(name: &str, created: i64, updated: i64) -> SessionSummary {

@@ -78,7 +78,7 @@ fn batch(id: &str, head: Seq, forked: Option<Fork>, events: Vec<Event>) -> Batch
     (summary.forked, summary.head) = (forked, head + events.len() as u64);
     let record = |(event, seq)| Arc::new(Record { seq, at, event });
     let records = events.into_iter().zip(head + 1..).map(record).collect();
-    Batch { at, records, summary }
+    Batch { records, summary }
 }
 
 fn began() -> Event {

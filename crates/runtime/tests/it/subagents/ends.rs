@@ -140,6 +140,6 @@ async fn stop(world: &World, session: &SessionId) {
     let record = Record { seq: state.head + 1, at: state.updated, event };
     let lease = world.store.acquire(session).await.unwrap();
     let records = vec![Arc::new(record)];
-    let batch = Batch { at: state.updated, records, summary: state.summary() };
+    let batch = Batch { records, summary: state.summary() };
     world.store.append(&lease, state.head, batch).await.unwrap();
 }

@@ -76,7 +76,7 @@ fn append(
     };
     let event = Event::Labelled { key: "k".into(), value: Some("x".repeat(size)) };
     let record = Record { seq: expected + 1, at: Time::default(), event };
-    let batch = Batch { at: record.at, records: vec![record.into()], summary };
+    let batch = Batch { records: vec![record.into()], summary };
     let append = Append::new(&session, expected, &batch).unwrap();
     queued(move |db| append.apply(db))
 }
