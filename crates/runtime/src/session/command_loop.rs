@@ -22,7 +22,7 @@ use crate::runtime::Shared;
 use crate::session::effects::EffectTasks;
 use crate::session::idle_memory::IdleMemory;
 use crate::session::model_call::{ModelCall, next_chunks};
-use crate::session::pending_appends::{PendingAppend, PendingReply, oldest_append};
+use crate::session::pending_appends::{DecidedEvents, PendingAppend, PendingReply, oldest_append};
 use crate::session::recovery::Recovered;
 use crate::session::recovery::write_output;
 use crate::session::text_buffer::TextBuffer;
@@ -81,6 +81,8 @@ pub(super) struct LiveSession {
     pub(super) published: Seq,
     /// The last event in the newest snapshot; 0 without a snapshot.
     pub(super) snapshot: Seq,
+    /// Events that the next append takes.
+    pub(super) decided: DecidedEvents,
     pub(super) pending: VecDeque<PendingAppend>,
     pub(super) model_call: Option<ModelCall>,
     /// Messages of the last prompt, most of which the next one repeats.
@@ -118,6 +120,7 @@ impl LiveSession {
             state: Arc::new(state),
             lease,
             snapshot: 0,
+            decided: DecidedEvents::default(),
             pending: VecDeque::new(),
             model_call: None,
             prompts: PromptCache::default(),
@@ -137,7 +140,7 @@ impl LiveSession {
         self.tail.begin(head);
         recovered.into_iter().for_each(|batch| self.commit(batch, None));
         // Storage may have failed before: nothing is started until this append is durable.
-        if self.pending.is_empty() {
+        if self.all_durable() {
             self.reconcile();
         }
     }
@@ -154,6 +157,7 @@ impl LiveSession {
         let place_until = last_use + FIRST_ANSWER_LIMIT;
         untaken.into_iter().for_each(|message| self.read(message));
         loop {
+            self.append_decided();
             let idle = self.idle();
             if self.model_call.is_none() && self.pending.is_empty() {
                 self.recovery_permit = None;
@@ -325,19 +329,32 @@ impl LiveSession {
         }
     }
 
-    /// Appends records; the reply is sent once they are durable.
+    /// Has records appended with the next append; the reply is sent once they, and everything
+    /// that was decided before them, are durable.
     pub(super) fn commit(&mut self, records: Vec<Arc<Record>>, answer: Option<PendingReply>) {
-        if records.is_empty() {
-            match (self.pending.back_mut(), answer) {
-                (Some(last), Some(answer)) => last.answers.push(answer),
-                (None, Some(answer)) => answer.give(),
-                (_, None) => {}
-            }
+        if !records.is_empty() || !self.decided.is_empty() {
+            return self.decided.add(records, answer);
+        }
+        match (self.pending.back_mut(), answer) {
+            (Some(last), Some(answer)) => last.answers.push(answer),
+            (None, Some(answer)) => answer.give(),
+            (_, None) => {}
+        }
+    }
+
+    /// Starts the append of what was decided. What takes longer, such as assembling a prompt,
+    /// happens while it is synced.
+    pub(super) fn append_decided(&mut self) {
+        if self.decided.is_empty() {
             return;
         }
-        let journal = &*self.shared.deps.journal;
-        let (summary, lease) = (self.state.summary(), &self.lease);
-        self.pending.push_back(PendingAppend::begin(journal, lease, records, summary, answer));
+        let decided = std::mem::take(&mut self.decided);
+        let (journal, summary) = (&*self.shared.deps.journal, self.state.summary());
+        self.pending.push_back(PendingAppend::begin(journal, &self.lease, decided, summary));
+    }
+
+    fn all_durable(&self) -> bool {
+        self.decided.is_empty() && self.pending.is_empty()
     }
 
     /// Starts the wanted effects and stops the others, until nothing completes at once.
@@ -366,7 +383,10 @@ impl LiveSession {
         }
         for effect in wanted {
             match effect {
-                Effect::CallModel(step) => self.start_model_call(step),
+                Effect::CallModel(step) => {
+                    self.append_decided();
+                    self.start_model_call(step);
+                }
                 effect if self.effects.runs(&effect) => {}
                 effect if self.may_begin(&effect) => {
                     let over = self.effects.begin(effect, &self.state, &self.shared, &self.tail);
@@ -384,7 +404,7 @@ impl LiveSession {
     /// waits until the recovery files of an earlier attempt at its turn are deleted.
     pub(super) fn may_begin(&self, effect: &Effect) -> bool {
         let tidy = !matches!(effect, Effect::RunCall(_)) || self.cleanup.is_empty();
-        effect.repeatable() || (self.pending.is_empty() && tidy)
+        effect.repeatable() || (self.all_durable() && tidy)
     }
 
     /// The end of a call that never started because its turn was stopped first; the turn

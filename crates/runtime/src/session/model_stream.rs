@@ -85,7 +85,7 @@ impl LiveSession {
     /// True if followers know every event, so that text may be shown: text never overtakes
     /// an event.
     pub(super) fn all_published(&self) -> bool {
-        self.pending.iter().all(PendingAppend::only_text)
+        self.decided.only_text() && self.pending.iter().all(PendingAppend::only_text)
     }
 
     pub(super) fn flush(&mut self) {

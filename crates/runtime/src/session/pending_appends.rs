@@ -1,4 +1,5 @@
-//! Appends in progress, oldest first. Events are published only after their append is durable.
+//! Events on their way to the journal: decided ones, which are collected into one append, and
+//! appends in progress, oldest first. Events are published only after their append is durable.
 
 use std::collections::VecDeque;
 use std::future;
@@ -53,6 +54,37 @@ impl PendingReply {
     }
 }
 
+/// Decided events that are not appended yet. A command and what follows from it at once (the
+/// context of a turn, its first step) share one append and so one sync of the disk.
+#[derive(Default)]
+pub(super) struct DecidedEvents {
+    records: Vec<Arc<Record>>,
+    answers: Vec<PendingReply>,
+}
+
+impl DecidedEvents {
+    pub(super) fn add(&mut self, records: Vec<Arc<Record>>, answer: Option<PendingReply>) {
+        self.records.extend(records);
+        self.answers.extend(answer);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(super) fn only_text(&self) -> bool {
+        self.records.iter().all(is_text)
+    }
+
+    pub(super) fn has_text(&self) -> bool {
+        self.records.iter().any(is_text)
+    }
+
+    pub(super) fn fail(self, error: &StorageError) {
+        self.answers.into_iter().for_each(|answer| answer.fail(error));
+    }
+}
+
 /// An append in progress.
 pub(super) struct PendingAppend {
     append: BoxFuture<'static, Result<Seq, StorageError>>,
@@ -61,19 +93,18 @@ pub(super) struct PendingAppend {
 }
 
 impl PendingAppend {
-    /// Starts an append at once: what follows from the events, such as assembling a prompt,
-    /// happens while they are synced.
+    /// Starts an append at once, without waiting for it.
     pub(super) fn begin(
         journal: &dyn Journal,
         lease: &Lease,
-        records: Vec<Arc<Record>>,
+        decided: DecidedEvents,
         summary: SessionSummary,
-        answer: Option<PendingReply>,
     ) -> Self {
+        let DecidedEvents { records, answers } = decided;
         let expected = records[0].seq - 1;
         let batch = Batch { records: records.clone(), summary };
         let append = journal.append(lease, expected, batch);
-        Self { append, records, answers: answer.into_iter().collect() }
+        Self { append, records, answers }
     }
 
     /// True if the append holds only text.

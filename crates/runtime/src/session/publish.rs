@@ -62,7 +62,8 @@ impl LiveSession {
     /// Empties the draft, unless it holds text that is not durable yet.
     fn clear_draft(&self) {
         let writing = self.buffer.as_ref().is_some_and(|buffer| buffer.end() > 0);
-        if !writing && !self.pending.iter().any(PendingAppend::has_text) {
+        let appending = self.decided.has_text() || self.pending.iter().any(PendingAppend::has_text);
+        if !writing && !appending {
             self.shared.deps.drafts.clear(&self.state.id);
         }
     }

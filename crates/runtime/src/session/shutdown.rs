@@ -18,6 +18,7 @@ impl LiveSession {
     /// Ends the session after storage failed: waiting clients get the error, and running work is
     /// stopped, because its results could not be stored.
     pub(super) async fn storage_failed(mut self, error: StorageError) -> LiveEnd {
+        std::mem::take(&mut self.decided).fail(&error);
         for pending in self.pending.drain(..) {
             pending.answers.into_iter().for_each(|answer| answer.fail(&error));
         }
@@ -55,6 +56,7 @@ impl LiveSession {
         self.record_only(Command::Wake);
         self.effects.retain(is_revert);
         loop {
+            self.append_decided();
             tokio::select! {
                 biased;
                 kept = oldest_append(&mut self.pending), if !self.pending.is_empty() => match kept {

@@ -43,6 +43,29 @@ async fn a_message_is_acknowledged_and_shown_once_it_is_durable() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_and_the_start_of_its_turn_share_one_append() {
+    let mut world = World::new();
+    world.context_tokens = 100;
+    world.folder.write("a.rs", "");
+    let runtime = world.start();
+    let session = runtime.begin().await;
+    let before = world.journal.appends();
+    runtime.say(&session, "go").await.unwrap();
+    let asked = world.asked().await;
+    let names = world.names_of(&session).await;
+    assert_eq!(names, ["created", "said", "turn", "told", "step"]);
+    assert_eq!(world.journal.appends(), before + 1);
+    asked.say("Hi");
+    asked.finish();
+    runtime.watch(&session, Cursor::START).await.turn_over().await;
+    assert_eq!(
+        world.journal.appends(),
+        before + 2,
+        "the text and the end of the turn are one, too"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_is_there_once_it_is_durable() {
     let world = World::new();
     let runtime = world.start();
