@@ -327,7 +327,8 @@ async fn a_daemon_that_shuts_down_does_not_pass_half_an_answer_for_a_whole_one()
     let mut response = post(&world.openai(), CHAT, &body).await;
     let mut told = String::new();
     while !told.contains("half") {
-        let piece = response.chunk().await.unwrap().unwrap();
+        let piece = response.chunk().await.unwrap();
+        let piece = piece.unwrap_or_else(|| panic!("the stream ended after {told:?}"));
         told.push_str(std::str::from_utf8(&piece).unwrap());
     }
     tokio::task::block_in_place(|| world.terminate());
