@@ -13,6 +13,10 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 # Programs of others that tests use are kept in the user's cache, not in every clone.
 CACHE = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet
 
+# Builds all tests and target/debug/quintet. The daemon alone would have other features of some dependencies, which
+# would all be built twice.
+BUILD_TESTS = $(CARGO) test -q --workspace --no-run
+
 # Tests an HTTP API against its OpenAPI document.
 SCHEMATHESIS_VERSION = 4.32.5
 SCHEMATHESIS_HOME = $(CACHE)/schemathesis-$(SCHEMATHESIS_VERSION)
@@ -69,8 +73,9 @@ build: setup
 # the weights of senses (170 MB). espeak-ng is an independent voice for the tests of transcription,
 # pulseaudio a sound server for those of the microphone.
 test: lint
-	$(CARGO) run -q -p quintet-daemon -- models pull small
-	$(CARGO) run -q -p quintet-daemon -- models pull senses
+	$(BUILD_TESTS)
+	target/debug/quintet models pull small
+	target/debug/quintet models pull senses
 	$(CARGO) test --workspace --no-fail-fast
 	@$(MAKE) --no-print-directory api sdks acpx mcp readme console-test
 
@@ -79,7 +84,7 @@ test: lint
 api: KEYRING = no
 api: setup
 	@if [ -x "$(SCHEMATHESIS)" ]; then \
-	  $(CARGO) build -q -p quintet-daemon && \
+	  $(BUILD_TESTS) && \
 	  python3 crates/daemon/tests/api/run.py target/debug/quintet "$(SCHEMATHESIS)"; \
 	else echo "schemathesis is not installed: the HTTP API was not tested against its document"; fi
 
@@ -112,14 +117,14 @@ node-tools: setup node
 	  { rm -rf "$(NODE_TOOLS_HOME)" && mkdir -p "$(NODE_TOOLS_HOME)" && \
 	    npm install --silent --no-audit --no-fund --prefix "$(NODE_TOOLS_HOME)" $(NODE_TOOLS) && \
 	    touch "$(NODE_TOOLS_HOME)/done"; } >/dev/null 2>&1; true; }
-	@$(CARGO) build -q -p quintet-daemon
+	@$(BUILD_TESTS)
 
 # What the README shows, as it is shown: its commands, and what they print. PROFILE=release takes the program
 # that `make run` builds.
 readme: KEYRING = no
 readme: SCHEMATHESIS = /bin/true
 readme: setup
-	$(CARGO) build -q -p quintet-daemon $(if $(filter release,$(PROFILE)),--release)
+	$(if $(filter release,$(PROFILE)),$(CARGO) build -q -p quintet-daemon --release,$(BUILD_TESTS))
 	@python3 crates/daemon/tests/readme/run.py target/$(PROFILE)/quintet
 
 # The page of the web console. What is built is committed, so that the daemon is built without Node.
@@ -139,7 +144,7 @@ console-test: setup node
 	  $(MAKE) --no-print-directory console && \
 	  { git diff --exit-code --stat -- crates/dialects/src/console/assets || \
 	    { echo "the built console is not that of its sources: commit what make console builds"; exit 1; }; } && \
-	  $(CARGO) build -q -p quintet-daemon && \
+	  $(BUILD_TESTS) && \
 	  node console/tests/run.mjs target/debug/quintet; \
 	else echo "chromium or the console's packages could not be installed: the web console was not tested"; fi
 
