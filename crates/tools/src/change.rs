@@ -1,21 +1,17 @@
 //! Changes to files: how they look, how bad they can get, and how they are made or undone.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use quintet_kernel::change::FileKind;
-use similar::TextDiff;
-use tokio::time::Instant;
+use quintet_kernel::port::FileContent;
 
 use crate::confined_fs::{self, ConfinedPath, Existing, FileData};
+use crate::diff::FileDiff;
 use crate::show;
 
 mod assess;
 
 pub(crate) use assess::{assess, inapplicable};
-
-/// How long a diff may be worked at before it becomes a coarse one.
-const DIFF_TIME_LIMIT: Duration = Duration::from_millis(500);
 
 /// What becomes of one file.
 #[derive(Clone, Debug)]
@@ -49,27 +45,10 @@ impl Change {
 
     /// The unified diff, in git's style.
     pub(crate) fn diff(&self) -> String {
-        let (old, new) = (text(self.before.as_ref()), text(self.after.as_ref()));
-        let name = |side: &str, path: &Path, content: &Option<FileData>| match content {
-            Some(_) => format!("{side}/{}", show::path(path)),
-            None => "/dev/null".to_owned(),
-        };
-        let old_path = self.from.as_deref().unwrap_or(&self.path);
-        let mut shown = String::new();
-        if let Some(from) = &self.from {
-            let (from, to) = (show::path(from), show::path(&self.path));
-            shown = format!("rename from {from}\nrename to {to}\n");
-        }
-        let (a, b) = (name("a", old_path, &self.before), name("b", &self.path, &self.after));
-        if is_binary(&old) || is_binary(&new) {
-            return format!("{shown}binary files {a} and {b} differ\n");
-        }
-        let body =
-            hunks(old.as_bytes(), new.as_bytes(), [&a, &b], Instant::now() + DIFF_TIME_LIMIT);
-        if body.is_empty() && self.before.is_none() {
-            shown += &format!("--- {a}\n+++ {b}\n");
-        }
-        shown + &body
+        let [before, after] =
+            [&self.before, &self.after].map(|it| it.clone().map(FileContent::from));
+        let (before, after, path) = (before.as_ref(), after.as_ref(), self.path.as_path());
+        FileDiff { old_path: self.from.as_deref().unwrap_or(path), path, before, after }.preview()
     }
 
     /// The files it names.
@@ -130,13 +109,6 @@ impl Change {
     }
 }
 
-/// The lines of a unified diff, with these names above them; nothing if both are the same.
-pub(crate) fn hunks(old: &[u8], new: &[u8], names: [&str; 2], deadline: Instant) -> String {
-    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
-    let diff = TextDiff::configure().deadline(deadline.into_std()).diff_lines(&*old, &*new);
-    diff.unified_diff().header(names[0], names[1]).to_string()
-}
-
 /// Makes all of them or, if one cannot be made, none.
 pub(crate) fn make(root: &Path, changes: &[Change]) -> Result<(), String> {
     for (made, change) in changes.iter().enumerate() {
@@ -155,12 +127,4 @@ pub(crate) fn make(root: &Path, changes: &[Change]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn text(content: Option<&FileData>) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(content.map_or(&[], |content| &content.bytes))
-}
-
-fn is_binary(text: &str) -> bool {
-    text.contains('\0')
 }

@@ -22,6 +22,7 @@ mod buffers;
 mod change;
 mod confined_fs;
 pub mod diagram;
+mod diff;
 mod directory_listing;
 mod fetch;
 mod git;

@@ -26,12 +26,11 @@ use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, InterruptedChange
 use quintet_kernel::{CallId, TurnId};
 use tokio::task::spawn_blocking;
 
-use crate::blocking;
 use crate::run::Runner;
+use crate::{blocking, diff};
 
 mod compare;
 mod current;
-mod diff;
 mod git_objects;
 mod ignore_rules;
 mod notes;

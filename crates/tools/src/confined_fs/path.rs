@@ -13,6 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quintet_kernel::change::FileKind;
+use quintet_kernel::port::{BlobBody, FileContent};
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, readlinkat,
     renameat, renameat_with, statat, symlinkat, unlinkat,
@@ -47,6 +48,12 @@ impl FileData {
     /// What a regular file holds.
     pub(crate) fn file(bytes: Vec<u8>, mode: Option<u32>) -> Self {
         Self { bytes, mode, shape: FileKind::File }
+    }
+}
+
+impl From<FileData> for FileContent {
+    fn from(FileData { bytes, mode, shape }: FileData) -> Self {
+        Self { size: bytes.len() as u64, body: Some(BlobBody::Bytes(bytes)), mode, shape }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Changes of files as one unified diff, as git writes it.
+//! How changes of files look: as a unified diff, as git writes it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -7,40 +7,44 @@ use std::time::Duration;
 
 use quintet_kernel::change::FileKind;
 use quintet_kernel::port::{BlobBody, ChangedFile, FileContent};
+use similar::TextDiff;
 use tokio::time::Instant;
 
-use crate::{change, show};
+use crate::show;
 
-/// How long all of it may be worked at before the rest becomes coarse.
-const DIFF_TIME_LIMIT: Duration = Duration::from_secs(5);
+/// How long the changes of a turn may be worked at before the rest becomes coarse.
+const TURN_TIME_LIMIT: Duration = Duration::from_secs(5);
+/// How long the preview of a change may be worked at before it becomes coarse.
+const PREVIEW_TIME_LIMIT: Duration = Duration::from_millis(500);
 
 /// A file before and after; by two names if it moved.
 #[derive(Clone, Copy, Debug)]
-struct File<'a> {
-    old_path: &'a Path,
-    path: &'a Path,
-    before: Option<&'a FileContent>,
-    after: Option<&'a FileContent>,
+pub(crate) struct FileDiff<'a> {
+    pub(crate) old_path: &'a Path,
+    pub(crate) path: &'a Path,
+    pub(crate) before: Option<&'a FileContent>,
+    pub(crate) after: Option<&'a FileContent>,
 }
 
 /// All changes as one diff, sorted by path.
-pub(super) fn diff(changes: &[ChangedFile]) -> String {
-    let deadline = Instant::now() + DIFF_TIME_LIMIT;
+pub(crate) fn diff(changes: &[ChangedFile]) -> String {
+    let deadline = Instant::now() + TURN_TIME_LIMIT;
     let paths: Vec<&Path> = changes.iter().map(|changed| Path::new(&changed.path)).collect();
-    let files: Vec<_> = paths.iter().zip(changes).map(|(path, it)| File::of(path, it)).collect();
+    let files: Vec<_> =
+        paths.iter().zip(changes).map(|(path, it)| FileDiff::of(path, it)).collect();
     let parents: HashSet<&Path> = paths.iter().flat_map(|path| path.ancestors().skip(1)).collect();
-    let is_folder = |file: &File<'_>| file.sides().all(|side| side.shape == FileKind::Folder);
+    let is_folder = |file: &FileDiff<'_>| file.sides().all(|side| side.shape == FileKind::Folder);
     let (folders, files): (Vec<_>, Vec<_>) = files.into_iter().partition(is_folder);
     let mut shown = paired(&files);
     // A folder is seen by what is in it; git knows no others.
     shown.extend(folders.into_iter().filter(|it| !parents.contains(it.path)));
     shown.sort_unstable_by_key(|file| file.path);
-    shown.iter().flat_map(File::halves).map(|file| file.diff(deadline)).collect()
+    shown.iter().flat_map(FileDiff::halves).map(|file| file.diff(deadline)).collect()
 }
 
 /// What was deleted here and created there with the same content has moved.
-fn paired<'a>(changes: &[File<'a>]) -> Vec<File<'a>> {
-    let mut gone: HashMap<&BlobBody, Vec<&File<'a>>> = HashMap::new();
+fn paired<'a>(changes: &[FileDiff<'a>]) -> Vec<FileDiff<'a>> {
+    let mut gone: HashMap<&BlobBody, Vec<&FileDiff<'a>>> = HashMap::new();
     for change in changes.iter().rev().filter(|change| change.after.is_none()) {
         if let Some(body) = text(change.before) {
             gone.entry(body).or_default().push(change);
@@ -52,7 +56,7 @@ fn paired<'a>(changes: &[File<'a>]) -> Vec<File<'a>> {
         let from = new.and_then(|body| gone.get_mut(body)?.pop());
         moved.extend(from.map(|from| from.path));
         let from = from.unwrap_or(change);
-        files.push(File { old_path: from.path, before: from.before, ..*change });
+        files.push(FileDiff { old_path: from.path, before: from.before, ..*change });
     }
     files.retain(|file| !(file.after.is_none() && moved.contains(file.path)));
     files
@@ -64,7 +68,7 @@ fn text(content: Option<&FileContent>) -> Option<&BlobBody> {
     file.body.as_ref()
 }
 
-impl<'a> File<'a> {
+impl<'a> FileDiff<'a> {
     fn of(path: &'a Path, changed: &'a ChangedFile) -> Self {
         let (before, after) = (changed.before.as_ref(), changed.after.as_ref());
         Self { old_path: path, path, before, after }
@@ -80,6 +84,16 @@ impl<'a> File<'a> {
         }
     }
 
+    /// A change that is still to be made. What git writes above the names of a file is left out.
+    pub(crate) fn preview(&self) -> String {
+        let mut body = self.body(Instant::now() + PREVIEW_TIME_LIMIT);
+        if body.is_empty() && self.before.is_none() {
+            let [a, b] = self.names();
+            body = format!("--- {a}\n+++ {b}\n");
+        }
+        self.renamed() + &body
+    }
+
     fn diff(&self, deadline: Instant) -> String {
         if !self.sides().all(|side| side.shape.has_content()) {
             let became = match (self.before, self.after) {
@@ -90,28 +104,48 @@ impl<'a> File<'a> {
             return format!("The folder {} {became}\n", quoted("", self.path));
         }
         let (a, b) = (quoted("a", self.old_path), quoted("b", self.path));
-        let shown = format!("diff --git {a} {b}\n{}", self.modes());
-        if self.old_path != self.path {
-            let (from, to) = (quoted("", self.old_path), quoted("", self.path));
-            return shown + &format!("similarity index 100%\nrename from {from}\nrename to {to}\n");
+        let rest = match self.renamed() {
+            unmoved if unmoved.is_empty() => self.body(deadline),
+            renamed => format!("similarity index 100%\n{renamed}"),
+        };
+        format!("diff --git {a} {b}\n{}{rest}", self.modes())
+    }
+
+    /// Where it was and is; nothing if it did not move.
+    fn renamed(&self) -> String {
+        if self.old_path == self.path {
+            return String::new();
         }
-        let (a, b) = (named(self.before, a), named(self.after, b));
+        format!("rename from {}\nrename to {}\n", quoted("", self.old_path), quoted("", self.path))
+    }
+
+    /// What is different in it; nothing if it is the same.
+    fn body(&self, deadline: Instant) -> String {
+        let [a, b] = self.names();
         let is_kept = |side: &FileContent| !matches!(side.body, None | Some(BlobBody::Hash(_)));
-        let bodies = [self.before, self.after].map(|side| side.map(|side| &side.body));
-        shown
-            + &match (bytes(self.before), bytes(self.after)) {
-                (Some(old), Some(new)) if old == new => String::new(),
-                (Some(old), Some(new)) if old.contains(&0) || new.contains(&0) => {
-                    format!("Binary files {a} and {b} differ\n")
-                }
-                (Some(old), Some(new)) => change::hunks(old, new, [&whole(a), &whole(b)], deadline),
-                _ if !self.sides().all(is_kept) => {
-                    let path = quoted("", self.path);
-                    format!("The content of {path} was not kept ({})\n", self.sizes())
-                }
-                _ if bodies[0] == bodies[1] => String::new(),
-                _ => format!("Large files {a} and {b} differ ({})\n", self.sizes()),
+        match (bytes(self.before), bytes(self.after)) {
+            (Some(old), Some(new)) if old == new => String::new(),
+            (Some(old), Some(new)) if old.contains(&0) || new.contains(&0) => {
+                format!("Binary files {a} and {b} differ\n")
             }
+            (Some(old), Some(new)) => hunks(old, new, [&whole(a), &whole(b)], deadline),
+            _ if !self.sides().all(is_kept) => {
+                let path = quoted("", self.path);
+                format!("The content of {path} was not kept ({})\n", self.sizes())
+            }
+            _ if self.before.map(|it| &it.body) == self.after.map(|it| &it.body) => String::new(),
+            _ => format!("Large files {a} and {b} differ ({})\n", self.sizes()),
+        }
+    }
+
+    /// The names before and after.
+    fn names(&self) -> [String; 2] {
+        let sides = [("a", self.old_path, self.before), ("b", self.path, self.after)];
+        sides.map(
+            |(side, path, content)| {
+                if content.is_some() { quoted(side, path) } else { "/dev/null".to_owned() }
+            },
+        )
     }
 
     fn sides(&self) -> impl Iterator<Item = &'a FileContent> {
@@ -141,8 +175,11 @@ impl<'a> File<'a> {
     }
 }
 
-fn named(content: Option<&FileContent>, name: String) -> String {
-    if content.is_some() { name } else { "/dev/null".to_owned() }
+/// The lines of a unified diff, with these names above them.
+fn hunks(old: &[u8], new: &[u8], names: [&str; 2], deadline: Instant) -> String {
+    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let diff = TextDiff::configure().deadline(deadline.into_std()).diff_lines(&*old, &*new);
+    diff.unified_diff().header(names[0], names[1]).to_string()
 }
 
 /// A name above a diff; one with blanks has to be told from a date behind it.
