@@ -15,9 +15,9 @@ mod path;
 mod restore;
 
 pub(crate) use path::{
-    ConfinedPath, Existing, FileData, PathIdentity, is_temporary, look, read, remove_temporary,
-    shape_of,
+    ConfinedPath, Existing, FileData, PathIdentity, is_temporary, read, remove_temporary, shape_of,
 };
+pub(crate) use restore::read_range;
 
 /// How often a path is tried again that was moved while it was being resolved.
 const ATTEMPTS_LIMIT: usize = 8;

@@ -21,8 +21,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quintet_kernel::change::{FileKind, UnrecordedChange};
-use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, InterruptedChanges, RevertMode};
+use quintet_kernel::change::UnrecordedChange;
+use quintet_kernel::port::{ChangedFile, InterruptedChanges, RevertMode};
 use quintet_kernel::{CallId, TurnId};
 use tokio::task::spawn_blocking;
 
@@ -42,10 +42,9 @@ mod store;
 mod take;
 mod uncovered;
 
-pub(crate) use current::part;
 pub(crate) use notes::{Note, Notes};
 pub(crate) use recorder::Recorded;
-use store::{Snapshots, Workspace};
+use store::{Base, Snapshots};
 
 /// The most files of a workspace.
 const FILES_LIMIT: usize = 100_000;
@@ -55,9 +54,6 @@ const FILE_LIMIT: u64 = 10 * 1024 * 1024;
 const CONTENT_LIMIT: u64 = 1024 * 1024 * 1024;
 /// How much of a pack may be of no use any more, beside as much as is of use.
 const WASTE_LIMIT: u64 = 128 * 1024 * 1024;
-/// The longest content that is held in memory to be shown, and how much is held in all, in bytes.
-const SHOWN_FILE_LIMIT: u64 = 1024 * 1024;
-const SHOWN_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// What became of files, and what may have happened beside that.
 type Record = InterruptedChanges;
@@ -100,11 +96,8 @@ impl Undo {
     /// Changes as one unified diff.
     pub(crate) async fn diff(&self, workspace: &Path, mut changes: Vec<ChangedFile>) -> String {
         let _objects = git_objects::fill(&self.runner, workspace, &self.cache, &mut changes).await;
-        let shown = spawn_blocking(move || {
-            hold(&mut changes);
-            diff::diff(&changes)
-        });
-        shown.await.unwrap_or_else(|error| format!("the changes cannot be shown: {error}\n"))
+        let shown = spawn_blocking(move || diff::diff(&changes)).await;
+        shown.unwrap_or_else(|error| format!("the changes cannot be shown: {error}\n"))
     }
 
     /// Turns every file back, or none.
@@ -120,28 +113,23 @@ impl Undo {
         let objects = git_objects::fill(&self.runner, &root, &self.cache, &mut changes).await;
         let notes = self.notes.clone();
         let work = move || {
-            hold(&mut changes);
-            let _writing = notes.begin(&root, changes.iter().map(|it| Path::new(&it.path)));
-            let done = revert::revert(&root, &changes, run);
-            drop(objects);
-            done
+            let _needed = (notes.revert(&root, &changes), objects);
+            revert::revert(&root, &changes, run)
         };
         blocking::run_to_end(work).await
     }
 
     /// What became of files by a call that was cut off; nothing if it noted nothing.
-    pub(crate) async fn cut_off(
-        self,
-        root: PathBuf,
-        turn: TurnId,
-        call: CallId,
-    ) -> Option<InterruptedChanges> {
+    pub(crate) async fn cut_off(self, root: PathBuf, turn: TurnId, call: CallId) -> Option<Record> {
         let looking = spawn_blocking(move || {
-            if let Some(changes) = self.notes.changes(&root, &turn, &call) {
+            let note = self.notes.path(&turn, &call)?;
+            if let Some(changes) = notes::changes(&note) {
                 return Some(Record { changes, unrecorded: Vec::new() });
             }
-            let base = Workspace::saved(&self.notes.path(&turn, &call)?)?;
-            Some(self.snapshots.workspace(&root)?.since(&base).unwrap_or_else(|why| Record {
+            let base = Base::saved(&note)?;
+            let root = root.canonicalize().ok()?;
+            let record = self.snapshots.workspace(&root).since(&root, &base);
+            Some(record.unwrap_or_else(|why| Record {
                 changes: Vec::new(),
                 unrecorded: vec![everywhere(why.to_string())],
             }))
@@ -158,21 +146,6 @@ impl Undo {
 /// Says that nothing is recorded.
 fn everywhere(reason: String) -> UnrecordedChange {
     UnrecordedChange { path: String::new(), paths: None, reason }
-}
-
-/// Reads what is short, and where links lead, so that it can be shown and put back.
-fn hold(changes: &mut [ChangedFile]) {
-    let mut held = 0;
-    for FileContent { body, shape, .. } in git_objects::sides(changes) {
-        let Some(BlobBody::File(extent)) = body else { continue };
-        let is_short = extent.length <= SHOWN_FILE_LIMIT && held + extent.length <= SHOWN_LIMIT;
-        if (*shape == FileKind::Link || is_short)
-            && let Ok(bytes) = current::read(extent)
-        {
-            held += extent.length;
-            *body = Some(BlobBody::Bytes(bytes));
-        }
-    }
 }
 
 #[cfg(test)]

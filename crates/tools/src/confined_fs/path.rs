@@ -94,19 +94,6 @@ pub(crate) struct ConfinedPath {
 
 /// Reads a file that may be changed; nothing if there is none, but could be.
 pub(crate) fn read(root: &Path, path: &Path) -> Result<Option<FileData>, PathError> {
-    found(root, path, ConfinedPath::read)
-}
-
-/// Reads a file or a link, which is not followed; nothing if there is none, but could be.
-pub(crate) fn look(root: &Path, path: &Path) -> Result<Option<FileData>, PathError> {
-    found(root, path, ConfinedPath::look)
-}
-
-fn found(
-    root: &Path,
-    path: &Path,
-    read: impl Fn(&ConfinedPath) -> Result<FileData, PathError>,
-) -> Result<Option<FileData>, PathError> {
     let place = match ConfinedPath::find(root, path) {
         // Nothing leads back out of a directory that is not there.
         Err(PathError::Missing(_))
@@ -116,7 +103,7 @@ fn found(
         }
         other => other?,
     };
-    match read(&place) {
+    match place.read() {
         Err(PathError::Missing(_)) => Ok(None),
         other => other.map(Some),
     }
@@ -183,14 +170,6 @@ impl ConfinedPath {
     pub(crate) fn stat(&self) -> Result<Stat, PathError> {
         let found = statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         found.map_err(|errno| self.explain(errno))
-    }
-
-    /// What is in the file here, or where the link leads.
-    pub(crate) fn look(&self) -> Result<FileData, PathError> {
-        if self.check(FileKind::Link).is_err() {
-            return self.read();
-        }
-        Ok(FileData { bytes: self.target()?, mode: None, shape: FileKind::Link })
     }
 
     /// Puts a file here, whole or not at all.

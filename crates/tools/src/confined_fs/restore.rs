@@ -1,14 +1,13 @@
 //! What is put in a place: bytes that are here, or a file of any length, a link, a folder or a pipe.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek as _, Write};
 
 use quintet_kernel::change::FileKind;
 use quintet_kernel::port::{BlobBody, FileContent, FileRange};
 use rustix::fs::{AtFlags, FileType, Mode, chmodat, fchmod, mkdirat, mknodat};
 
 use super::{ConfinedPath, Existing, PathError};
-use crate::undo::part;
 
 /// The permissions of a new folder whose former ones are unknown.
 const FOLDER_MODE: u32 = 0o777;
@@ -34,7 +33,7 @@ impl NewFile<'_> {
         match self.filling {
             NewContent::Bytes(bytes) => file.write_all(bytes)?,
             NewContent::File(from) => {
-                io::copy(&mut part(from)?, &mut file)?;
+                io::copy(&mut open_range(from)?, &mut file)?;
             }
         }
         if let Some(mode) = self.mode {
@@ -81,5 +80,23 @@ impl ConfinedPath {
             }
         };
         Ok(NewFile { filling, mode: content.mode, shape: content.shape })
+    }
+}
+
+/// A part of a file, to be read.
+fn open_range(range: &FileRange) -> io::Result<impl Read + use<>> {
+    let mut file = File::open(&range.file)?;
+    file.seek(io::SeekFrom::Start(range.offset))?;
+    Ok(file.take(range.length))
+}
+
+/// What is in a part of a file, whole.
+pub(crate) fn read_range(range: &FileRange) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_range(range)?.read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == range.length {
+        Ok(bytes)
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
     }
 }

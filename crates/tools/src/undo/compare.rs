@@ -15,11 +15,11 @@ use crate::confined_fs::ConfinedPath;
 /// What is not recorded, by path: how many paths changed there, if that is known, and why.
 pub(super) type Gaps = BTreeMap<String, (Option<u64>, String)>;
 
-/// What a snapshot has at a path: a folder, or a file or link.
+/// What a snapshot has at a path: a folder or, with its content, a file or link.
 #[derive(Clone, Copy)]
-enum Entry<'a> {
-    Folder(&'a Stat),
-    File(&'a FileEntry),
+struct Entry<'a> {
+    stat: &'a Stat,
+    stored: Option<&'a Stored>,
 }
 
 /// Finds out what happened.
@@ -40,7 +40,7 @@ pub(super) fn compare(root: &Path, old: &Snapshot, new: &Snapshot, since: Moment
             (None, Some(_)) if let Some(place) = covering(&path, &ignored) => {
                 Verdict::Gap(place, "git ignored it before".to_owned())
             }
-            (before, after) if is_same(before, after) => Verdict::Same,
+            (Some(before), Some(after)) if is_same(before, after) => Verdict::Same,
             (before, after) => {
                 let unkept = [before, after].into_iter().flatten().find_map(unkept);
                 unkept.map_or(Verdict::Changed, |why| Verdict::Gap(&path, why))
@@ -69,9 +69,12 @@ fn different<'a>(one: &'a Snapshot, other: &Snapshot) -> Vec<(String, Entry<'a>)
     let mut entries = Vec::new();
     for folder in one.folders.iter().filter(|it| !others.contains(&Arc::as_ptr(it))) {
         if !folder.path.is_empty() {
-            entries.push((folder.path.clone(), Entry::Folder(&folder.stat)));
+            entries.push((folder.path.clone(), Entry { stat: &folder.stat, stored: None }));
         }
-        entries.extend(folder.files.iter().map(|it| (folder.join(&it.name), Entry::File(it))));
+        let entry = |file: &'a Arc<FileEntry>| {
+            (folder.join(&file.name), Entry { stat: &file.stat, stored: Some(&file.stored) })
+        };
+        entries.extend(folder.files.iter().map(entry));
     }
     entries
 }
@@ -86,13 +89,13 @@ enum Verdict<'a> {
 
 /// What became of something that is not listed any more and may be what git ignores now.
 fn unlisted<'a>(was: Entry<'_>, now: Option<Stat>, path: &'a str) -> Verdict<'a> {
-    match (was, now) {
-        (Entry::Folder(_), Some(now)) if now.shape == FileKind::Folder => Verdict::Same,
-        (Entry::File(file), Some(now)) if file.stat == now => Verdict::Same,
-        (Entry::File(_), Some(now)) if now.shape.has_content() => {
+    match now {
+        Some(now) if was.stored.is_none() && now.shape == FileKind::Folder => Verdict::Same,
+        Some(now) if was.stored.is_some() && *was.stat == now => Verdict::Same,
+        Some(now) if was.stored.is_some() && now.shape.has_content() => {
             Verdict::Gap(path, "git ignores it now".to_owned())
         }
-        (_, _) => Verdict::Changed,
+        Some(_) | None => Verdict::Changed,
     }
 }
 
@@ -109,24 +112,16 @@ fn covering<'a>(path: &'a str, ignored: &HashSet<String>) -> Option<&'a str> {
     ends.chain([path]).find(|path| ignored.contains(*path))
 }
 
-fn is_same(before: Option<Entry<'_>>, after: Option<Entry<'_>>) -> bool {
-    match (before, after) {
-        (Some(Entry::Folder(one)), Some(Entry::Folder(other))) => one.mode == other.mode,
-        (Some(Entry::File(one)), Some(Entry::File(other))) => {
-            let is_kept = unkept(Entry::File(other)).is_none();
-            one.stored == other.stored
-                && one.stat.mode == other.stat.mode
-                && one.stat.shape == other.stat.shape
-                && (is_kept || one.stat == other.stat)
-        }
-        (_, _) => false,
-    }
+fn is_same(one: Entry<'_>, other: Entry<'_>) -> bool {
+    one.stored == other.stored
+        && one.stat.mode == other.stat.mode
+        && one.stat.shape == other.stat.shape
+        && (unkept(other).is_none() || one.stat == other.stat)
 }
 
 /// Why the content of a file is not kept.
 fn unkept(entry: Entry<'_>) -> Option<String> {
-    let Entry::File(file) = entry else { return None };
-    match file.stored {
+    match entry.stored? {
         Stored::Large => Some(format!("longer than {} MiB", FILE_LIMIT >> 20)),
         Stored::Unreadable => Some("it cannot be read".to_owned()),
         Stored::Pack(_) | Stored::Object(_) => None,
@@ -134,21 +129,16 @@ fn unkept(entry: Entry<'_>) -> Option<String> {
 }
 
 fn content(entry: Entry<'_>, snapshot: &Snapshot) -> FileContent {
-    let file = match entry {
-        Entry::Folder(Stat { mode, .. }) => {
-            let mode = Some(*mode);
-            return FileContent { body: None, size: 0, mode, shape: FileKind::Folder };
-        }
-        Entry::File(file) => file,
-    };
-    let (body, size) = match &file.stored {
-        Stored::Pack(Extract { offset, length, .. }) => {
+    let Stat { size, mode, shape, .. } = *entry.stat;
+    let (body, size) = match entry.stored {
+        Some(Stored::Pack(Extract { offset, length, .. })) => {
             let (file, offset, length) = (snapshot.pack.clone(), *offset, *length);
             (Some(BlobBody::File(FileRange { file, offset, length })), length)
         }
-        Stored::Object(oid) => (git_objects::blob(oid).map(BlobBody::Hash), file.stat.size),
-        Stored::Large | Stored::Unreadable => (None, file.stat.size),
+        Some(Stored::Object(object)) => (git_objects::blob(object).map(BlobBody::Hash), size),
+        Some(Stored::Large | Stored::Unreadable) => (None, size),
+        None => (None, 0),
     };
-    let mode = (file.stat.shape == FileKind::File).then_some(file.stat.mode);
-    FileContent { body, size, mode, shape: file.stat.shape }
+    let mode = (shape != FileKind::Link).then_some(mode);
+    FileContent { body, size, mode, shape }
 }

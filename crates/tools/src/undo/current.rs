@@ -1,18 +1,17 @@
 //! What is at a path now, and whether that is what was recorded.
 
-use std::fs::File;
-use std::io::{self, Read, Seek as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use quintet_kernel::change::FileKind;
-use quintet_kernel::port::{BlobBody, FileContent, FileRange};
+use quintet_kernel::port::{BlobBody, FileContent};
 
 use super::git_objects::has_id;
-use crate::confined_fs::{ConfinedPath, PathError, shape_of};
+use crate::confined_fs::{ConfinedPath, PathError, read_range, shape_of};
 use crate::show;
 
-/// The longest content that is compared, in bytes.
-const COMPARED_LIMIT: u64 = 64 * 1024 * 1024;
+/// The longest content that is read, in bytes.
+const READ_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Something that is there.
 #[derive(Debug)]
@@ -71,11 +70,26 @@ pub(super) fn matches(
 }
 
 impl Current {
+    /// What is there, to be recorded: long files without their content, and nothing of pipes and the
+    /// like.
+    pub(super) fn record(&self) -> io::Result<Option<FileContent>> {
+        let &Self { shape, mode, size, .. } = self;
+        let body = match shape {
+            FileKind::File | FileKind::Link if size <= READ_LIMIT => {
+                Some(BlobBody::Bytes(self.content()?))
+            }
+            FileKind::File | FileKind::Link | FileKind::Folder => None,
+            FileKind::Pipe | FileKind::Socket | FileKind::Other => return Ok(None),
+        };
+        let size = if shape == FileKind::Folder { 0 } else { size };
+        Ok(Some(FileContent { body, size, mode, shape }))
+    }
+
     fn holds(&self, body: &BlobBody) -> io::Result<bool> {
         Ok(match body {
             BlobBody::Bytes(bytes) => bytes.len() as u64 == self.size && self.content()? == **bytes,
-            BlobBody::File(extent) => {
-                extent.length == self.size && self.content()? == read(extent)?
+            BlobBody::File(range) => {
+                range.length == self.size && self.content()? == read_range(range)?
             }
             BlobBody::Hash(id) => has_id(&self.content()?, id),
         })
@@ -86,25 +100,7 @@ impl Current {
             return self.place.target().map_err(io::Error::other);
         }
         let (file, mut bytes) = (self.place.open().map_err(io::Error::other)?, Vec::new());
-        file.take(COMPARED_LIMIT).read_to_end(&mut bytes)?;
+        file.take(READ_LIMIT).read_to_end(&mut bytes)?;
         Ok(bytes)
-    }
-}
-
-/// A part of a file, to be read.
-pub(crate) fn part(extent: &FileRange) -> io::Result<impl Read + use<>> {
-    let mut file = File::open(&extent.file)?;
-    file.seek(io::SeekFrom::Start(extent.offset))?;
-    Ok(file.take(extent.length))
-}
-
-/// What is in a part of a file, whole.
-pub(super) fn read(extent: &FileRange) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    part(extent)?.read_to_end(&mut bytes)?;
-    if bytes.len() as u64 == extent.length {
-        Ok(bytes)
-    } else {
-        Err(io::ErrorKind::UnexpectedEof.into())
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The `git` program is asked, in the sandbox: a repository's settings can make it run anything.
 
-use std::collections::HashMap;
-use std::io::Write as _;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use quintet_kernel::id::BlobId;
@@ -13,8 +13,8 @@ use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
 use super::snapshot::Moment;
-use crate::git;
 use crate::run::{End, Runner};
+use crate::{git, repository};
 
 /// The name of an object.
 pub(super) type ObjectId = String;
@@ -24,6 +24,9 @@ const PREFIX: &str = "git-";
 /// The most that is asked for at once: objects, and their bytes.
 const BATCH_OBJECTS: usize = 1_000;
 const BATCH_BYTES: u64 = 12 * 1024 * 1024;
+/// The longest object that is held in memory, and how much is held in all, in bytes.
+const HELD_OBJECT_LIMIT: usize = 1024 * 1024;
+const HELD_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The files that are in the index of git, with the flag that nothing is to be left unchecked, but for
 /// those whose content git may store in another form; then those that changed since, then whether line
@@ -44,8 +47,11 @@ pub(super) struct Tracked {
 }
 
 impl Tracked {
-    /// Asks git. Where it cannot say, there are none.
+    /// Asks git. Where it cannot say, or is not in use, there are none.
     pub(super) async fn ask(runner: &Runner, workspace: &Path, at: Moment) -> Self {
+        if !repository::is_around(workspace) {
+            return Self::default();
+        }
         let files = match git::run_plain(runner, workspace, TRACKED).await {
             Ok(finished) if finished.end == End::Exited(0) && finished.stdout.is_whole() => {
                 parse(&finished.stdout.content()).unwrap_or_default()
@@ -104,80 +110,95 @@ pub(super) fn is_object(object: &str, content: &[u8]) -> bool {
     hash == object
 }
 
-/// Puts contents where changes have only the ids of objects. They are in the returned file.
+/// Puts contents where changes have only the ids of objects. Those that are not held in memory are in
+/// the returned file.
 pub(super) async fn fill(
     runner: &Runner,
     workspace: &Path,
     cache: &Path,
     changes: &mut [ChangedFile],
 ) -> Option<NamedTempFile> {
-    let mut wanted: Vec<(String, u64)> = sides(changes)
-        .filter_map(|side| match &side.body {
-            Some(BlobBody::Hash(id)) => {
-                Some((id.as_str().strip_prefix(PREFIX)?.to_owned(), side.size))
-            }
-            Some(BlobBody::Bytes(_) | BlobBody::File(_)) | None => None,
-        })
-        .collect();
-    wanted.retain(|(object, _)| object.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let mut sides: Vec<_> =
+        changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten().collect();
+    let wanted = sides.iter().filter_map(|side| Some((object(side)?, side.size)));
+    let mut wanted: Vec<_> = wanted.collect::<BTreeMap<_, _>>().into_iter().collect();
     if wanted.is_empty() {
         return None;
     }
-    wanted.sort_unstable();
-    wanted.dedup();
-    let (mut file, mut found) = (NamedTempFile::new_in(cache).ok()?, HashMap::new());
+    let mut found = Objects::new_in(cache).ok()?;
     while !wanted.is_empty() {
-        let (mut count, mut bytes) = (0, 0);
-        let mut fits = |(_, size): &(String, u64)| {
-            bytes += size;
-            count += 1;
-            count == 1 || count <= BATCH_OBJECTS && bytes <= BATCH_BYTES
-        };
-        let batch = wanted.iter().take_while(|it| fits(it)).count();
-        let batch: Vec<_> = wanted.drain(..batch).map(|(object, _)| object).collect();
-        let names = batch.join("\n");
+        let names = next_batch(&mut wanted).join("\n");
         let command = format!("GIT_NO_LAZY_FETCH=1 git cat-file --batch <<'END'\n{names}\nEND\n");
         let Ok(finished) = git::run_plain(runner, workspace, &command).await else { break };
-        unpack(&finished.stdout.content(), &mut file, &mut found).ok()?;
+        found.unpack(&finished.stdout.content()).ok()?;
     }
-    for FileContent { body, .. } in sides(changes) {
-        if let Some(BlobBody::Hash(id)) = body
-            && let Some(extent) = found.get(id)
-        {
-            *body = Some(BlobBody::File(extent.clone()));
+    for side in &mut sides {
+        if let Some(body) = object(side).and_then(|object| found.bodies.get(&object)) {
+            side.body = Some(body.clone());
         }
     }
-    Some(file)
+    Some(found.file)
 }
 
-/// What files were and are.
-pub(super) fn sides(changes: &mut [ChangedFile]) -> impl Iterator<Item = &mut FileContent> {
-    changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten()
+/// The object that a content is known by.
+fn object(content: &FileContent) -> Option<ObjectId> {
+    let Some(BlobBody::Hash(id)) = &content.body else { return None };
+    let object = id.as_str().strip_prefix(PREFIX)?;
+    object.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| object.to_owned())
 }
 
-/// Takes objects from what `cat-file` wrote: a line with name, kind and length, then the content.
-fn unpack(
-    mut output: &[u8],
-    file: &mut NamedTempFile,
-    found: &mut HashMap<BlobId, FileRange>,
-) -> std::io::Result<()> {
-    let mut offset = file.as_file().metadata()?.len();
-    while let Some(end) = memchr::memchr(b'\n', output) {
-        let head = String::from_utf8_lossy(&output[..end]).into_owned();
-        output = &output[end + 1..];
-        let [object, "blob", length] = head.split(' ').collect::<Vec<_>>()[..] else { continue };
-        let Some((content, rest)) =
-            length.parse().ok().and_then(|length| output.split_at_checked(length))
-        else {
-            break;
-        };
-        output = rest.strip_prefix(b"\n").unwrap_or(rest);
-        if let Some(id) = blob(object).filter(|_| is_object(object, content)) {
-            file.write_all(content)?;
-            let (path, length) = (file.path().to_owned(), content.len() as u64);
-            found.insert(id, FileRange { file: path, offset, length });
-            offset += length;
-        }
+/// Takes as many objects as are asked for at once, but at least one.
+fn next_batch(wanted: &mut Vec<(ObjectId, u64)>) -> Vec<ObjectId> {
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    while let Some((object, size)) = wanted.pop_if(|(_, size)| {
+        batch.is_empty() || batch.len() < BATCH_OBJECTS && bytes + *size <= BATCH_BYTES
+    }) {
+        batch.push(object);
+        bytes += size;
     }
-    Ok(())
+    batch
+}
+
+/// Objects that were read.
+struct Objects {
+    bodies: HashMap<ObjectId, BlobBody>,
+    held: usize,
+    /// What is not held.
+    file: NamedTempFile,
+}
+
+impl Objects {
+    fn new_in(cache: &Path) -> io::Result<Self> {
+        Ok(Self { bodies: HashMap::new(), held: 0, file: NamedTempFile::new_in(cache)? })
+    }
+
+    /// Takes objects from what `cat-file` wrote: a line with name, kind and length, then the content.
+    fn unpack(&mut self, mut output: &[u8]) -> io::Result<()> {
+        while let Some(end) = memchr::memchr(b'\n', output) {
+            let head = String::from_utf8_lossy(&output[..end]);
+            output = &output[end + 1..];
+            let [object, "blob", length] = head.split(' ').collect::<Vec<_>>()[..] else {
+                continue;
+            };
+            let content = length.parse().ok().and_then(|length| output.split_at_checked(length));
+            let Some((content, rest)) = content else { break };
+            output = rest.strip_prefix(b"\n").unwrap_or(rest);
+            if is_object(object, content) {
+                let body = self.add(content)?;
+                self.bodies.insert(object.to_owned(), body);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, content: &[u8]) -> io::Result<BlobBody> {
+        if content.len() <= HELD_OBJECT_LIMIT && self.held + content.len() <= HELD_LIMIT {
+            self.held += content.len();
+            return Ok(BlobBody::Bytes(content.to_vec()));
+        }
+        let offset = self.file.as_file().metadata()?.len();
+        self.file.write_all(content)?;
+        let (file, length) = (self.file.path().to_owned(), content.len() as u64);
+        Ok(BlobBody::File(FileRange { file, offset, length }))
+    }
 }

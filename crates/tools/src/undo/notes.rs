@@ -1,35 +1,34 @@
-//! Notes of what files were before a call changes them, for the case that the daemon dies meanwhile.
+//! Notes of what files were before they are changed, for the case that the daemon dies meanwhile.
 //!
-//! A note is written before the first change and stays until the turn is over and kept, so at the
-//! next start it can be told what became of the files. Like text in flight it survives the death of
-//! this process, not of the machine: it is not synced. Tools that change the files they name note those;
-//! for commands, a snapshot of everything is put beside where the note would be.
+//! A note is written before the first change. That of a call stays until the turn is over and kept, so at
+//! the next start it can be told what became of the files; that of an undo stays until it is done. Like
+//! text in flight it survives the death of this process, not of the machine: it is not synced. For
+//! commands, a snapshot of everything is put beside where the note would be.
 //!
-//! A file is written beside its place, under a temporary name, and then takes the place. The folders where
-//! that goes on are written down, so that what a crash leaves there is removed at the next start.
+//! A file is written beside its place, under a temporary name, and then takes the place. What a crash
+//! leaves of that in the folders of noted files is removed at the next start.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
-use std::io::{self, BufWriter, ErrorKind};
+use std::io::{self, BufReader, BufWriter, ErrorKind};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use quintet_kernel::change::FileKind;
-use quintet_kernel::port::{BlobBody, ChangedFile, FileContent, Invocation, ToolOutput};
+use quintet_kernel::port::{ChangedFile, FileContent, Invocation, ToolOutput};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{CallId, TurnId};
 use tempfile::{NamedTempFile, TempPath};
 
+use super::current::current;
 use crate::change::{self, Change};
-use crate::confined_fs::{self, ConfinedPath, FileData, PathError};
+use crate::confined_fs::{self, ConfinedPath, FileData};
 
-/// Where notes are.
+/// Where notes are: a folder for each turn.
 #[derive(Debug)]
 pub(crate) struct Notes {
     folder: PathBuf,
-    /// Where it is written down which folders are being written to.
-    unfinished: PathBuf,
+    /// The notes of undos.
+    reverts: PathBuf,
 }
 
 /// The note of one call, to be written.
@@ -38,7 +37,6 @@ pub(crate) struct Note {
     root: PathBuf,
     /// Where it goes; nowhere if the call's names cannot be those of files.
     file: Option<PathBuf>,
-    notes: Arc<Notes>,
 }
 
 /// A file and what was in it; nothing if it was not there.
@@ -47,53 +45,27 @@ type Before = (PathBuf, Option<FileData>);
 impl Notes {
     /// Notes below this folder. Removes the temporary files of changes that were cut off.
     pub(super) fn new(cache: &Path) -> Self {
-        let unfinished = cache.join("unfinished");
-        for entry in fs::read_dir(&unfinished).into_iter().flatten().flatten() {
-            let written = fs::read(entry.path()).unwrap_or_default();
-            if let Ok((root, folders)) = serde_json::from_slice::<(PathBuf, Vec<PathBuf>)>(&written)
-            {
-                folders.iter().for_each(|folder| confined_fs::remove_temporary(&root, folder));
-            }
-            let _gone = fs::remove_file(entry.path());
+        let (folder, reverts) = (cache.join("notes"), cache.join("unfinished"));
+        let turns = fs::read_dir(&folder).into_iter().flatten().flatten().map(|it| it.path());
+        let notes = turns.chain([reverts.clone()]).flat_map(fs::read_dir).flatten().flatten();
+        for (root, files) in notes.filter_map(|note| read(&note.path())) {
+            let folders: BTreeSet<_> = files.iter().filter_map(|(file, _)| file.parent()).collect();
+            folders.iter().for_each(|folder| confined_fs::remove_temporary(&root, folder));
         }
-        Self { folder: cache.join("notes"), unfinished }
+        let _none = fs::remove_dir_all(&reverts);
+        Self { folder, reverts }
     }
 
     /// The note of a call.
-    pub(crate) fn of(self: &Arc<Self>, call: &Invocation) -> Note {
-        let (root, file) = (call.workspace.clone(), self.path(&call.turn, &call.call));
-        Note { root, file, notes: self.clone() }
+    pub(crate) fn of(&self, call: &Invocation) -> Note {
+        Note { root: call.workspace.clone(), file: self.path(&call.turn, &call.call) }
     }
 
-    /// Writes down that these files are about to be written, until the result is dropped. Without that
-    /// they can be written all the same.
-    pub(super) fn begin<'a>(
-        &self,
-        root: &Path,
-        files: impl Iterator<Item = &'a Path>,
-    ) -> Option<TempPath> {
-        let folders: BTreeSet<_> = files.filter_map(Path::parent).collect();
-        let written = || -> io::Result<TempPath> {
-            create_private(&self.unfinished)?;
-            let note = NamedTempFile::new_in(&self.unfinished)?;
-            serde_json::to_writer(&note, &(root, folders))?;
-            Ok(note.into_temp_path())
-        };
-        let failed = |error: &_| tracing::warn!(%error, "cannot note which files are written");
-        written().inspect_err(failed).ok()
-    }
-
-    /// What became of the files that a call noted; nothing if it noted none.
-    pub(super) fn changes(
-        &self,
-        root: &Path,
-        turn: &TurnId,
-        call: &CallId,
-    ) -> Option<Vec<ChangedFile>> {
-        let note = fs::read(self.path(turn, call)?).ok()?;
-        let files: Vec<Before> = serde_json::from_slice(&note).ok()?;
-        let became = |(path, before): &Before| became(root, path, before.as_ref());
-        Some(files.iter().filter_map(became).collect())
+    /// Notes that these files are about to be written by an undo, until the result is dropped.
+    pub(super) fn revert(&self, root: &Path, changes: &[ChangedFile]) -> Option<TempPath> {
+        let files: Vec<Before> = changes.iter().map(|it| (PathBuf::from(&it.path), None)).collect();
+        let written = write(&self.reverts, root, &files).inspect_err(unnoted);
+        written.ok().map(NamedTempFile::into_temp_path)
     }
 
     /// Where the note of a call is; nowhere if the call's names cannot be those of files.
@@ -126,30 +98,45 @@ impl Note {
         let sides = changes.iter().flat_map(Change::sides);
         let sides = sides.map(|(path, before)| (path.to_owned(), before.cloned()));
         let files: Vec<Before> = folders.chain(sides).collect();
-        // Without a note the change can be made all the same: only if it is cut off, nobody will know.
-        if let Some(Err(error)) = self.file.as_deref().map(|file| write(file, &files)) {
-            tracing::warn!(%error, "what files were before a call could not be noted");
+        if let Some(file) = &self.file {
+            let written = write(file.parent().unwrap_or(file), &self.root, &files);
+            let noted = written.and_then(|note| Ok(note.persist(file)?));
+            let _unnoted = noted.inspect_err(unnoted);
         }
-        let _writing = self.notes.begin(&self.root, files.iter().map(|(path, _)| path.as_path()));
         let mut output = match change::make(&self.root, changes) {
             Ok(()) => done,
             Err(why) => Outcome::failure(why).into(),
         };
         // A change that broke off may have been made, undone or neither.
-        let became = |(path, before): &Before| became(&self.root, path, before.as_ref());
-        output.changes = files.iter().filter_map(became).collect();
+        output.changes = became(&self.root, files);
         output
     }
 }
 
-/// Writes a note, whole or not at all.
-fn write(file: &Path, files: &[Before]) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(file);
+/// What became of the files that were noted in a file; nothing if there is no note.
+pub(super) fn changes(note: &Path) -> Option<Vec<ChangedFile>> {
+    let (root, files) = read(note)?;
+    Some(became(&root, files))
+}
+
+/// Writes a note under a temporary name.
+fn write(folder: &Path, root: &Path, files: &[Before]) -> io::Result<NamedTempFile> {
     create_private(folder)?;
     let mut note = BufWriter::new(NamedTempFile::new_in(folder)?);
-    serde_json::to_writer(&mut note, files)?;
-    note.into_inner().map_err(io::IntoInnerError::into_error)?.persist(file)?;
-    Ok(())
+    serde_json::to_writer(&mut note, &(root, files))?;
+    note.into_inner().map_err(io::IntoInnerError::into_error)
+}
+
+/// Reads a note: the workspace, and the files in it. Snapshots are no notes, and long.
+fn read(note: &Path) -> Option<(PathBuf, Vec<Before>)> {
+    let is_snapshot = note.extension().is_some_and(|it| it == "index" || it == "pack");
+    let file = (!is_snapshot).then(|| fs::File::open(note))?.ok()?;
+    serde_json::from_reader(BufReader::new(file)).ok()
+}
+
+/// Without a note files can be changed all the same: only if that is cut off, nobody will know.
+fn unnoted(error: &io::Error) {
+    tracing::warn!(%error, "what files were before a change could not be noted");
 }
 
 /// Makes a folder that nobody else can look into, if it is not there.
@@ -169,30 +156,16 @@ fn missing(root: &Path, changes: &[Change]) -> BTreeSet<PathBuf> {
     missing.map(Path::to_owned).collect()
 }
 
-/// What became of a file, if that is anything.
-fn became(root: &Path, path: &Path, before: Option<&FileData>) -> Option<ChangedFile> {
-    let without_body = |shape, size, mode| Some(FileContent { body: None, size, mode, shape });
-    let after = match confined_fs::look(root, path) {
-        Ok(content) => content.as_ref().map(recorded),
-        Err(PathError::Large(_, size)) => without_body(FileKind::File, size, None),
-        // A folder may have taken the place of a file or was made for one.
-        Err(PathError::Directory(_)) => {
-            let stat = ConfinedPath::find(root, path).and_then(|place| place.stat());
-            without_body(FileKind::Folder, 0, stat.ok().map(|stat| stat.st_mode & 0o7777))
-        }
-        // Something else is in its place.
-        Err(PathError::Special(_)) => None,
-        Err(_) => return None,
+/// What became of files, of those that changed.
+fn became(root: &Path, files: Vec<Before>) -> Vec<ChangedFile> {
+    let one = |(path, before): Before| {
+        let path = ConfinedPath::find(root, &path).and_then(|place| place.real(root)).ok()?;
+        let after = current(root, &path).ok()?.and_then(|now| now.record().transpose());
+        let (before, after) = (before.map(FileContent::from), after.transpose().ok()?);
+        let path = path.to_str()?.to_owned();
+        (before != after).then_some(ChangedFile { path, before, after })
     };
-    let before = before.map(recorded);
-    let path = ConfinedPath::find(root, path).and_then(|place| place.real(root)).ok()?;
-    let path = path.to_str()?.to_owned();
-    (before != after).then_some(ChangedFile { path, before, after })
-}
-
-fn recorded(content: &FileData) -> FileContent {
-    let FileData { bytes, mode, shape } = content.clone();
-    FileContent { size: bytes.len() as u64, body: Some(BlobBody::Bytes(bytes)), mode, shape }
+    files.into_iter().filter_map(one).collect()
 }
 
 #[cfg(test)]
@@ -208,14 +181,14 @@ mod tests {
             fs::write(root.join(name), "").unwrap();
         }
         let notes = Notes::new(dir.path());
-        let files = ["a/b/c", "d"].map(Path::new);
-        let begun = notes.begin(&root, files.into_iter()).unwrap();
+        let change = |path: &str| ChangedFile { path: path.to_owned(), before: None, after: None };
+        let begun = notes.revert(&root, &["a/b/c", "d"].map(change)).unwrap();
         // As a crash does.
         std::mem::forget(begun);
         Notes::new(dir.path());
         let is_there = |name: &str| root.join(name).exists();
         assert!(is_there("a/b/c") && is_there("a/.quintet-1-4.tmp"));
         assert!(!is_there("a/b/.quintet-1-2.tmp") && !is_there(".quintet-1-3.tmp"));
-        assert!(fs::read_dir(notes.unfinished).unwrap().next().is_none());
+        assert!(!notes.reverts.exists());
     }
 }

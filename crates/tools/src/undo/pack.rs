@@ -15,7 +15,7 @@ use super::snapshot::{Moment, moment};
 /// A file to which contents are appended.
 #[derive(Debug)]
 pub(super) struct Pack {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     file: File,
     end: AtomicU64,
 }
@@ -51,23 +51,22 @@ impl Pack {
         Ok(Self { path: path.to_owned(), file, end })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub(super) fn length(&self) -> u64 {
         self.end.load(Ordering::Relaxed)
     }
 
-    /// Appends a content. Several threads may do so at once.
-    pub(super) fn add(&self, bytes: &[u8]) -> io::Result<Extract> {
-        let length = bytes.len() as u64;
+    /// Appends a content, unless it is the one in `last`. Several threads may do so at once.
+    pub(super) fn add(&self, bytes: &[u8], last: Option<&Extract>) -> io::Result<Extract> {
+        let (hash, length) = (hex::encode(Sha256::digest(bytes)), bytes.len() as u64);
+        if let Some(same) = last.filter(|last| last.hash == hash) {
+            return Ok(same.clone());
+        }
         let offset = self.end.fetch_add(length, Ordering::Relaxed);
         self.file.write_all_at(bytes, offset)?;
-        Ok(Extract { hash: hash(bytes), offset, length })
+        Ok(Extract { hash, offset, length })
     }
 
-    /// The time now, by the clock that stamps files.
+    /// The time now, by the clock that stamps files, which no other one agrees with.
     pub(super) fn now(&self) -> io::Result<Moment> {
         let special = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
         let now =
@@ -76,9 +75,4 @@ impl Pack {
         let found = fstat(&self.file)?;
         Ok(moment(found.st_mtime, found.st_mtime_nsec))
     }
-}
-
-/// The hash that a content goes by.
-pub(super) fn hash(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
 }

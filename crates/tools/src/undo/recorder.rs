@@ -1,19 +1,21 @@
 //! A tool that runs commands, with a record of what they do to files: the difference of a snapshot of
 //! the workspace before and one after.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use quintet_kernel::change::UnrecordedChange;
 use quintet_kernel::message::Part;
 use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
 use quintet_kernel::tool::{Assessment, Ending, Outcome, ToolSpec};
+use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use super::git_objects::Tracked;
 use super::store::{Base, Mentioned, Workspace};
 use super::{Record, Undo, Unrecorded, everywhere};
 use crate::blocking::CancelFlag;
-use crate::{blocking, repository, show};
+use crate::{blocking, show};
 
 /// How many paths are named that are not recorded.
 const NAMED_LIMIT: usize = 5;
@@ -24,41 +26,31 @@ pub(crate) struct Recorded<T> {
     undo: Undo,
 }
 
+/// A workspace as it is before a call.
+struct Before {
+    /// The real path.
+    root: PathBuf,
+    workspace: Arc<Workspace>,
+    base: Result<Base, Unrecorded>,
+}
+
 impl Undo {
-    /// Takes the snapshot before a command.
-    async fn before(
-        &self,
-        workspace: &Arc<Workspace>,
-        call: &Invocation,
-        context: &ToolContext,
-    ) -> Result<Base, Unrecorded> {
-        let this = workspace.clone();
-        let tracked = match until_cancelled(context, move |_| this.prepare()).await? {
-            Some(at) if repository::is_around(&workspace.root) => {
-                Tracked::ask(&self.runner, &workspace.root, at).await
-            }
-            Some(_) | None => Tracked::default(),
-        };
-        let (this, note) = (workspace.clone(), self.notes.path(&call.turn, &call.call));
-        let take = move |flag: &CancelFlag| this.take(&tracked, flag, note.as_deref());
-        until_cancelled(context, take).await
-    }
-}
-
-/// Finds out what a command did. This is not cancelled: it is to be known of a cancelled one, too.
-async fn after(workspace: Arc<Workspace>, base: Base) -> Result<Record, Unrecorded> {
-    let looking = spawn_blocking(move || workspace.since(&base));
-    looking.await.unwrap_or_else(|error| Err(Unrecorded::Workspace(error.to_string())))
-}
-
-async fn until_cancelled<T: Send + 'static>(
-    context: &ToolContext,
-    work: impl FnOnce(&CancelFlag) -> Result<T, Unrecorded> + Send + 'static,
-) -> Result<T, Unrecorded> {
-    match blocking::until_cancelled(context, work).await {
-        Some(Ok(done)) => done,
-        Some(Err(error)) => Err(Unrecorded::Workspace(error.to_string())),
-        None => Err(Unrecorded::Cancelled),
+    /// Takes the snapshot before a command; nothing if the workspace is not there.
+    fn before(&self, call: &Invocation) -> impl FnOnce(&CancelFlag) -> Option<Before> + use<> {
+        let (undo, root, turn) = (self.clone(), call.workspace.clone(), call.turn.clone());
+        let (note, runtime) = (self.notes.path(&call.turn, &call.call), Handle::current());
+        move |flag| {
+            let root = root.canonicalize().ok()?;
+            let workspace = undo.snapshots.workspace(&root);
+            let tracked = |at| runtime.block_on(Tracked::ask(&undo.runner, &root, at));
+            let known = workspace.mentioned(&turn).trouble.clone();
+            let base = match known {
+                // There is no need to try again in this turn.
+                Some(trouble) => Err(Unrecorded::Workspace(trouble)),
+                None => workspace.take(&root, tracked, flag, note.as_deref()),
+            };
+            Some(Before { root, workspace, base })
+        }
     }
 }
 
@@ -68,47 +60,44 @@ impl<T: Tool> Recorded<T> {
     }
 
     async fn record(&self, call: Invocation, context: ToolContext) -> ToolOutput {
-        let (snapshots, root) = (self.undo.snapshots.clone(), call.workspace.clone());
-        let found = spawn_blocking(move || snapshots.workspace(&root)).await;
-        let Ok(Some(workspace)) = found else { return self.tool.run(call, context).await };
+        let before = self.undo.before(&call);
+        let Some(before) = blocking::until_cancelled(&context, before).await else {
+            return Outcome::ended(Ending::Cancelled, "cancelled").into();
+        };
+        let Ok(Some(before)) = before else { return self.tool.run(call, context).await };
         let turn = call.turn.clone();
-        let known = workspace.mentioned(&turn).trouble.clone();
-        let base = match known {
-            Some(trouble) => Err(trouble),
-            None => match self.undo.before(&workspace, &call, &context).await {
-                Err(Unrecorded::Cancelled) => {
-                    return Outcome::ended(Ending::Cancelled, "cancelled").into();
-                }
-                base => base.map_err(|why| why.to_string()),
-            },
-        };
         let mut output = self.tool.run(call, context).await;
-        let record = match base {
-            Ok(base) => after(workspace.clone(), base).await.map_err(|why| why.to_string()),
-            Err(trouble) => Err(trouble),
-        };
-        let mut mentioned = workspace.mentioned(&turn);
-        match record {
-            Ok(Record { changes, unrecorded }) => {
-                name(&mut output, &unrecorded, &mut mentioned);
-                output.changes.extend(changes);
-                output.outcome.unrecorded.extend(unrecorded);
-            }
-            // There is no need to try again in this turn.
-            Err(trouble) => {
-                if mentioned.trouble.replace(trouble.clone()).is_none() {
-                    let text =
-                        "what commands do to files is not recorded here and cannot be undone";
-                    note(&mut output, &format!("{text}: {trouble}"));
-                }
-                output.outcome.unrecorded.push(everywhere(trouble));
-            }
-        }
+        let Before { root, workspace, base } = before;
+        let this = workspace.clone();
+        // This is not cancelled: what a cancelled command did is to be known, too.
+        let looking = spawn_blocking(move || base.and_then(|base| this.since(&root, &base)));
+        let record =
+            looking.await.unwrap_or_else(|error| Err(Unrecorded::Workspace(error.to_string())));
+        add(&mut output, record, &mut workspace.mentioned(&turn));
         output
     }
 }
 
-/// Names paths that are not recorded, to the model, once a turn.
+/// Adds what became of files to the result of a call. What is not recorded is named to the model once
+/// a turn.
+fn add(output: &mut ToolOutput, record: Result<Record, Unrecorded>, mentioned: &mut Mentioned) {
+    match record {
+        Ok(Record { changes, unrecorded }) => {
+            name(output, &unrecorded, mentioned);
+            output.changes.extend(changes);
+            output.outcome.unrecorded.extend(unrecorded);
+        }
+        Err(why) => {
+            let trouble = why.to_string();
+            if mentioned.trouble.replace(trouble.clone()).is_none() {
+                let text = "what commands do to files is not recorded here and cannot be undone";
+                note(output, &format!("{text}: {trouble}"));
+            }
+            output.outcome.unrecorded.push(everywhere(trouble));
+        }
+    }
+}
+
 fn name(output: &mut ToolOutput, gaps: &[UnrecordedChange], mentioned: &mut Mentioned) {
     let known = gaps.iter().filter_map(|gap| Some((gap, gap.paths?)));
     let new: Vec<_> = known.filter(|(gap, _)| mentioned.paths.insert(gap.path.clone())).collect();

@@ -5,7 +5,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use quintet_kernel::TurnId;
 use sha2::{Digest, Sha256};
@@ -17,6 +16,8 @@ use super::snapshot::{Moment, Snapshot};
 use super::{Record, Unrecorded, WASTE_LIMIT, compare, take};
 use crate::blocking::CancelFlag;
 
+/// The file with the last snapshot of a workspace.
+const INDEX: &str = "index";
 /// How many workspaces have snapshots; others are copied anew when they are worked in again.
 const WORKSPACES_LIMIT: usize = 8;
 
@@ -31,19 +32,17 @@ pub(crate) struct Snapshots {
 /// What is kept of one workspace.
 #[derive(Debug)]
 pub(super) struct Workspace {
-    /// The real path.
-    pub(super) root: PathBuf,
     folder: PathBuf,
     /// Locked while a snapshot is taken: that is done one after the other.
-    last: Mutex<Last>,
+    last: Mutex<Option<Last>>,
     mentioned: Mutex<Mentioned>,
 }
 
-/// The last snapshot of a workspace.
-#[derive(Debug, Default)]
+/// The last snapshot of a workspace, and the pack to go on with.
+#[derive(Debug)]
 struct Last {
     snapshot: Option<Arc<Snapshot>>,
-    pack: Option<Arc<Pack>>,
+    pack: Pack,
     /// True if the snapshot is on disk.
     is_saved: bool,
 }
@@ -69,98 +68,81 @@ pub(super) struct Base {
 impl Snapshots {
     /// Snapshots in this folder, which is made when there is something to keep.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, workspaces: Mutex::default() }
+        let known = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut known: Vec<_> = known.map(|entry| entry.path()).collect();
+        known.sort_by_cached_key(|path| path.metadata().and_then(|it| it.modified()).ok());
+        let known = known.into_iter().map(|folder| Arc::new(Workspace::new(folder))).collect();
+        Self { folder, workspaces: Mutex::new(known) }
     }
 
-    /// What is kept of a workspace; nothing if it is not there.
-    pub(super) fn workspace(&self, root: &Path) -> Option<Arc<Workspace>> {
-        let root = root.canonicalize().ok()?;
+    /// What is kept of a workspace, by its real path. If there are too many, what is kept of the one
+    /// that was not used for the longest time is deleted.
+    pub(super) fn workspace(&self, root: &Path) -> Arc<Workspace> {
+        let name = Sha256::digest(root.as_os_str().as_encoded_bytes());
+        let folder = self.folder.join(hex::encode(&name[..12]));
         let mut workspaces = lock(&self.workspaces);
-        let known = workspaces.iter().position(|workspace| workspace.root == root);
-        let workspace = known.map(|at| workspaces.remove(at)).unwrap_or_else(|| {
-            let name = Sha256::digest(root.as_os_str().as_encoded_bytes());
-            let folder = self.folder.join(hex::encode(&name[..12]));
-            let (last, mentioned) = (Mutex::default(), Mutex::default());
-            Arc::new(Workspace { root, folder, last, mentioned })
-        });
-        workspaces.push(workspace.clone());
-        if known.is_none() {
-            // A command that runs in a workspace needs what is kept of it.
-            let excess = workspaces.len().saturating_sub(WORKSPACES_LIMIT);
-            let idle = |it: &Arc<Workspace>| Arc::strong_count(it) == 1;
-            workspaces.extract_if(..excess, |it| idle(it)).for_each(drop);
-            self.remove_oldest(&workspaces);
-        }
-        Some(workspace)
-    }
-
-    /// Deletes what is kept of workspaces that were not used for the longest time.
-    fn remove_oldest(&self, used: &[Arc<Workspace>]) {
-        let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let unused = |path: &PathBuf| !used.iter().any(|it| it.folder == *path);
-        let mut folders: Vec<_> = folders.map(|entry| entry.path()).filter(unused).collect();
-        let age = |path: &PathBuf| {
-            path.metadata().and_then(|found| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+        let known = workspaces.iter().position(|it| it.folder == folder);
+        let workspace = match known {
+            Some(at) => workspaces.remove(at),
+            None => Arc::new(Workspace::new(folder)),
         };
-        folders.sort_by_key(age);
-        let excess = (folders.len() + used.len()).saturating_sub(WORKSPACES_LIMIT);
-        for folder in folders.iter().take(excess) {
-            if let Err(error) = fs::remove_dir_all(folder)
+        workspaces.push(workspace.clone());
+        let excess = workspaces.len().saturating_sub(WORKSPACES_LIMIT);
+        // A command that runs in a workspace needs what is kept of it.
+        for old in workspaces.extract_if(..excess, |it| Arc::strong_count(it) == 1) {
+            if let Err(error) = fs::remove_dir_all(&old.folder)
                 && error.kind() != ErrorKind::NotFound
             {
-                let folder = folder.display();
+                let folder = old.folder.display();
                 tracing::warn!(%folder, %error, "an old snapshot could not be deleted");
             }
         }
+        workspace
     }
 }
 
 impl Workspace {
-    /// Gets ready for a snapshot. Gives the time if it is the first one, by the clock that stamps files.
-    pub(super) fn prepare(&self) -> Result<Option<Moment>, Unrecorded> {
-        let mut last = lock(&self.last);
-        let pack = self.open(&mut last)?;
-        Ok(if last.snapshot.is_none() { Some(pack.now()?) } else { None })
+    fn new(folder: PathBuf) -> Self {
+        Self { folder, last: Mutex::default(), mentioned: Mutex::default() }
     }
 
-    /// Takes a snapshot, and puts it beside a note so that a crash does not take it. `tracked` are the
-    /// files whose content git has. Others who want to take one wait.
+    /// Takes a snapshot, and puts it beside a note so that a crash does not take it. If it is the first
+    /// one, `tracked` gives the files whose content git has at this moment. Others who want to take one
+    /// wait.
     pub(super) fn take(
         &self,
-        tracked: &Tracked,
+        root: &Path,
+        tracked: impl FnOnce(Moment) -> Tracked,
         flag: &CancelFlag,
         note: Option<&Path>,
     ) -> Result<Base, Unrecorded> {
         let mut last = lock(&self.last);
-        let pack = self.open(&mut last)?;
-        let since = pack.now()?;
-        let snapshot = take::take(&self.root, last.snapshot.as_ref(), tracked, &pack, flag)?;
-        last.is_saved &= last.snapshot.as_ref().is_some_and(|it| Arc::ptr_eq(it, &snapshot));
-        last.snapshot = Some(snapshot.clone());
+        let last = self.open(&mut last)?;
+        let since = last.pack.now()?;
+        let tracked = if last.snapshot.is_none() { tracked(since) } else { Tracked::default() };
+        let taken = take::take(root, last.snapshot.as_ref(), &tracked, &last.pack, flag)?;
+        last.is_saved &= last.snapshot.as_ref().is_some_and(|it| Arc::ptr_eq(it, &taken));
+        last.snapshot = Some(taken.clone());
         if let Some(note) = note {
-            let index = self.folder.join("index");
+            let index = self.folder.join(INDEX);
             if !last.is_saved {
-                snapshot.save(&index)?;
+                taken.save(&index)?;
                 last.is_saved = true;
             }
             create_private(note.parent().unwrap_or(note))?;
-            fs::hard_link(&index, note.with_extension("index"))?;
-            fs::hard_link(&snapshot.pack, note.with_extension("pack"))?;
+            for (file, extension) in [(&index, "index"), (&taken.pack, "pack")] {
+                let link = note.with_extension(extension);
+                let _none = fs::remove_file(&link);
+                fs::hard_link(file, link)?;
+            }
         }
-        Ok(Base { snapshot, since })
+        Ok(Base { snapshot: taken, since })
     }
 
     /// What happened since a snapshot.
-    pub(super) fn since(&self, base: &Base) -> Result<Record, Unrecorded> {
-        let now = self.take(&Tracked::default(), &CancelFlag::default(), None)?;
-        Ok(compare::compare(&self.root, &base.snapshot, &now.snapshot, base.since))
-    }
-
-    /// The snapshot that was put beside a path before a command that was cut off, if there is one.
-    pub(super) fn saved(note: &Path) -> Option<Base> {
-        let mut snapshot = Snapshot::load(&note.with_extension("index"))?;
-        snapshot.pack = note.with_extension("pack");
-        Some(Base { since: snapshot.at, snapshot: Arc::new(snapshot) })
+    pub(super) fn since(&self, root: &Path, base: &Base) -> Result<Record, Unrecorded> {
+        let now = self.take(root, |_| Tracked::default(), &CancelFlag::default(), None)?;
+        Ok(compare::compare(root, &base.snapshot, &now.snapshot, base.since))
     }
 
     /// What was said in this turn; nothing if it is another than the last.
@@ -172,34 +154,49 @@ impl Workspace {
         mentioned
     }
 
-    /// Gives the pack to go on with and finds the last snapshot, if need be that of an earlier process. If
-    /// much of the pack is of no use any more, both are begun anew.
-    fn open(&self, last: &mut Last) -> Result<Arc<Pack>, Unrecorded> {
-        if last.pack.is_none()
-            && let Some(snapshot) = Snapshot::load(&self.folder.join("index"))
-            && let Ok(pack) = Pack::open(&snapshot.pack)
-        {
-            *last =
-                Last { snapshot: Some(snapshot.into()), pack: Some(pack.into()), is_saved: true };
-        }
-        if let Some(pack) = last.pack.as_ref().filter(|pack| pack.path().is_file()) {
-            let useful = last.snapshot.as_ref().map_or(0, |snapshot| snapshot.packed());
-            if pack.length() <= 2 * useful + WASTE_LIMIT {
-                return Ok(pack.clone());
-            }
-        }
+    /// Finds the last snapshot, if need be that of an earlier process. If much of its pack is of no use
+    /// any more, both are begun anew.
+    fn open<'a>(&self, last: &'a mut Option<Last>) -> Result<&'a mut Last, Unrecorded> {
+        let known = last.take().or_else(|| Last::load(&self.folder.join(INDEX)));
+        let known = match known {
+            Some(useful) if useful.is_useful() => return Ok(last.insert(useful)),
+            other => other,
+        };
         create_private(&self.folder)?;
-        let pack = Arc::new(Pack::create(&self.folder)?);
+        let pack = Pack::create(&self.folder)?;
         // A command that runs may still need the one before.
-        let needed = [Some(&pack), last.pack.as_ref()].map(|it| it.map(|it| it.path().to_owned()));
-        *last = Last { pack: Some(pack.clone()), ..Last::default() };
+        let needed = [Some(&pack), known.as_ref().map(|it| &it.pack)];
+        let needed = needed.map(|it| it.map(|it| it.path.clone()));
         for entry in fs::read_dir(&self.folder)?.flatten() {
             let is_pack = entry.path().extension().is_some_and(|it| it == "pack");
             if is_pack && !needed.contains(&Some(entry.path())) {
                 let _still_there = fs::remove_file(entry.path());
             }
         }
-        Ok(pack)
+        Ok(last.insert(Last { snapshot: None, pack, is_saved: false }))
+    }
+}
+
+impl Base {
+    /// The snapshot that was put beside a note before a command that was cut off, if there is one.
+    pub(super) fn saved(note: &Path) -> Option<Self> {
+        let mut snapshot = Snapshot::load(&note.with_extension("index"))?;
+        snapshot.pack = note.with_extension("pack");
+        Some(Self { since: snapshot.at, snapshot: Arc::new(snapshot) })
+    }
+}
+
+impl Last {
+    fn load(index: &Path) -> Option<Self> {
+        let snapshot = Snapshot::load(index)?;
+        let pack = Pack::open(&snapshot.pack).ok()?;
+        Some(Self { snapshot: Some(snapshot.into()), pack, is_saved: true })
+    }
+
+    /// True if the pack is there and enough of it is of use.
+    fn is_useful(&self) -> bool {
+        let used = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.packed());
+        self.pack.path.is_file() && self.pack.length() <= 2 * used + WASTE_LIMIT
     }
 }
 

@@ -8,32 +8,24 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use quintet_kernel::change::FileKind;
+use rayon::prelude::*;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2, readlinkat, statat,
 };
 
 use super::git_objects::{ObjectId, Tracked, is_object};
 use super::ignore_rules::{self, IgnoreRules};
-use super::pack::{Pack, hash};
+use super::pack::Pack;
 use super::snapshot::{
     FORMAT, FileEntry, FolderEntry, Moment, Names, Snapshot, Stat, Stored, join,
 };
 use super::{CONTENT_LIMIT, FILE_LIMIT, FILES_LIMIT, Unrecorded, WASTE_LIMIT};
 use crate::blocking::CancelFlag;
 use crate::confined_fs;
-
-/// Fewer files are not worth another thread.
-const FILES_PER_THREAD: usize = 2_000;
-const THREADS_LIMIT: usize = 8;
-/// How many files a folder is taken to have that was not seen before.
-const UNKNOWN_FILES: usize = 100;
 
 /// Takes a snapshot. If nothing changed since the last one, the result is that one.
 pub(super) fn take(
@@ -53,7 +45,7 @@ pub(super) fn take(
     let pass = Pass { root, at, last: last_at, known, tracked, pack, flag };
     let folders = pass.all(Pending { path: String::new(), rules: outside, same_rules })?;
     let git_index = root.join(".git/index").metadata().ok().map(|found| found.len());
-    let same_index = |last: &Snapshot| last.git_index == git_index && last.pack == pack.path();
+    let same_index = |last: &Snapshot| last.git_index == git_index && last.pack == pack.path;
     if let Some(last) = last.filter(|last| same_rules && same_index(last)) {
         let mut pairs = last.folders.iter().zip(&folders);
         if last.folders.len() == folders.len() && pairs.all(|(one, other)| Arc::ptr_eq(one, other))
@@ -61,7 +53,7 @@ pub(super) fn take(
             return Ok(Arc::clone(last));
         }
     }
-    let pack = pack.path().to_owned();
+    let pack = pack.path.clone();
     Ok(Arc::new(Snapshot { format: FORMAT, at: now, pack, rules, git_index, folders }))
 }
 
@@ -88,47 +80,24 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Looks at a folder and all below it, level by level, on several threads where there is much.
+    /// Looks at a folder and all below it, level by level: a level is looked at on several threads.
     fn all(&self, top: Pending) -> Result<Vec<Arc<FolderEntry>>, Unrecorded> {
-        let (mut level, mut folders, mut count) = (vec![top], Vec::new(), 0);
+        let (mut level, mut folders, mut files) = (vec![top], Vec::new(), 0);
         while !level.is_empty() {
-            let visited = self.each(&level);
-            level.clear();
-            for visited in visited {
-                // What is gone by now was not there.
-                let Some((folder, inside)) = visited? else { continue };
-                count += folder.files.len();
+            let visited: Result<Vec<Visited>, _> =
+                level.par_iter().map(|it| self.folder(it)).collect();
+            level = Vec::new();
+            // What is gone by now was not there.
+            for (folder, inside) in visited?.into_iter().flatten() {
+                files += folder.files.len();
                 folders.push(folder);
                 level.extend(inside);
             }
-            if count > FILES_LIMIT {
+            if files > FILES_LIMIT {
                 return Err(Unrecorded::Many);
             }
         }
-        folders.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         Ok(folders)
-    }
-
-    fn each(&self, level: &[Pending]) -> Vec<Result<Visited, Unrecorded>> {
-        let expected =
-            |it: &Pending| self.known.get(&*it.path).map_or(UNKNOWN_FILES, |it| it.files.len());
-        let files: usize = level.iter().map(expected).sum();
-        let processors = thread::available_parallelism().map_or(1, usize::from).min(THREADS_LIMIT);
-        let threads = (files / FILES_PER_THREAD).clamp(1, processors).min(level.len());
-        let next = AtomicUsize::new(0);
-        let share = || {
-            let one = || level.get(next.fetch_add(1, Ordering::Relaxed));
-            std::iter::from_fn(one).map(|it| self.folder(it)).collect::<Vec<_>>()
-        };
-        if threads == 1 {
-            return share();
-        }
-        thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(share)).collect();
-            let joined =
-                threads.into_iter().map(|it| it.join().unwrap_or_else(|it| resume_unwind(it)));
-            joined.flatten().collect()
-        })
     }
 
     fn folder(&self, pending: &Pending) -> Result<Visited, Unrecorded> {
@@ -239,14 +208,11 @@ impl Pass<'_> {
         if let Some(object) = tracked.filter(|object| is_object(object, content)) {
             return Ok(Stored::Object(object.clone()));
         }
-        match last.map(|last| &last.stored) {
-            Some(same @ Stored::Pack(it))
-                if it.length == content.len() as u64 && it.hash == hash(content) =>
-            {
-                Ok(same.clone())
-            }
-            Some(_) | None => Ok(Stored::Pack(self.pack.add(content)?)),
-        }
+        let last = last.and_then(|last| match &last.stored {
+            Stored::Pack(extract) => Some(extract),
+            Stored::Object(_) | Stored::Large | Stored::Unreadable => None,
+        });
+        Ok(Stored::Pack(self.pack.add(content, last)?))
     }
 }
 

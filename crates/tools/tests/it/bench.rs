@@ -224,15 +224,21 @@ impl Bench {
 
     /// All changes as one diff.
     pub(crate) async fn diff(&self, changes: Vec<ChangedFile>) -> String {
-        self.toolbox.workspaces().diff(self.path(), changes).await
+        self.toolbox.workspaces().diff(self.path(), held(changes)).await
     }
 
     pub(crate) async fn put_back(&self, changes: Vec<ChangedFile>) -> Result<(), String> {
-        self.toolbox.workspaces().revert_changes(self.path(), changes, RevertMode::Apply).await
+        self.toolbox
+            .workspaces()
+            .revert_changes(self.path(), held(changes), RevertMode::Apply)
+            .await
     }
 
     pub(crate) async fn could_put_back(&self, changes: Vec<ChangedFile>) -> Result<(), String> {
-        self.toolbox.workspaces().revert_changes(self.path(), changes, RevertMode::DryRun).await
+        self.toolbox
+            .workspaces()
+            .revert_changes(self.path(), held(changes), RevertMode::DryRun)
+            .await
     }
 
     /// The same workspace and cache, as a daemon that starts again has them.
@@ -352,6 +358,16 @@ fn shown(change: &ChangedFile) -> String {
         }
     };
     format!("{}: {} > {}", change.path, text(&change.before), text(&change.after))
+}
+
+/// Changes with their contents in memory, as the runtime reads them from its store.
+fn held(mut changes: Vec<ChangedFile>) -> Vec<ChangedFile> {
+    for side in changes.iter_mut().flat_map(|it| [&mut it.before, &mut it.after]).flatten() {
+        if let Some(bytes) = bytes(side) {
+            side.body = Some(BlobBody::Bytes(bytes));
+        }
+    }
+    changes
 }
 
 /// What is in a file, wherever that is kept; nothing if it is not.
