@@ -4,7 +4,7 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use quintet_kernel::change::FileKind;
@@ -17,7 +17,7 @@ use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_memory::MarkdownMemory;
 use quintet_testkit::clock::FakeClock;
-use quintet_tools::sandbox::Sandbox;
+use quintet_tools::sandbox::{Mode, Sandbox, try_namespaces};
 use quintet_tools::{FetchPolicy, MemorySettings, SearchEngine, Settings, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -46,7 +46,7 @@ impl Bench {
 
     pub(crate) fn verifying(verify: &[&str]) -> Self {
         let verify = verify.iter().map(ToString::to_string).collect();
-        Self::with(verify, Sandbox::default(), None)
+        Self::with(verify, sandbox(), None)
     }
 
     pub(crate) fn without_cache() -> Self {
@@ -75,7 +75,7 @@ impl Bench {
     /// May ask these servers too, although they are on this machine.
     pub(crate) fn fetching(private: &[String]) -> Self {
         let reach = FetchPolicy::new(private).unwrap();
-        Self::with(Vec::new(), Sandbox::default(), Some(reach))
+        Self::with(Vec::new(), sandbox(), Some(reach))
     }
 
     /// Searches with this.
@@ -96,7 +96,7 @@ impl Bench {
 
     /// Remembers, and tells models of it in so many tokens, of a thousand more.
     pub(crate) fn remembering(tokens: u64) -> Self {
-        Self::built(Vec::new(), Sandbox::default(), None, Some(tokens))
+        Self::built(Vec::new(), sandbox(), None, Some(tokens))
     }
 
     fn with(verify: Vec<String>, sandbox: Sandbox, fetch: Option<FetchPolicy>) -> Self {
@@ -291,6 +291,19 @@ impl Bench {
         };
         until(start, heard).await
     }
+}
+
+/// True if commands get namespaces here. They do not where the kernel forbids it, or where these tests
+/// are run by a command that is in a sandbox itself.
+pub(crate) fn has_namespaces() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| try_namespaces(SUPERVISOR.as_ref()).is_ok())
+}
+
+/// A sandbox in which programs may set permissions, as `git init` has to, also without namespaces.
+fn sandbox() -> Sandbox {
+    let usual = Sandbox::default();
+    if has_namespaces() { usual } else { Sandbox { mode: Mode::Prefer, ..usual } }
 }
 
 /// Tools of which none is special.
