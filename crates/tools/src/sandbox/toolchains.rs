@@ -76,7 +76,8 @@ fn around(entry: PathBuf, home: Option<&Path>) -> Vec<PathBuf> {
         // The programs in `~/.cargo/bin` are proxies for those in here.
         parts.extend(["registry", "git", "config.toml", "config"].map(|part| root.join(part)));
         let rustup = root.with_file_name(".rustup");
-        parts.extend(["toolchains", "settings.toml"].map(|part| rustup.join(part)));
+        // Without the last they would try to make it, before anything else.
+        parts.extend(["toolchains", "settings.toml", "update-hashes"].map(|it| rustup.join(it)));
     }
     parts
 }
@@ -116,6 +117,7 @@ mod tests {
                 ".cargo/registry",
                 ".rustup/settings.toml",
                 ".rustup/toolchains",
+                ".rustup/update-hashes",
             ],
         );
         check(
