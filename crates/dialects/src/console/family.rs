@@ -1,12 +1,13 @@
-//! The sessions that belong together: subagents and forks, as a tree.
+//! The sessions that belong together: subagents and forks, as a tree, with the compactions of each.
 
 use std::collections::{HashMap, HashSet};
 
-use quintet_kernel::port::{Error, Sessions};
+use quintet_kernel::port::Error;
 use quintet_kernel::{SessionId, SessionSummary};
 use serde_json::{Value, json};
 
 use super::shape;
+use super::usage::{Sources, UsageCache};
 
 /// How many of the sessions that were used last are looked at.
 const SESSIONS_LIMIT: usize = 1_000;
@@ -14,7 +15,12 @@ const SESSIONS_LIMIT: usize = 1_000;
 const DEPTH_LIMIT: usize = 64;
 
 /// The tree that a session is in, from the oldest session above it that is still there.
-pub(super) async fn tree(sessions: &dyn Sessions, session: &SessionId) -> Result<Value, Error> {
+pub(super) async fn tree(
+    usage: &UsageCache,
+    sources: &Sources<'_>,
+    session: &SessionId,
+) -> Result<Value, Error> {
+    let sessions = sources.sessions;
     let own = sessions.summary(session).await?;
     let recent = sessions.recent(None, SESSIONS_LIMIT).await?;
     let mut all: HashMap<SessionId, SessionSummary> =
@@ -29,7 +35,12 @@ pub(super) async fn tree(sessions: &dyn Sessions, session: &SessionId) -> Result
         }
         root = above;
     }
-    Ok(Tree::new(&all).encode(&root))
+    let mut tree = Tree::new(&all);
+    for summary in tree.members(&root) {
+        let compactions = usage.compactions(sources, summary).await?;
+        tree.compactions.insert(&summary.id, compactions);
+    }
+    Ok(tree.encode(&root))
 }
 
 /// The session that a session was forked from or works for.
@@ -43,6 +54,7 @@ fn above(summary: &SessionSummary) -> Option<SessionId> {
 struct Tree<'a> {
     all: &'a HashMap<SessionId, SessionSummary>,
     below: HashMap<SessionId, Vec<&'a SessionSummary>>,
+    compactions: HashMap<&'a SessionId, Vec<Value>>,
 }
 
 impl<'a> Tree<'a> {
@@ -56,7 +68,20 @@ impl<'a> Tree<'a> {
         for children in below.values_mut() {
             children.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
         }
-        Self { all, below }
+        Self { all, below, compactions: HashMap::new() }
+    }
+
+    /// The sessions of a tree.
+    fn members(&self, root: &SessionId) -> Vec<&'a SessionSummary> {
+        let (mut members, mut seen) = (Vec::new(), HashSet::new());
+        let mut next: Vec<&SessionSummary> = self.all.get(root).into_iter().collect();
+        while let Some(summary) = next.pop() {
+            if seen.insert(&summary.id) {
+                members.push(summary);
+                next.extend(self.below.get(&summary.id).into_iter().flatten());
+            }
+        }
+        members
     }
 
     fn encode(&self, root: &SessionId) -> Value {
@@ -85,6 +110,7 @@ impl<'a> Tree<'a> {
             "status": shape::status(summary), "tokens": summary.usage.total(),
             "created": summary.created.micros(),
             "forked_at": summary.forked.as_ref().map(|fork| fork.at), "below": below,
+            "compactions": self.compactions.get(&summary.id),
         })
     }
 }

@@ -134,7 +134,7 @@ impl App {
                 listed.map_err(|error| refusal(&error))?
             }
             Route::Family(id) => {
-                let tree = family::tree(&*app.services.sessions, id).await;
+                let tree = family::tree(&app.usage, &self.usage_sources(), id).await;
                 tree.map_err(|error| refusal(&error))?
             }
             Route::History(id) => self.history(id, query).await?,
@@ -203,13 +203,19 @@ impl App {
         self.app.services.sessions.view(session).await.map_err(|error| refusal(&error))
     }
 
+    fn usage_sources(&self) -> usage::Sources<'_> {
+        let services = &self.app.services;
+        usage::Sources {
+            archive: &*services.archive,
+            sessions: &*services.sessions,
+            models: &*services.models,
+            store: &*services.stored_preferences,
+        }
+    }
+
     /// What model calls took: all of a time, or those of one session.
     async fn usage(&self, route: &Route, query: &str) -> Result<Value, Reply> {
-        let sources = usage::Sources {
-            archive: &*self.app.services.archive,
-            sessions: &*self.app.services.sessions,
-            models: &*self.app.services.models,
-        };
+        let sources = self.usage_sources();
         let shown = if let Route::SessionUsage(session) = route {
             usage::of_session(&sources, session).await
         } else {

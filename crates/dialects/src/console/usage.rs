@@ -1,40 +1,39 @@
-//! What model calls took, over time: tokens, cost and seconds, read from the journals of sessions.
+//! What model calls took, over time, read from the journals of all sessions.
 //!
-//! A journal is read once and from then on only where it grew.
+//! A journal is read once and from then on only where it grew: the figures of a session are kept in
+//! memory and, while the session is not at work, in the store, so that a restart costs no second reading.
 
 mod calls;
+mod figures;
 mod series;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quintet_kernel::event::Seq;
-use quintet_kernel::port::{Error, Models, Sessions};
-use quintet_kernel::{Cursor, Item, SessionId, SessionSummary};
+use quintet_kernel::port::{Error, Models, Preferences, Sessions};
+use quintet_kernel::{SessionId, SessionSummary, Time};
 use serde_json::{Value, json};
 
-pub(super) use calls::CallReader;
+use figures::SessionFigures;
 pub(super) use series::Range;
 use series::Series;
 
-/// How many of the sessions that were used last are read.
-const SESSIONS_LIMIT: usize = 300;
+/// How many sessions are listed at first; a longer range lists more.
+const FIRST_LIST_LIMIT: usize = 256;
 /// The most calls of one session that the page is sent, the newest.
 const CALLS_LIMIT: usize = 500;
+/// Where the figures of sessions are kept. The number changes with their format.
+const FIGURES_SPACE: &str = "console.figures.1";
 
-/// The model calls of the sessions that were read. Cheap to clone.
+/// The figures of the sessions that were read. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct UsageCache {
-    sessions: Arc<Mutex<HashMap<SessionId, Known>>>,
-}
-
-/// What is known of a session's calls up to an event.
-#[derive(Debug, Default)]
-struct Known {
-    head: Seq,
-    reader: CallReader,
+    sessions: Arc<Mutex<HashMap<SessionId, SessionFigures>>>,
+    /// True once what the store has of sessions that are no more was deleted.
+    has_swept: Arc<AtomicBool>,
 }
 
 /// Where usage is read from.
@@ -42,6 +41,7 @@ pub(super) struct Sources<'a> {
     pub(super) archive: &'a dyn Sessions,
     pub(super) sessions: &'a dyn Sessions,
     pub(super) models: &'a dyn Models,
+    pub(super) store: &'a dyn Preferences,
 }
 
 impl UsageCache {
@@ -51,74 +51,124 @@ impl UsageCache {
         sources: &Sources<'_>,
         range: Range,
     ) -> Result<Value, Error> {
-        let mut summaries = sources.sessions.recent(None, SESSIONS_LIMIT + 1).await?;
-        summaries.retain(|summary| summary.updated >= range.since());
-        let is_partial = summaries.len() > SESSIONS_LIMIT;
-        summaries.truncate(SESSIONS_LIMIT);
+        let summaries = used_since(sources.sessions, range.since()).await?;
         // Another request that comes meanwhile reads for itself.
         let mut known = std::mem::take(&mut *self.lock());
+        if !self.has_swept.swap(true, Ordering::Relaxed) {
+            sources.sweep().await?;
+        }
         let (mut kept, mut series) = (HashMap::new(), Series::new(range));
         for summary in &summaries {
-            let mut session = known.remove(&summary.id).unwrap_or_default();
-            session.read_on(sources, summary).await?;
-            series.add(session.own_calls(summary));
-            kept.insert(summary.id.clone(), session);
+            let figures = sources.current(summary, known.remove(&summary.id)).await?;
+            let shared = summary.forked.as_ref().map_or(0, |fork| fork.at);
+            series.add(&figures, shared);
+            kept.insert(summary.id.clone(), figures);
         }
         *self.lock() = kept;
+        for session in known.into_keys() {
+            sources.forget_erased(&session).await?;
+        }
         let mut shown = series.encode();
         shown["sessions"] = summaries.len().into();
-        shown["partial"] = is_partial.into();
         Ok(shown)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Known>> {
+    /// The summaries of conversations that a session has besides those that it shares with its parent.
+    pub(super) async fn compactions(
+        &self,
+        sources: &Sources<'_>,
+        summary: &SessionSummary,
+    ) -> Result<Vec<Value>, Error> {
+        let known = self.lock().remove(&summary.id);
+        let figures = sources.current(summary, known).await?;
+        let shared = summary.forked.as_ref().map_or(0, |fork| fork.at);
+        let shown = figures.compactions(shared).map(figures::Compaction::encode).collect();
+        self.lock().insert(summary.id.clone(), figures);
+        Ok(shown)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, SessionFigures>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
-    /// Reads the events that the session has got since. A session that was erased meanwhile has none.
-    async fn read_on(
-        &mut self,
-        sources: &Sources<'_>,
+/// The sessions that were used since a time, the newest first.
+async fn used_since(sessions: &dyn Sessions, since: Time) -> Result<Vec<SessionSummary>, Error> {
+    let mut limit = FIRST_LIST_LIMIT;
+    loop {
+        let mut found = sessions.recent(None, limit).await?;
+        let is_older = |summary: &SessionSummary| summary.updated < since;
+        if found.len() < limit || found.last().is_some_and(is_older) {
+            found.retain(|summary| !is_older(summary));
+            return Ok(found);
+        }
+        limit = limit.saturating_mul(4);
+    }
+}
+
+impl Sources<'_> {
+    /// The figures of a session up to its last event. A session that was erased meanwhile has none.
+    async fn current(
+        &self,
         summary: &SessionSummary,
-    ) -> Result<(), Error> {
-        if self.head == summary.head && self.head > 0 {
-            return Ok(());
+        known: Option<SessionFigures>,
+    ) -> Result<SessionFigures, Error> {
+        let mut figures = match known {
+            Some(figures) => figures,
+            None => self.kept(&summary.id).await?,
+        };
+        if figures.head() > summary.head {
+            figures = SessionFigures::default();
         }
-        match read(sources, &summary.id, self).await {
-            Err(Error::NotFound(_)) => Ok(()),
-            done => done,
+        if figures.head() < summary.head {
+            match figures.read_on(self.archive, &summary.id, self.models).await {
+                Err(Error::NotFound(_)) => return Ok(SessionFigures::default()),
+                done => done?,
+            }
+            if !summary.open {
+                let value = serde_json::to_value(&figures).unwrap_or_default();
+                self.store.set_preference(FIGURES_SPACE, summary.id.as_str(), value).await?;
+            }
         }
+        Ok(figures)
     }
 
-    /// The calls without those that a fork shares with its parent.
-    fn own_calls(&self, summary: &SessionSummary) -> impl Iterator<Item = &calls::ModelCall> {
-        let shared = summary.forked.as_ref().map_or(0, |fork| fork.at);
-        self.reader.calls().iter().filter(move |call| call.seq > shared)
+    /// The figures that the store has of a session. Those that cannot be read are made anew.
+    async fn kept(&self, session: &SessionId) -> Result<SessionFigures, Error> {
+        let kept = self.store.preference(FIGURES_SPACE, session.as_str()).await?;
+        let figures = kept.and_then(|value| serde_json::from_value::<SessionFigures>(value).ok());
+        Ok(figures.map(|figures| figures.restored(self.models)).unwrap_or_default())
+    }
+
+    /// Deletes what the store has of a session, if the session is no more.
+    async fn forget_erased(&self, session: &SessionId) -> Result<(), Error> {
+        if let Err(Error::NotFound(_)) = self.sessions.summary(session).await {
+            self.store.set_preference(FIGURES_SPACE, session.as_str(), Value::Null).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes what the store has of all sessions that are no more.
+    async fn sweep(&self) -> Result<(), Error> {
+        let names = self.store.names(FIGURES_SPACE).await?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        let summaries = self.sessions.recent(None, usize::MAX).await?;
+        let present: HashSet<&str> = summaries.iter().map(|one| one.id.as_str()).collect();
+        for name in names.iter().filter(|name| !present.contains(name.as_str())) {
+            self.store.set_preference(FIGURES_SPACE, name, Value::Null).await?;
+        }
+        Ok(())
     }
 }
 
 /// The newest calls of one session, in order.
 pub(super) async fn of_session(sources: &Sources<'_>, session: &SessionId) -> Result<Value, Error> {
-    let mut known = Known::default();
-    read(sources, session, &mut known).await?;
-    let calls = known.reader.calls();
+    let mut figures = SessionFigures::default();
+    figures.read_on(sources.archive, session, sources.models).await?;
+    let calls = figures.calls();
     let shown = &calls[calls.len().saturating_sub(CALLS_LIMIT)..];
     let listed: Vec<Value> = shown.iter().map(calls::ModelCall::encode).collect();
     Ok(json!({ "calls": listed, "left_out": calls.len() - shown.len() }))
-}
-
-async fn read(sources: &Sources<'_>, session: &SessionId, known: &mut Known) -> Result<(), Error> {
-    let mut follow = sources.archive.follow(session, Cursor::after(known.head)).await?;
-    while known.head < follow.head() {
-        let Some(items) = follow.next().await? else { break };
-        for item in &items {
-            if let Item::Event(record) = item {
-                known.reader.take(record, sources.models);
-            }
-        }
-        known.head = follow.position().seq;
-    }
-    Ok(())
 }

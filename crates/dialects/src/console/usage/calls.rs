@@ -6,13 +6,14 @@ use quintet_kernel::Time;
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::model::{ModelRef, Usage};
 use quintet_kernel::port::ModelProfiles;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::console::encode;
 
 /// One call of a model.
-#[derive(Clone, Debug)]
-pub(in crate::console) struct ModelCall {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ModelCall {
     /// The event that ended it.
     pub(super) seq: Seq,
     /// When it ended.
@@ -20,7 +21,8 @@ pub(in crate::console) struct ModelCall {
     pub(super) model: Arc<ModelRef>,
     pub(super) purpose: Purpose,
     pub(super) usage: Usage,
-    /// In millionths of a US dollar, if the model's price is known.
+    /// In millionths of a US dollar, if the model's price is known. Not kept: prices change.
+    #[serde(skip)]
     pub(super) cost: Option<u64>,
     /// From the request to the end of the answer with all retries, unless the daemon restarted meanwhile.
     pub(super) took_ms: Option<u64>,
@@ -30,7 +32,8 @@ pub(in crate::console) struct ModelCall {
 }
 
 /// What a model was called for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Purpose {
     Answer,
     /// The conversation was summarized.
@@ -55,11 +58,12 @@ impl ModelCall {
 }
 
 /// Collects the calls of a session while its events are read in order.
-#[derive(Debug, Default)]
-pub(in crate::console) struct CallReader {
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct CallReader {
     calls: Vec<ModelCall>,
     /// The model of the newest step.
     model: Option<Arc<ModelRef>>,
+    #[serde(skip)]
     open: Option<OpenCall>,
 }
 
@@ -73,6 +77,18 @@ struct OpenCall {
 impl CallReader {
     pub(super) fn calls(&self) -> &[ModelCall] {
         &self.calls
+    }
+
+    /// Adds to calls that were kept what was left out: their cost, and that they share a model's name.
+    pub(super) fn restore(&mut self, models: &(impl ModelProfiles + ?Sized)) {
+        let mut names: Vec<Arc<ModelRef>> = Vec::new();
+        for call in &mut self.calls {
+            match names.iter().find(|name| **name == call.model) {
+                Some(name) => call.model = Arc::clone(name),
+                None => names.push(Arc::clone(&call.model)),
+            }
+            call.cost = models.price(&call.model).map(|price| price.cost(call.usage));
+        }
     }
 
     /// Reads the next event.

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use quintet_kernel::Time;
+use quintet_kernel::event::Seq;
 use quintet_kernel::model::Usage;
 use serde_json::{Value, json};
 
 use super::calls::ModelCall;
+use super::figures::SessionFigures;
 use crate::console::encode;
 use crate::transport::query::parameter;
 
@@ -85,8 +87,9 @@ impl Series {
         Self { range, steps, models: BTreeMap::new(), whole: Sum::default() }
     }
 
-    pub(super) fn add<'a>(&mut self, calls: impl Iterator<Item = &'a ModelCall>) {
-        for call in calls {
+    /// Adds what a session took after an event; what a fork shares with its parent is before it.
+    pub(super) fn add(&mut self, figures: &SessionFigures, after: Seq) {
+        for call in figures.calls().iter().filter(|call| call.seq > after) {
             let Some(place) = self.range.place(call.at) else { continue };
             self.steps[place].add(call);
             self.models.entry(call.model.to_string()).or_default().add(call);

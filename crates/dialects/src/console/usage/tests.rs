@@ -6,8 +6,11 @@ use quintet_kernel::port::ModelProfiles;
 use quintet_kernel::{Time, codec};
 use serde_json::{Value, json};
 
-use super::calls::{CallReader, ModelCall};
+use super::calls::ModelCall;
+use super::figures::{Compaction, SessionFigures};
 use super::series::{Range, Series};
+
+mod all_sessions;
 
 const STARTED: &str = r#"{"step_started":{"turn":"t1","step":"p1","model":"fake/priced"}}"#;
 const COMPLETED: &str = r#"{"model_completed":{"turn":"t1","step":"p1","message":"m2","finish":"stop","calls":[],"usage":{"input":100,"output":20,"cached":40}}}"#;
@@ -27,15 +30,15 @@ impl ModelProfiles for Prices {
     }
 }
 
-/// The calls of a session whose events are ten seconds apart, the first of them at ten.
-fn calls(events: &[&str]) -> Vec<ModelCall> {
-    let mut reader = CallReader::default();
+/// The figures of a session whose events are ten seconds apart, the first of them at ten.
+fn figures(events: &[&str]) -> SessionFigures {
+    let mut figures = SessionFigures::default();
     for (seq, event) in (1_u32..).zip(events) {
         let event = codec::decode(codec::VERSION, event.as_bytes()).expect(event);
         let at = Time::from_micros(10_000_000 * i64::from(seq));
-        reader.take(&Record { seq: seq.into(), at, event }, &Prices);
+        figures.take(&Record { seq: seq.into(), at, event }, &Prices);
     }
-    reader.calls().to_vec()
+    figures
 }
 
 #[track_caller]
@@ -52,7 +55,7 @@ fn check(events: &[&str], expected: &[Value]) {
             all["failed"]
         ])
     };
-    assert_eq!(calls(events).iter().map(shown).collect::<Vec<_>>(), expected);
+    assert_eq!(figures(events).calls().iter().map(shown).collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -94,7 +97,7 @@ fn sums_are_those_of_the_calls_in_the_range() {
     // The calls end at 20, 40 and 60 seconds; the range is from 15 to 55.
     let range = Range::parse("since=15000000&step=20&steps=2").unwrap();
     let mut series = Series::new(range);
-    series.add(calls(&events).iter());
+    series.add(&figures(&events), 0);
     let shown = series.encode();
     let tokens = |sum: &Value| sum["usage"]["total"].as_u64();
     assert_eq!(tokens(&shown["whole"]), Some(240));
@@ -113,4 +116,19 @@ fn a_step_without_calls_has_neither_cost_nor_time() {
     for name in ["cost", "median_ms", "p95_ms", "tokens_per_second"] {
         assert_eq!(step[name], Value::Null, "{name}");
     }
+}
+
+#[test]
+fn figures_that_were_kept_are_those_that_were_read() {
+    let compacted = r#"{"compacted":{"upto":"m1","summary":"","messages":4,"tokens_before":900,"tokens_after":90,"usage":{"input":10,"output":5}}}"#;
+    let read = figures(&[STARTED, COMPLETED, compacted]);
+    let kept = serde_json::to_value(&read).unwrap();
+    let restored: SessionFigures = serde_json::from_value(kept).unwrap();
+    let restored = restored.restored(&Prices);
+    let shown = |of: &SessionFigures| of.calls().iter().map(ModelCall::encode).collect::<Vec<_>>();
+    assert_eq!(shown(&restored), shown(&read));
+    let compactions: Vec<Value> = restored.compactions(0).map(Compaction::encode).collect();
+    let expected = json!({ "seq": 3, "at": 30_000_000, "messages": 4, "tokens_before": 900, "tokens_after": 90 });
+    assert_eq!(compactions, [expected]);
+    assert_eq!(restored.compactions(3).count(), 0);
 }
