@@ -284,6 +284,40 @@ export const tests = [
       const page = await open();
       await page.goto(`${daemon.url}/settings`);
       await by(page, "heading", "Settings").waitFor();
+      // The first key leads past the list of sessions.
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      await page.keyboard.press("Tab");
+      assert.ok(await by(page, "link", "doctor").evaluate((link) => link === document.activeElement));
+      // The keys, where nobody is typing.
+      await page.keyboard.press("?");
+      const keys = by(page, "dialog", "Keyboard shortcuts");
+      await keys.getByText("Next session").waitFor();
+      await check(page, axe);
+      await page.keyboard.press("Escape");
+      assert.equal(await keys.count(), 0);
+      await page.keyboard.press("g");
+      await page.keyboard.press("u");
+      await page.waitForURL(/\/usage$/);
+      await page.keyboard.press("j");
+      await page.waitForURL(/\/sessions\/sess_/);
+      const first = page.url();
+      await page.keyboard.press("j");
+      await page.waitForURL((url) => String(url) !== first);
+      await page.keyboard.press("k");
+      await page.waitForURL(first);
+      await page.keyboard.press("c");
+      assert.ok(await by(page, "textbox", "Message").evaluate((box) => box === document.activeElement));
+      await page.goto(`${daemon.url}/settings`);
+      await by(page, "button", "Keyboard shortcuts").click();
+      await keys.getByRole("checkbox").uncheck();
+      await by(page, "button", "Close").click();
+      await page.keyboard.press("g");
+      await page.keyboard.press("u");
+      assert.match(page.url(), /settings$/);
+      await by(page, "button", "Keyboard shortcuts").click();
+      await keys.getByRole("checkbox").check();
+      await by(page, "button", "Close").click();
       await page.keyboard.press("/");
       assert.ok(await by(page, "searchbox", "Search").evaluate((box) => box === document.activeElement));
       await page.goto(`${daemon.url}/sessions/${id}`);
@@ -365,6 +399,7 @@ export const tests = [
       assert.equal(await by(page, "button", "Approve").count(), 1);
       await page.goto(`${daemon.url}/sessions/${id}`);
       await page.getByRole("group", { name: "Subagents" }).getByText("Look around in the cellar.").waitFor();
+      assert.equal(await page.getByText(/waits? elsewhere/).count(), 0);
       await by(page, "button", "Approve").click();
       await transcript(page).getByText("All reported.").waitFor();
       assert.ok(existsSync(join(work, "lamp")));
@@ -463,6 +498,16 @@ export const tests = [
         return (await log.innerText()).includes("Look. 0");
       }, 30_000);
       assert.ok((await page.evaluate(() => document.querySelectorAll("*").length)) <= 1500);
+      // What is found leads to its place, however far back.
+      await page.goto(daemon.url);
+      await by(page, "searchbox", "Search").fill('"Look. 1"');
+      const found = by(page, "list", "Sessions").locator(`a[href*="${id}#"]`).first();
+      await found.click();
+      const place = log.getByText("Look. 1", { exact: true });
+      await until("the message", async () => (await place.count()) > 0 && place.evaluate((box) => {
+        const { top, bottom } = box.getBoundingClientRect();
+        return top >= 0 && bottom <= innerHeight;
+      }));
     },
   },
   {
@@ -550,7 +595,9 @@ export const tests = [
         assert.match(shown, /Model calls 3 Input 14100 Output 550 Cached 4000 28 % Cost \$0\.013/, shown);
         await page.getByRole("img", { name: /^Tokens, / }).waitFor();
         await page.getByRole("img", { name: /^Time of a model call, / }).waitFor();
-        await by(page, "table", "Models").getByRole("row", { name: /fake\/fake 2 4100 50 0 unknown/ }).waitFor();
+        await by(page, "table", "Models").getByRole("row", { name: /fake\/fake 2 4100 50 0 0 % unknown/ }).waitFor();
+        await by(page, "table", "Models").getByRole("row", { name: /openai\/gpt-5 1 10000 500 4000 40 % \$0\.013/ }).waitFor();
+        await page.getByRole("img", { name: /^Cache hits, .* 28 %$/ }).waitFor();
         await page.getByText("The price of 2 calls is not known.").waitFor();
       });
       const page = await open();
@@ -567,6 +614,16 @@ export const tests = [
         assert.match(await totals(page), /Model calls 2 Input 4100 Output 50 Cached 0 Cost unknown/);
         await page.getByRole("img", { name: /^Tokens of a call, / }).waitFor();
       });
+      // What was read is kept, and counts once: the same numbers after a restart.
+      const numbers = async () => {
+        const { whole } = await daemon.get(`usage?since=${(Date.now() - 3_600_000) * 1000}&step=3600&steps=2`);
+        return [whole.calls, whole.usage.total, whole.cost];
+      };
+      const before = await numbers();
+      assert.deepEqual(before.slice(0, 2), [3, 14_650]);
+      await daemon.kill();
+      await daemon.start();
+      assert.deepEqual(await numbers(), before);
       // New calls appear while the page is open.
       await page.goto(`${daemon.url}/sessions/${free}`);
       await by(page, "button", "Usage").click();
@@ -666,6 +723,13 @@ export const tests = [
       // Another fork appears by itself, below the one that it was made from.
       await daemon.post(`sessions/${fork}/fork`, { at: null });
       await until("the fork of the fork", async () => (await map.locator("ul.tree > li > ul > li > ul > li").count()) === 1);
+      // So does what was summarized, in the session in which it happened and not in its forks.
+      await daemon.post(`sessions/${id}/compact`);
+      const compaction = map.locator("ul.tree > li > ul > li.compaction");
+      await compaction.getByText(/compaction at event \d+/).waitFor();
+      await compaction.getByText(/\d+ messages summarized: \d+ tokens → \d+/).waitFor();
+      assert.equal(await map.locator("li.compaction").count(), 1);
+      await check(page, axe);
       await by(map, "link", "Look around in the <b>cellar</b>.").press("Enter");
       await transcript(page).getByText("It is dark.").waitFor();
       assert.equal(await map.count(), 0);

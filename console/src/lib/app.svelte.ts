@@ -9,6 +9,8 @@ import { Transcript } from "./transcript.svelte";
 import type { Card, HistoryPage, Model, Question, Run, SessionInfo, Start } from "./types";
 
 const HISTORY_PAGE = 300;
+/** The page by which a place far back is reached. */
+const LARGE_PAGE = 1_500;
 
 export class OpenSession {
   readonly transcript = new Transcript();
@@ -16,6 +18,8 @@ export class OpenSession {
   error = $state("");
   loaded = $state(false);
   loadingOlder = $state(false);
+  /** The event that the reader wants to see; 0 for the newest. */
+  target = $state(0);
   constructor(readonly id: string) {}
 
   async load() {
@@ -34,12 +38,20 @@ export class OpenSession {
     }
   }
 
-  async older() {
+  /** Reads older events up to one. */
+  async reach(event: number) {
+    for (let first = Infinity; this.transcript.first > event && this.transcript.first < first; ) {
+      first = this.transcript.first;
+      await this.older(LARGE_PAGE);
+    }
+  }
+
+  async older(limit = HISTORY_PAGE) {
     if (this.loadingOlder || this.transcript.first <= 1) return;
     this.loadingOlder = true;
     try {
       const page = await get<HistoryPage>(`sessions/${this.id}/history`, {
-        limit: HISTORY_PAGE,
+        limit,
         before: this.transcript.first,
       });
       this.transcript.prepend(page.events, page.first);
@@ -89,13 +101,13 @@ class App {
   );
 
   async begin() {
-    addEventListener("popstate", () => this.show(location.pathname));
+    addEventListener("popstate", () => this.show(location.pathname, location.hash));
     setInterval(() => {
       this.now = Date.now();
       if (this.path === "/") void this.loadRuns();
     }, 20_000);
     void this.loadStart();
-    await this.show(location.pathname);
+    await this.show(location.pathname, location.hash);
   }
 
   private async loadStart() {
@@ -148,22 +160,27 @@ class App {
     this.next = page.next;
   }
 
-  navigate(path: string) {
-    if (path !== location.pathname) history.pushState(null, "", path);
-    void this.show(path);
+  /** Opens a page; `#` and a number after the path of a session lead to an event of it. */
+  navigate(path: string, hash = "") {
+    if (path + hash !== location.pathname + location.hash) history.pushState(null, "", path + hash);
+    void this.show(path, hash);
   }
 
-  private async show(path: string) {
+  private async show(path: string, hash = "") {
     this.path = path;
+    const target = Number(/^#(\d+)$/.exec(hash)?.[1] ?? 0);
     const id = /^\/sessions\/([\w-]+)\/?$/.exec(path)?.[1];
     if (id === undefined) {
       this.session = null;
       this.stream.update();
     } else if (this.session?.id !== id) {
       const session = new OpenSession(id);
+      session.target = target;
       this.session = session;
       await session.load();
       if (this.session === session) this.stream.update();
+    } else {
+      this.session.target = target;
     }
   }
 

@@ -13,6 +13,7 @@ export function clock(micros: number): string {
 }
 
 export function duration(ms: number): string {
+  if (ms > 0 && ms < 10) return `${Math.round(ms * 10) / 10} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
@@ -27,6 +28,11 @@ export function dollars(micros: number | null): string {
 
 export function folder(path: string): string {
   return path.split("/").filter(Boolean).at(-1) ?? path;
+}
+
+/** A line of markdown as plain words. */
+export function plain(text: string): string {
+  return text.replace(/^[#>\s-]+|[*`]+/g, "").trim();
 }
 
 export function json(value: unknown): string {

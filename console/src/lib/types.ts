@@ -163,7 +163,6 @@ export interface UsageOverall {
   models: (UsageSum & { model: string })[];
   whole: UsageSum;
   sessions: number;
-  partial: boolean;
 }
 
 export interface ModelCall {
@@ -223,7 +222,17 @@ export interface FamilyNode {
   tokens: number;
   created: number;
   forked_at: number | null;
+  compactions: Compaction[];
   below: FamilyNode[];
+}
+
+/** A summary that stands for the messages before it. */
+export interface Compaction {
+  seq: number;
+  at: number;
+  messages: number;
+  tokens_before: number;
+  tokens_after: number | null;
 }
 
 /** A task for a worker of the fleet. Times are microseconds since 1970. */
