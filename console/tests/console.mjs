@@ -338,6 +338,16 @@ export const tests = [
       await transcript(page).getByText("echo: What is this?").waitFor();
       await until("the picture", () => transcript(page).locator("img.attached").evaluate((img) => img.complete && img.naturalWidth === 1));
       assert.match(JSON.stringify(model.calls.at(-1).messages), /data:image\/png;base64/);
+      // What is pasted is shown before it is sent, and can be taken away.
+      await by(page, "textbox", "Message").evaluate((box, base64) => {
+        const data = new DataTransfer();
+        data.items.add(new File([Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))], "pasted.png", { type: "image/png" }));
+        box.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+      }, DOT.toString("base64"));
+      const files = by(page, "list", "Files");
+      await until("the thumbnail", () => files.locator("img").evaluate((img) => img.complete && img.naturalWidth === 1));
+      await by(files, "button", "Remove pasted.png").click();
+      await files.waitFor({ state: "detached" });
       model.say("Twice.",
         { tools: [{ name: "shell", args: { command: "echo first; sleep 2; echo second" } }] },
         { tools: [{ name: "shell", args: { command: "echo first; sleep 2; echo second" } }] },
