@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{self, Pid, Signal, WaitOptions, kill_process};
 
 use crate::supervisor::{code_of, control};
 
@@ -42,10 +42,10 @@ pub(super) fn run(mut command: Command, answer: Option<UnixStream>) -> ExitCode 
     ExitCode::from(code)
 }
 
-/// Reaps whatever ends, until the command does.
+/// Reaps whatever ends, until the command does. Programs may leave the process group, as `timeout` does.
 fn wait(command: Pid) -> u8 {
     let code = loop {
-        match waitpid(None, WaitOptions::empty()) {
+        match process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == command => {
                 let signal = status.terminating_signal().map(|signal| 128 + signal);
                 break status.exit_status().or(signal);
@@ -76,7 +76,7 @@ fn end_the_rest() {
 /// Reaps the dead; true if others live.
 fn has_children() -> bool {
     loop {
-        match waitpid(None, WaitOptions::NOHANG) {
+        match process::wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) => return true,
             Err(_) => return false,

@@ -4,7 +4,7 @@ use quintet_kernel::tool::{Ending, Risk};
 use serde_json::json;
 use tokio::time::{Duration, timeout};
 
-use crate::bench::{Bench, json as report, text, until};
+use crate::bench::{Bench, has_namespaces, json as report, text, until};
 
 /// A process that will not be asked to go; it says its pid.
 const STUBBORN: &str = "bash -c 'trap \"\" TERM; echo pid=$$; while :; do sleep 100; done'";
@@ -36,6 +36,22 @@ async fn an_exit_code_is_a_failure_and_a_signal_too() {
         assert_eq!(output.outcome.ending, Ending::Failed, "{command}");
         assert_eq!(output.outcome.error, Some(format!("exit code {code}")), "{command}");
         assert_eq!(report(&output)["exit_code"], code, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_may_leave_its_process_group() {
+    let bench = Bench::new();
+    let code = async |command: &str| {
+        let input = json!({ "command": command, "timeout_seconds": 60 });
+        report(&bench.run("shell", input).await)["exit_code"].clone()
+    };
+    // It makes a group for itself.
+    assert_eq!(code("timeout 50 sh -c 'exit 7'").await, 7);
+    if has_namespaces() {
+        let orphan = "(setsid sh -c 'echo $$ > pid' &); until [ -s pid ]; do sleep 0.01; done";
+        let reaped = "while [ -e /proc/$(cat pid) ]; do sleep 0.01; done";
+        assert_eq!(code(&format!("{orphan}; {reaped}")).await, 0);
     }
 }
 
