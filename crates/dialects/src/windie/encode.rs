@@ -26,7 +26,7 @@ use super::agent::tool_selection::is_own_tool;
 use super::artifacts::is_own;
 use super::call_ids;
 use super::wire::query::REVISION;
-use super::wire::tool_results::active_window;
+use super::wire::tool_results::without_desktop;
 use super::wire::{Context, envelope};
 use tool_dispatch::PendingCall;
 pub(super) use traces::Spans;
@@ -556,6 +556,7 @@ fn searching(call: &PendingCall) -> Option<Value> {
 /// What came of a call, as the client is told.
 fn output(call: &PendingCall, outcome: &Outcome, took: f64) -> Value {
     let text = text_of(&outcome.parts);
+    let (text, active_window) = without_desktop(&text);
     let picture = outcome.artifacts.iter().find(|file| file.mime.starts_with("image/"));
     let mut payload = json!({
         "tool_name": call.tool,
@@ -566,7 +567,7 @@ fn output(call: &PendingCall, outcome: &Outcome, took: f64) -> Value {
         "request_id": call.request,
         "tool_call_id": call.call.as_str(),
         "metadata": {
-            "active_window": active_window(&text),
+            "active_window": active_window,
             "execution_time": took,
             "success": outcome.ok(),
             "tool_call_id": call.call.as_str(),

@@ -254,10 +254,11 @@ fn told(state: &Desktop) -> String {
     format!("{}{}{}", STATE.0, lines.join("\n"), STATE.1)
 }
 
-/// The window that a result says was in front.
-pub(crate) fn active_window(text: &str) -> Option<&str> {
-    let state = text.strip_suffix(STATE.1)?.rsplit_once(STATE.0)?.1;
-    state.lines().find_map(|line| line.strip_prefix("active_window: "))
+/// A result without what it tells of the desktop, and the window that was in front.
+pub(crate) fn without_desktop(text: &str) -> (&str, Option<&str>) {
+    let parts = text.strip_suffix(STATE.1).and_then(|text| text.rsplit_once(STATE.0));
+    let Some((output, state)) = parts else { return (text, None) };
+    (output, state.lines().find_map(|line| line.strip_prefix("active_window: ")))
 }
 
 /// What a client wrote, as text.

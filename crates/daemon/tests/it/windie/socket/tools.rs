@@ -206,6 +206,7 @@ async fn pictures_of_the_screen_reach_the_model() {
     let output = &first(&told, "tool-output")["payload"];
     assert_eq!(output["screenshot_ref"], after["artifact_id"]);
     assert_eq!(output["metadata"]["active_window"], "Notes");
+    assert_eq!(output["output"], "saved");
     let calls = world.model.calls();
     let pictures =
         |body: &Value| body["messages"].to_string().matches("data:image/png;base64,").count();

@@ -42,8 +42,8 @@ fn a_result_of_the_specification() {
     let text = "Clicked submit button\n\n<system_state>\nactive_window: Browser\n\
         mouse_position: (100, 200)\n</system_state>";
     assert_eq!(told(&result.outcome), (Ending::Succeeded, None, text.into()));
-    assert_eq!(active_window(text), Some("Browser"));
-    assert_eq!(active_window("Clicked"), None);
+    assert_eq!(without_desktop(text), ("Clicked submit button", Some("Browser")));
+    assert_eq!(without_desktop("Clicked"), ("Clicked", None));
 }
 
 #[test]
