@@ -66,6 +66,8 @@ pub(crate) struct Link {
     revision: Option<String>,
     /// How many histories were sent that belong to no turn.
     histories: u64,
+    /// Turns that the client has stopped and of which nothing was read yet, by its names for them.
+    stopped: HashSet<String>,
 }
 
 impl Link {
@@ -122,8 +124,11 @@ impl Link {
 
     /// The client has stopped a turn, by its name for it: it is sent no more of it but the end.
     pub(crate) fn stop(&mut self, turn: &str) {
-        if let Some(line) = self.lines.iter_mut().find(|line| line.name() == turn) {
-            line.stopped = true;
+        match self.lines.iter_mut().find(|line| line.name() == turn) {
+            Some(line) => line.stopped = true,
+            None => {
+                self.stopped.insert(turn.into());
+            }
         }
     }
 
@@ -243,7 +248,7 @@ impl Link {
             Event::MessageAdded { turn, role: Role::User, parts, options, .. }
                 if !options.recalled =>
             {
-                return vec![self.accepted(turn, &text_of(parts), options, at)];
+                return self.accepted(turn, &text_of(parts), options, at).into_iter().collect();
             }
             Event::TurnStarted { turn, .. } => self.open = Some(turn.clone()),
             Event::StepStarted { turn, .. } => return self.step(turn, prompt, at),
@@ -328,8 +333,14 @@ impl Link {
         Vec::new()
     }
 
-    /// A query is taken: its turn is told from here on.
-    fn accepted(&mut self, turn: &TurnId, text: &str, options: &TurnOptions, at: Time) -> Frame {
+    /// A query is taken: its turn is told from here on, unless it was stopped before.
+    fn accepted(
+        &mut self,
+        turn: &TurnId,
+        text: &str,
+        options: &TurnOptions,
+        at: Time,
+    ) -> Option<Frame> {
         let name = options.key.as_deref().unwrap_or(turn.as_str());
         let mut line = self.new_line(Some(turn.clone()), name);
         line.original = text.into();
@@ -337,7 +348,9 @@ impl Link {
             options.front_end_data(REVISION).and_then(Value::as_str).map(ToOwned::to_owned);
         line.added = weight(options.wording.as_ref().unwrap_or(&line.original));
         self.revision = line.revision.clone().or(self.revision.take());
-        let frame = line.frame("query-accepted", &json!({ "status": "accepted" }), at);
+        line.stopped = self.stopped.remove(name);
+        let accepted = json!({ "status": "accepted" });
+        let frame = (!line.stopped).then(|| line.frame("query-accepted", &accepted, at));
         self.lines.push(line);
         frame
     }
