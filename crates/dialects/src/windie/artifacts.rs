@@ -24,17 +24,31 @@ pub(super) const CHUNK_BYTES: usize = 256 * 1024;
 const MIN_CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_CLEANUP_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// A kind of picture, by its first bytes.
-struct Kind {
+/// A kind of picture.
+#[derive(Debug)]
+pub(super) struct Kind {
     begins: &'static [u8],
     mime: &'static str,
     ending: &'static str,
 }
 
-const KINDS: [Kind; 2] = [
+static KINDS: [Kind; 2] = [
     Kind { begins: b"\x89PNG\r\n\x1a\n", mime: "image/png", ending: "png" },
     Kind { begins: b"\xff\xd8\xff", mime: "image/jpeg", ending: "jpg" },
 ];
+
+impl Kind {
+    /// The kind that a client names.
+    pub(super) fn named(mime: &str) -> Option<&'static Self> {
+        let mime = if mime.eq_ignore_ascii_case("image/jpg") { "image/jpeg" } else { mime };
+        KINDS.iter().find(|kind| kind.mime.eq_ignore_ascii_case(mime))
+    }
+
+    /// The kind that content begins like.
+    fn of(content: &[u8]) -> Option<&'static Self> {
+        KINDS.iter().find(|kind| content.starts_with(kind.begins))
+    }
+}
 
 /// Whether a name is one that artifacts are given here.
 pub(super) fn is_own(name: &str) -> bool {
@@ -63,6 +77,17 @@ pub(super) struct Taken {
     pub(super) head: Vec<u8>,
     pub(super) size: u64,
     pub(super) sha256: String,
+    /// What the client says it is.
+    pub(super) claimed: Option<&'static Kind>,
+}
+
+/// An artifact that a session refers to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Adopted {
+    pub(super) artifact: Artifact,
+    pub(super) blob: BlobId,
+    /// True if models can be shown it.
+    pub(super) is_picture: bool,
 }
 
 /// Where artifacts are.
@@ -95,15 +120,16 @@ impl ArtifactStore {
         Self { artifacts, uploads, blobs, clock }
     }
 
-    /// Keeps what was handed in, durably; nothing if it is no picture, whatever it was said to be.
+    /// Keeps what was handed in, durably. Its kind is what it begins like, or else what it was said to be;
+    /// nothing is kept of what is of neither.
     pub(super) async fn keep(
         &self,
         user: Option<&User>,
         taken: Taken,
         content: Box<dyn UploadWriter>,
     ) -> Result<Option<Artifact>, StorageError> {
-        let found = KINDS.iter().find(|kind| taken.head.starts_with(kind.begins));
-        let Some(kind) = found else { return Ok(None) };
+        let claimed = taken.claimed.filter(|_| taken.size > 0);
+        let Some(kind) = Kind::of(&taken.head).or(claimed) else { return Ok(None) };
         let artifact = Artifact {
             id: format!("{}.{}", uuid(), kind.ending),
             owner: user.map(|user| user.id.clone()),
@@ -130,6 +156,7 @@ impl ArtifactStore {
             head: bytes.iter().copied().take(SIGNATURE_BYTES).collect(),
             size: bytes.len() as u64,
             sha256: hex::encode(Sha256::digest(&bytes)),
+            claimed: None,
         };
         let mut content = self.uploads.begin().await?;
         content.write(bytes).await?;
@@ -156,7 +183,7 @@ impl ArtifactStore {
         user: Option<&User>,
         id: &str,
         session: &SessionId,
-    ) -> Result<Option<(Artifact, BlobId)>, StorageError> {
+    ) -> Result<Option<Adopted>, StorageError> {
         let Some(artifact) = self.find(user, id).await? else { return Ok(None) };
         if !self.artifacts.claim(id, session).await? {
             return Ok(None);
@@ -166,12 +193,13 @@ impl ArtifactStore {
             Err(StorageError::Missing(_)) => return Ok(None),
             read => read?,
         };
+        let is_picture = Kind::of(&content).is_some();
         let blob = self.blobs.put(content).await?;
         // Blobs are named by their SHA-256, so this is the same as was handed in, or it is not.
         if blob.as_str() != artifact.sha256 {
             return Err(StorageError::Damaged(format!("artifact {id}")));
         }
-        Ok(Some((artifact, blob)))
+        Ok(Some(Adopted { artifact, blob, is_picture }))
     }
 
     /// Deletes old artifacts that no session refers to, and files without an artifact.

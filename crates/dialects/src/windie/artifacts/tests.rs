@@ -64,6 +64,32 @@ fn user(id: &str) -> User {
 }
 
 #[tokio::test]
+async fn what_begins_like_no_picture_is_what_the_client_says() {
+    let room = Room::new();
+    let store = &room.artifact_store;
+    let hand_in = async |content: &[u8], claimed: Option<&'static Kind>| {
+        let head = content.iter().copied().take(SIGNATURE_BYTES).collect();
+        let sha256 = hex::encode(Sha256::digest(content));
+        let taken = Taken { head, size: content.len() as u64, sha256, claimed };
+        let mut writer = store.uploads.begin().await.unwrap();
+        writer.write(content.to_vec()).await.unwrap();
+        store.keep(None, taken, writer).await.unwrap()
+    };
+    let png = Kind::named("IMAGE/PNG");
+    assert_eq!(hand_in(b"hello", None).await, None);
+    assert_eq!(hand_in(b"", png).await, None);
+    let hello = hand_in(b"hello", png).await.unwrap();
+    assert!(hello.mime == "image/png" && hello.id.ends_with(".png"), "{hello:?}");
+    let jpeg = hand_in(b"\xff\xd8\xff\xe0JFIF", png).await.unwrap();
+    assert!(jpeg.mime == "image/jpeg" && jpeg.id.ends_with(".jpg"), "{jpeg:?}");
+    let session = SessionId::parse("s").unwrap();
+    for (artifact, is_picture) in [(hello, false), (jpeg, true)] {
+        let adopted = store.adopt(None, &artifact.id, &session).await.unwrap().unwrap();
+        assert_eq!((adopted.is_picture, adopted.artifact), (is_picture, artifact));
+    }
+}
+
+#[tokio::test]
 async fn the_bytes_tell_what_a_picture_is() {
     let room = Room::new();
     let png = room.hand_in(None, PNG).await.unwrap();
@@ -90,8 +116,9 @@ async fn an_artifact_is_its_owners_alone() {
     assert!(find(None, &mine.id).await);
     assert!(!find(None, "x.png").await);
     assert_eq!(room.artifact_store.adopt(Some(&you), &mine.id, &session).await.unwrap(), None);
-    let (artifact, blob) =
-        room.artifact_store.adopt(Some(&me), &mine.id, &session).await.unwrap().unwrap();
+    let adopted = room.artifact_store.adopt(Some(&me), &mine.id, &session).await.unwrap();
+    let Adopted { artifact, blob, is_picture } = adopted.unwrap();
+    assert!(is_picture);
     assert_eq!((&artifact, blob.as_str()), (&mine, mine.sha256.as_str()));
     assert_eq!(room.store.get(&blob).await.unwrap(), PNG);
 }

@@ -17,13 +17,11 @@ use sha2::{Digest as _, Sha256};
 use super::range::{Wanted, names, wanted};
 use super::reply::Reply;
 use super::{Caller, JsonReply, text};
-use crate::windie::artifacts::{CHUNK_BYTES, SIGNATURE_BYTES, Taken};
+use crate::windie::artifacts::{CHUNK_BYTES, Kind, SIGNATURE_BYTES, Taken};
 use crate::windie::auth::User;
 use crate::windie::fields::Wrong;
 use crate::windie::serve::AppState;
 
-/// What clients may say a picture is. What it really is its bytes tell.
-const TAKEN: [&str; 3] = ["image/png", "image/jpeg", "image/jpg"];
 /// How much of what is not taken is still read, so that the client gets to see why.
 const DRAINED: u64 = 64 * 1024 * 1024;
 
@@ -56,27 +54,30 @@ async fn take(
     user: Option<&User>,
     mut field: Field<'_>,
 ) -> Result<Artifact, Reply> {
-    if let Err(refused) = claimed(&field) {
-        drain(&mut field, 0).await?;
-        return Err(refused);
-    }
+    let claimed = match claimed(&field) {
+        Ok(kind) => kind,
+        Err(refused) => {
+            drain(&mut field, 0).await?;
+            return Err(refused);
+        }
+    };
     let content = app.artifact_store.uploads.begin().await?;
     let (taken, content) = read(&mut field, content, app.settings.largest_artifact).await?;
+    let taken = Taken { claimed: Some(claimed), ..taken };
     let kept = app.artifact_store.keep(user, taken, content).await?;
-    kept.ok_or_else(|| Reply::new(415, "Unsupported content type"))
+    kept.ok_or_else(unsupported)
+}
+
+fn unsupported() -> Reply {
+    Reply::new(415, "Unsupported content type")
 }
 
 /// What the client says it is.
-fn claimed(field: &Field<'_>) -> Result<(), Reply> {
+fn claimed(field: &Field<'_>) -> Result<&'static Kind, Reply> {
     let Some(kind) = field.content_type().filter(|kind| !kind.is_empty()) else {
         return Err(Reply::new(400, "Missing content type"));
     };
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if TAKEN.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
-        Ok(())
-    } else {
-        Err(Reply::new(415, "Unsupported content type"))
-    }
+    Kind::named(kind.split(';').next().unwrap_or_default().trim()).ok_or_else(unsupported)
 }
 
 /// Takes in what comes, unless there is too much of it.
@@ -102,7 +103,8 @@ async fn read(
         }
     }
     content.write(pending).await?;
-    Ok((Taken { head, size, sha256: hex::encode(hash.finalize()) }, content))
+    let sha256 = hex::encode(hash.finalize());
+    Ok((Taken { head, size, sha256, claimed: None }, content))
 }
 
 async fn drain(field: &mut Field<'_>, mut read: u64) -> Result<(), Reply> {

@@ -1,20 +1,20 @@
 //! Pictures: from what a client handed in to what a session has and models are shown.
 
 use quintet_kernel::command::NewAttachment;
-use quintet_kernel::message::{self, MediaKind, Part};
+use quintet_kernel::message::{CallArtifact, MediaKind, Part};
 use quintet_kernel::port::{Artifact, Error};
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{SessionId, State};
 
 use super::Trouble;
-use crate::windie::artifacts::decode_base64;
+use crate::windie::artifacts::{Adopted, decode_base64};
 use crate::windie::conversation::ClientIdentity;
 use crate::windie::serve::AppState;
 use crate::windie::wire::tool_results::Picture;
 
 impl AppState {
-    /// Artifacts as files that come with a message. One that is gone, or somebody else's, is passed
-    /// over.
+    /// Artifacts as files that come with a message. One that is gone, somebody else's or no picture is
+    /// passed over.
     pub(super) async fn pictures(
         &self,
         identity: &ClientIdentity,
@@ -23,19 +23,20 @@ impl AppState {
     ) -> Result<Vec<(MediaKind, NewAttachment)>, Error> {
         let mut files = Vec::with_capacity(pictures.len());
         for id in pictures {
-            let Some((artifact, blob)) =
-                self.artifact_store.adopt(identity.user.as_ref(), id, session).await?
+            let adopted = self.artifact_store.adopt(identity.user.as_ref(), id, session).await?;
+            let Some(Adopted { artifact, blob, .. }) = adopted.filter(|adopted| adopted.is_picture)
             else {
                 tracing::warn!(artifact = id, "a picture is not there, and is left out");
                 continue;
             };
-            let (name, mime, size) = (artifact.id, artifact.mime, artifact.size);
+            let Artifact { id: name, mime, size, .. } = artifact;
             files.push((MediaKind::Image, NewAttachment { name, mime, blob, size }));
         }
         Ok(files)
     }
 
-    /// Adds a picture to what came of a call. A model that takes no pictures is told of it instead.
+    /// Adds a picture to what came of a call. A model that takes no pictures is told of it instead; of
+    /// what is none only clients are told.
     pub(super) async fn illustrate(
         &self,
         identity: &ClientIdentity,
@@ -44,21 +45,24 @@ impl AppState {
         picture: Picture,
     ) -> Result<(), Trouble> {
         let picture = self.picture(identity, &state.id, picture).await?;
-        let Some(artifact) = picture else { return Ok(()) };
-        let (kind, name, mime) = (MediaKind::Image, artifact.name.clone(), None);
-        outcome.parts.push(Part::Media { kind, name, mime });
-        outcome.artifacts.push(artifact);
+        let Some(Adopted { artifact, blob, is_picture }) = picture else { return Ok(()) };
+        let Artifact { id: name, mime, size, .. } = artifact;
+        if is_picture {
+            let (kind, name, mime) = (MediaKind::Image, name.clone(), None);
+            outcome.parts.push(Part::Media { kind, name, mime });
+        }
+        outcome.artifacts.push(CallArtifact { name, mime, blob, size });
         Ok(())
     }
 
-    /// The picture as an artifact that the session refers to; nothing if it is gone, or is none. One that
-    /// came in the message itself becomes an artifact, too, so that clients can fetch it.
+    /// The picture as an artifact that the session refers to; nothing if it is gone. One that came in the
+    /// message itself becomes an artifact, too, so that clients can fetch it.
     async fn picture(
         &self,
         identity: &ClientIdentity,
         session: &SessionId,
         picture: Picture,
-    ) -> Result<Option<message::CallArtifact>, Trouble> {
+    ) -> Result<Option<Adopted>, Trouble> {
         let user = identity.user.as_ref();
         let id = match picture {
             Picture::Artifact(id) => id,
@@ -70,10 +74,6 @@ impl AppState {
                 }
             }
         };
-        let adopted = self.artifact_store.adopt(user, &id, session).await?;
-        Ok(adopted.map(|(artifact, blob)| {
-            let Artifact { id: name, mime, size, .. } = artifact;
-            message::CallArtifact { name, mime, blob, size }
-        }))
+        Ok(self.artifact_store.adopt(user, &id, session).await?)
     }
 }
