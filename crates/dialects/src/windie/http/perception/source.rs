@@ -37,7 +37,10 @@ impl ImageInput {
     /// Reads the member `image` of a body.
     pub(crate) fn of(body: &Object<'_>) -> Self {
         let image = body.needed("image").object();
-        let text = |name, most| image.as_ref().and_then(|image| image.text(name, 0..=most));
+        let text = |name, most| {
+            let text = image.as_ref().and_then(|image| image.text(name, 0..=most));
+            text.filter(|text| !text.is_empty())
+        };
         let artifact = text("artifact_id", ARTIFACT_ID_LIMIT);
         let inline = text("image_base64", INLINE_LIMIT);
         if let Some(image) = image

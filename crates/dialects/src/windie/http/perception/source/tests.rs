@@ -3,6 +3,7 @@
 use image::{ExtendedColorType, RgbImage};
 
 use super::*;
+use crate::windie::fields;
 
 fn jpeg() -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
@@ -38,4 +39,24 @@ fn what_breaks_off_is_no_picture() {
         assert_eq!(decode(&whole[..20]).unwrap_err(), PictureError::NotAnImage);
     }
     assert_eq!(decode(b"").unwrap_err(), PictureError::NotAnImage);
+}
+
+#[test]
+fn a_picture_is_named_or_comes_along_and_an_empty_text_is_neither() {
+    let check = |image: Value, then: Result<ImageInput, &str>| {
+        let read = fields::read("body", &json!({ "image": image }), ImageInput::of);
+        assert_eq!(read.map_err(|wrong| wrong.to_string()), then.map_err(String::from), "{image}");
+    };
+    let neither =
+        || Err("body.image: Value error, exactly one of artifact_id or image_base64 is required");
+    check(json!({ "artifact_id": "a.png" }), Ok(ImageInput::Artifact("a.png".into())));
+    check(
+        json!({ "artifact_id": "a.png", "image_base64": "" }),
+        Ok(ImageInput::Artifact("a.png".into())),
+    );
+    check(json!({ "artifact_id": "", "image_base64": "x" }), Ok(ImageInput::Inline("x".into())));
+    check(json!({ "artifact_id": null, "image_base64": "x" }), Ok(ImageInput::Inline("x".into())));
+    check(json!({}), neither());
+    check(json!({ "artifact_id": "", "image_base64": "" }), neither());
+    check(json!({ "artifact_id": "a.png", "image_base64": "x" }), neither());
 }
