@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use quintet_kernel::model::{
     Channel, Chunk, Failure, FailureKind, ModelRef, Prompt, PromptMessage, PromptPart, Sampling,
     WebSearch,
@@ -12,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::reply::Reply;
 use super::written::{summary, title};
-use super::{Body, JsonReply};
+use super::{Body, Caller, JsonReply};
+use crate::windie::auth::User;
 use crate::windie::fields::Object;
 use crate::windie::serve::AppState;
 use crate::windie::wire::user_settings::{Choice, choice};
@@ -35,11 +35,11 @@ const NAME: &str = "You name conversations. Answer with a title of two to six wo
     this one is about: no quotation marks, no full stop, nothing before or after it.";
 
 /// `POST /api/semantic/summarize`.
-pub(super) async fn summarize(State(app): State<AppState>, body: Body) -> JsonReply {
+pub(super) async fn summarize(Caller { app, user }: Caller, body: Body) -> JsonReply {
     let conversations = body.read(|body| {
         let texts = body.needed("conversations").entries(1..=CONVERSATIONS_LIMIT);
         let texts = texts.iter().filter_map(|text| text.text(0..=TEXT_CHARS_LIMIT)).collect();
-        check_user(body);
+        check_user(body, user.as_ref());
         texts
     })?;
     let conversations: Vec<String> = conversations;
@@ -53,9 +53,9 @@ pub(super) async fn summarize(State(app): State<AppState>, body: Body) -> JsonRe
 }
 
 /// `POST /api/semantic/title`.
-pub(super) async fn name(State(app): State<AppState>, body: Body) -> JsonReply {
+pub(super) async fn name(Caller { app, user }: Caller, body: Body) -> JsonReply {
     let (shown, model) = body.read(|body| {
-        check_user(body);
+        check_user(body, user.as_ref());
         let asked = body.needed_text("user_message", 0..=TEXT_CHARS_LIMIT);
         let answered = body.needed_text("assistant_message", 0..=TEXT_CHARS_LIMIT);
         let id = body.text("model_id", 0..=LONGEST_MODEL);
@@ -72,12 +72,13 @@ pub(super) async fn health() -> Json<Value> {
     Json(json!({ "status": "healthy", "message": "Semantic summarization service ready" }))
 }
 
-/// Checks the user id of a body, also where the token decides who the user is.
-fn check_user(body: &Object<'_>) {
-    let name = body.needed_text("user_id", 1..=LONGEST_USER);
+/// Checks the user id of a body, which may be left out where the token says who the user is.
+fn check_user(body: &Object<'_>, user: Option<&User>) {
+    let field = if user.is_some() { body.field("user_id") } else { body.needed("user_id") };
+    let Some(name) = field.text(1..=LONGEST_USER) else { return };
     if name == "default_user" {
         body.wrong("user_id", "Value error, user_id cannot be default_user");
-    } else if !name.is_empty() && name.trim().is_empty() {
+    } else if name.trim().is_empty() {
         body.wrong("user_id", "Value error, user_id cannot be blank");
     }
 }
@@ -151,6 +152,23 @@ fn failed(failure: Failure) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::windie::fields;
+
+    #[test]
+    fn a_user_who_has_a_token_need_not_be_named() {
+        let user = User { id: "user_1".into(), install: "install_1".into() };
+        let check = |body: Value, user: Option<&User>, wrong: Option<&str>| {
+            let read = fields::read("body", &body, |body| check_user(body, user));
+            assert_eq!(read.err().map(|wrong| wrong.to_string()).as_deref(), wrong, "{body}");
+        };
+        check(json!({}), None, Some("body.user_id: Field required"));
+        check(json!({}), Some(&user), None);
+        check(json!({ "user_id": "u" }), None, None);
+        check(json!({ "user_id": "another" }), Some(&user), None);
+        let nobody = Some("body.user_id: Value error, user_id cannot be default_user");
+        check(json!({ "user_id": "default_user" }), None, nobody);
+        check(json!({ "user_id": "default_user" }), Some(&user), nobody);
+    }
 
     #[test]
     fn a_model_is_named_by_its_id_and_perhaps_its_provider() {
