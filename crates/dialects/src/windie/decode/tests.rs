@@ -346,7 +346,7 @@ fn results_have_a_shape() {
         tool-result {} => @request_id: Field required; @success: Field required
         tool-result {"request_id":" ","success":true,"data":{}} => @request_id: String should have at least 1 character; @data.output: Field required
         tool-result {"request_id":"r","success":true,"data":{"output":null}} => @data.output: Field required
-        tool-bundle-result {} => @bundle_id: Field required; @status: Field required
+        tool-bundle-result {} => @bundle_id: Field required; @status: Field required; @step_results: Field required
         tool-bundle-result {"bundle_id":"b","status":"ok","step_results":[1]} => @status: Input should be 'success', 'partial_failure' or 'failure'; @step_results.0: Input should be a valid dictionary
         "#,
     );

@@ -94,7 +94,7 @@ impl BundleResult {
         payload.needed("status").choice(&statuses);
         Self {
             bundle,
-            steps: payload.objects("step_results", ENTRIES_LIMIT, step),
+            steps: payload.needed("step_results").objects(ENTRIES_LIMIT, step),
             error: text(payload, "error"),
             state: desktop(payload),
             picture: picture(payload),

@@ -117,7 +117,7 @@ fn calls_without_a_step_were_not_run() {
     let reason = "not run: stopped after a failure";
     assert_eq!(told[2], (Ending::Failed, Some(reason), reason.into()));
     assert!(came[1].pictured && !came[2].pictured);
-    let none = bundle(json!({ "bundle_id": "b", "status": "failure" }));
+    let none = bundle(json!({ "bundle_id": "b", "status": "failure", "step_results": [] }));
     let came = none.outcomes(&calls(&["wait"]));
     assert_eq!(came[0].outcome.error.as_deref(), Some("not run"));
 }
