@@ -246,10 +246,16 @@ impl Patch {
             provider_api_keys: keys(payload, &sense),
             tools: payload.object("tools").map(|tools| tools_patch(&tools)),
             definition: payload.object("agent_definition").map(|object| Definition::of(&object)),
-            updated_keys: payload.members().keys().cloned().collect(),
+            updated_keys: given(payload),
         };
         faults.unless(patch)
     }
+}
+
+/// The names of what a patch changes; null changes nothing.
+fn given(payload: &Object<'_>) -> Vec<String> {
+    let members = payload.members().iter();
+    members.filter(|(_, value)| !value.is_null()).map(|(name, _)| name.clone()).collect()
 }
 
 fn values(payload: &Object<'_>, sense: &Object<'_>) -> Map<String, Value> {

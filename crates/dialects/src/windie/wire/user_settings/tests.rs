@@ -25,6 +25,13 @@ fn set(settings: &mut Settings, payload: &Value) -> Vec<String> {
 }
 
 #[test]
+fn what_is_null_is_not_changed_and_not_said_to_be() {
+    let mut settings = Settings::default();
+    let keys = set(&mut settings, &json!({ "model_provider": null, "interaction_mode": "chat" }));
+    assert_eq!((keys, settings.model_provider), (vec!["interaction_mode".to_owned()], None));
+}
+
+#[test]
 fn a_user_who_set_nothing_is_shown_the_usual() {
     let expected = json!({
         "model_mode": "online",
