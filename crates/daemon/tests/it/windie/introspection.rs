@@ -134,6 +134,12 @@ async fn tools_are_shown_before_and_after_policy() {
     assert!(all.contains(&"browser") && all.contains(&"mouse_control"), "{all:?}");
     let offered = names(&shown["provider_tool_schemas"]);
     assert!(offered.contains(&"mouse_control") && !offered.contains(&"browser"), "{offered:?}");
+    // Where the daemon's own tools are offered, they are among all there are.
+    let here = json!({ "workspace_path": world.workspace() });
+    let (_, preview) = guest.post("/api/sdk/prompt-preview", here).await;
+    let all = names(&preview["canonical_tool_schemas"]);
+    let left = names(&preview["provider_tool_schemas"]);
+    assert!(left.contains(&"shell") && left.iter().all(|name| all.contains(name)), "{all:?}");
     let (_, chat) = guest.get("/api/sdk/tool-schemas?interaction_mode=chat").await;
     assert_eq!(chat["config"]["interaction_mode"], "chat");
     let (_, tool) = guest.get("/api/sdk/tool-capabilities/mouse_control").await;

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use quintet_kernel::pictures::LOOK_TOOL;
 use quintet_kernel::tool::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -62,15 +63,7 @@ impl BuiltIn {
 /// What is known of a tool beside its schema; nothing if there is no such tool.
 pub(crate) fn capabilities(name: &str) -> Option<Value> {
     if name == WEB_SEARCH {
-        return Some(json!({
-            "tool_name": name,
-            "description": WEB_SEARCH_DESCRIPTION,
-            "capability": "web_search",
-            "execution_target": "backend",
-            "argument_resolution": "passthrough",
-            "computer_use": false,
-            "interaction_modes": ["chat", "agent"],
-        }));
+        return Some(daemon_capabilities(name, WEB_SEARCH_DESCRIPTION));
     }
     let tool = tool(name)?;
     let modes: &[&str] = if in_chat(name) { &["chat", "agent"] } else { &["agent"] };
@@ -83,6 +76,21 @@ pub(crate) fn capabilities(name: &str) -> Option<Value> {
         "computer_use": tool.computer_use,
         "interaction_modes": modes,
     }))
+}
+
+/// What is known of a tool that the daemon runs.
+pub(crate) fn daemon_capabilities(name: &str, description: &str) -> Value {
+    let modes: &[&str] =
+        if in_chat(name) || name == LOOK_TOOL { &["chat", "agent"] } else { &["agent"] };
+    json!({
+        "tool_name": name,
+        "description": description,
+        "capability": name,
+        "execution_target": "backend",
+        "argument_resolution": resolution(false),
+        "computer_use": false,
+        "interaction_modes": modes,
+    })
 }
 
 /// A tool as a flat function, as clients are shown it over HTTP.

@@ -37,7 +37,7 @@ pub(super) async fn tool_schemas(by: Caller, overrides: Overrides) -> JsonReply 
     let shown = Shown::new(&by, &asked).await?;
     Ok(Json(json!({
         "config": shown.config,
-        "canonical_tool_schemas": canonical(&asked.agent),
+        "canonical_tool_schemas": shown.canonical(&asked.agent),
         "provider_tool_schemas": shown.tools(),
     })))
 }
@@ -45,15 +45,19 @@ pub(super) async fn tool_schemas(by: Caller, overrides: Overrides) -> JsonReply 
 /// `GET /api/sdk/tool-capabilities/{tool_name}`.
 pub(super) async fn tool(by: Caller, overrides: Overrides, uri: Uri) -> JsonReply {
     let name = uri.path().split('/').nth(4).unwrap_or_default();
-    let capabilities =
-        builtin_tools::capabilities(name).ok_or_else(|| Reply::new(404, "Tool not found"))?;
     let shown = Shown::new(&by, &PreviewRequest::alone(overrides)).await?;
+    let offered = shown.prompt.tools.iter().find(|tool| tool.name == name);
+    let own = || Some(builtin_tools::daemon_capabilities(name, &offered?.description));
+    let capabilities = builtin_tools::capabilities(name).or_else(own);
+    let capabilities = capabilities.ok_or_else(|| Reply::new(404, "Tool not found"))?;
+    let offered = offered.map(|tool| builtin_tools::flat(tool));
+    let built_in = builtin_tools::tool(name).map(builtin_tools::BuiltIn::canonical);
     Ok(Json(json!({
         "config": shown.config,
         "tool_name": name,
         "capability": capabilities,
-        "canonical_tool_schema": builtin_tools::tool(name).map(builtin_tools::BuiltIn::canonical),
-        "provider_tool_schema": shown.tools().iter().find(|tool| tool["name"] == name),
+        "canonical_tool_schema": built_in.as_ref().or(offered.as_ref()),
+        "provider_tool_schema": offered,
     })))
 }
 
@@ -111,9 +115,25 @@ impl Shown {
         self.prompt.tools.iter().map(|tool| builtin_tools::flat(tool)).collect()
     }
 
+    /// The tools that there are, before anybody chose among them; of the daemon's own those that the model
+    /// is offered.
+    fn canonical(&self, agent: &Agent) -> Vec<Value> {
+        let built_in = builtin_tools::tools().iter().map(builtin_tools::BuiltIn::canonical);
+        let brought = agent.manifest.iter().flat_map(|manifest| &manifest.accepted);
+        let brought = brought
+            .map(|tool| builtin_tools::function(&tool.name, &tool.description, &tool.parameters));
+        let mut tools: Vec<Value> = built_in.chain(brought).collect();
+        for own in self.tools() {
+            if tools.iter().all(|tool| tool["name"] != own["name"]) {
+                tools.push(own);
+            }
+        }
+        tools
+    }
+
     fn preview(&self, asked: &PreviewRequest) -> Value {
         let (canonical, projected) = if asked.include_tools {
-            (canonical(&asked.agent), self.tools())
+            (self.canonical(&asked.agent), self.tools())
         } else {
             Default::default()
         };
@@ -147,15 +167,6 @@ impl Shown {
         });
         wanted.map(|(kind, payload)| json!({ "type": kind, "payload": payload })).collect()
     }
-}
-
-/// The tools that there are, before anybody chose among them.
-fn canonical(agent: &Agent) -> Vec<Value> {
-    let built_in = builtin_tools::tools().iter().map(builtin_tools::BuiltIn::canonical);
-    let brought = agent.manifest.iter().flat_map(|manifest| &manifest.accepted);
-    let brought = brought
-        .map(|tool| builtin_tools::function(&tool.name, &tool.description, &tool.parameters));
-    built_in.chain(brought).collect()
 }
 
 /// A message as models are sent it.
