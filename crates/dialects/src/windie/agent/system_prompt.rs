@@ -26,23 +26,13 @@ pub(crate) fn system_prompt(definition: &Definition, of_query: &[Layer]) -> Stri
     let machine = system
         .filter(|system| !system.is_empty())
         .map(|system| format!("The user's computer runs {system}."));
-    let layers = in_order(definition).into_iter().chain(by_priority(of_query.iter().collect()));
+    let mut of_query: Vec<&Layer> = of_query.iter().collect();
+    of_query.sort_by_key(|layer| layer.priority);
+    let layers = definition.layers.iter().chain(of_query);
     let parts = [Some(base.to_owned()), machine].into_iter().flatten();
     let parts = parts.chain(layers.map(|layer| layer.content.clone()));
     let parts: Vec<String> = parts.filter(|part| !part.trim().is_empty()).collect();
     parts.join("\n\n")
-}
-
-/// The layers of an agent, the most important first.
-fn in_order(definition: &Definition) -> Vec<&Layer> {
-    let plugins = definition.plugins.iter().flat_map(|plugin| &plugin.prompt_layers);
-    let own = [&definition.agents_md, &definition.skills, &definition.prompt_layers];
-    by_priority(own.into_iter().flatten().chain(plugins).collect())
-}
-
-fn by_priority(mut layers: Vec<&Layer>) -> Vec<&Layer> {
-    layers.sort_by_key(|layer| layer.priority);
-    layers
 }
 
 #[cfg(test)]
@@ -50,6 +40,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::windie::fields;
+    use crate::windie::wire::agent_definition::layers;
 
     fn layer(id: &str, priority: i64) -> serde_json::Value {
         json!({ "id": id, "type": "note", "priority": priority, "content": id })
@@ -65,8 +57,9 @@ mod tests {
             "agents_md": [layer("agents", 100), layer("last", 1000)],
             "runtime": { "operating_system": "Linux" },
         }));
-        let queried = Definition::read(&json!({ "skills": [layer("b", 9), layer("a", 3)] }));
-        let text = system_prompt(&definition.unwrap(), &queried.unwrap().skills);
+        let queried = json!({ "layers": [layer("b", 9), layer("a", 3)] });
+        let queried = fields::read("payload", &queried, |payload| layers(payload, "layers"));
+        let text = system_prompt(&definition.unwrap(), &queried.unwrap());
         let expected =
             "Be brief.|The user's computer runs Linux.|urgent|agents|skill|layer|plugin|last|a|b";
         assert_eq!(text.replace("\n\n", "|"), expected);

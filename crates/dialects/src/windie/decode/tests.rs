@@ -54,10 +54,10 @@ fn a_client_says_who_it_is() {
     let frame = json!({ "type": "handshake", "user_id": " user-123 " }).to_string();
     let expected = Handshake { user: "user-123".into(), definition: None };
     assert_eq!(handshake(&frame), Ok(expected));
-    let definition = json!({ "version": 1, "name": "Agent" });
+    let definition = json!({ "version": 1, "id": "agent" });
     let frame = json!({ "type": "handshake", "user_id": "u", "agent_definition": definition });
     let read = handshake(&frame.to_string()).unwrap();
-    assert_eq!(read.definition.unwrap().name.as_deref(), Some("Agent"));
+    assert_eq!(read.definition.unwrap().id.as_deref(), Some("agent"));
 }
 
 #[test]
@@ -169,11 +169,11 @@ fn query(payload: &Value) -> Query {
 fn a_query_of_the_stock_client() {
     let read = query(&json!({
         "text": "hi", "conversation_ref": "c1", "revision_id": "rev_1",
-        "content": "<user_query>\nhi\n</user_query>", "agent_definition": { "version": 1, "name": "A" },
+        "content": "<user_query>\nhi\n</user_query>", "agent_definition": { "version": 1, "id": "a" },
     }));
     assert_eq!((read.text.as_str(), read.conversation.as_str()), ("hi", "c1"));
     assert_eq!(read.content.as_deref(), Some("<user_query>\nhi\n</user_query>"));
-    assert_eq!(read.definition.unwrap().name.as_deref(), Some("A"));
+    assert_eq!(read.definition.unwrap().id.as_deref(), Some("a"));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_query_with_everything() {
     assert_eq!(read.conversation, "c");
     assert_eq!(read.screenshots, ["a.jpg", "b.png"]);
     assert_eq!(read.workspace.as_deref(), Some("/w"));
-    assert_eq!(read.layers[0].id, "l");
+    assert_eq!(read.layers[0].content, "c");
     assert_eq!((&*read.text, &read.rules[..]), ("go", &["rule".to_owned()][..]));
     let single =
         query(&json!({ "text": "x", "conversation_ref": "c", "screenshot_ref": "one.jpg" }));

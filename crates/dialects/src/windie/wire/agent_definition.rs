@@ -1,6 +1,6 @@
 //! What a client makes of its agent: instructions, tools and the machine they work on.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::windie::fields::{ENTRIES_LIMIT, Object};
 
@@ -28,30 +28,16 @@ const MEMBERS: [&str; 12] = [
     "metadata",
 ];
 
-/// What a client makes of its agent.
+/// What a client makes of its agent, as far as it makes a difference here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Definition {
     pub(crate) id: Option<String>,
-    pub(crate) name: Option<String>,
-    pub(crate) mode: Mode,
     /// Instructions instead of ours.
     pub(crate) system_prompt: Option<String>,
     pub(crate) tools: Tools,
-    pub(crate) agents_md: Vec<Layer>,
-    pub(crate) skills: Vec<Layer>,
-    pub(crate) prompt_layers: Vec<Layer>,
-    pub(crate) plugins: Vec<Plugin>,
+    /// Pieces of instructions, in the order in which agents read them.
+    pub(crate) layers: Vec<Layer>,
     pub(crate) runtime: Runtime,
-    pub(crate) metadata: Map<String, Value>,
-}
-
-/// How much of the agent is the client's, in its own words; what it sends counts in every mode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
-    #[default]
-    Default,
-    DefaultPlusOverrides,
-    Custom,
 }
 
 /// Which tools the agent has.
@@ -93,22 +79,8 @@ pub(crate) enum Capability {
 /// A piece of instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layer {
-    pub(crate) id: String,
-    pub(crate) kind: String,
     pub(crate) priority: i64,
     pub(crate) content: String,
-    pub(crate) revision: Option<String>,
-    pub(crate) source_path: Option<String>,
-}
-
-/// Something that adds to an agent.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plugin {
-    pub(crate) id: String,
-    pub(crate) name: Option<String>,
-    pub(crate) version: Option<String>,
-    pub(crate) prompt_layers: Vec<Layer>,
-    pub(crate) metadata: Map<String, Value>,
 }
 
 /// The machine that the client runs on.
@@ -151,23 +123,21 @@ impl Definition {
         if object.member("version").is_some_and(|version| version.as_i64() != Some(1)) {
             object.wrong("version", "Input should be 1");
         }
-        let modes = [
-            ("default", Mode::Default),
-            ("default_plus_overrides", Mode::DefaultPlusOverrides),
-            ("custom", Mode::Custom),
-        ];
+        object.text("name", 0..=LONGEST_NAME);
+        object
+            .field("mode")
+            .choice(&["default", "default_plus_overrides", "custom"].map(|word| (word, ())));
+        object.field("metadata").map();
+        let own = ["agents_md", "skills", "prompt_layers"].map(|name| layers(object, name));
+        let plugins = object.objects("plugins", ENTRIES_LIMIT, plugin);
+        let mut layers: Vec<Layer> = own.into_iter().chain(plugins).flatten().collect();
+        layers.sort_by_key(|layer| layer.priority);
         Self {
             id: object.text("id", 0..=LONGEST_NAME),
-            name: object.text("name", 0..=LONGEST_NAME),
-            mode: object.field("mode").choice(&modes).unwrap_or_default(),
             system_prompt: object.object("system_prompt").and_then(|prompt| system_prompt(&prompt)),
             tools: object.object("tools").map(|tools| tools_of(&tools)).unwrap_or_default(),
-            agents_md: layers(object, "agents_md"),
-            skills: layers(object, "skills"),
-            prompt_layers: layers(object, "prompt_layers"),
-            plugins: object.objects("plugins", ENTRIES_LIMIT, plugin),
+            layers,
             runtime: object.object("runtime").map(|runtime| machine(&runtime)).unwrap_or_default(),
-            metadata: object.field("metadata").map(),
         }
     }
 }
@@ -224,31 +194,28 @@ pub(crate) fn layers(object: &Object<'_>, name: &str) -> Vec<Layer> {
 
 fn layer(layer: &Object<'_>) -> Layer {
     layer.only(&["id", "type", "priority", "content", "revision", "source_path"]);
-    let name = |name, most| layer.needed(name).identifier(most, NAME_SIGNS).unwrap_or_default();
-    Layer {
-        id: name("id", LONGEST_NAME),
-        kind: name("type", LONGEST_TYPE),
+    layer.needed("id").identifier(LONGEST_NAME, NAME_SIGNS);
+    layer.needed("type").identifier(LONGEST_TYPE, NAME_SIGNS);
+    let read = Layer {
         priority: layer.field("priority").whole(0..=1000).unwrap_or(100),
         content: layer.needed_text("content", 1..=LONGEST_LAYER),
-        revision: layer.text("revision", 0..=LONGEST_PATH),
-        source_path: layer.text("source_path", 0..=LONGEST_PATH),
-    }
+    };
+    layer.text("revision", 0..=LONGEST_PATH);
+    layer.text("source_path", 0..=LONGEST_PATH);
+    read
 }
 
-fn plugin(plugin: &Object<'_>) -> Plugin {
+/// The layers of something that adds to an agent.
+fn plugin(plugin: &Object<'_>) -> Vec<Layer> {
     // The JS SDK sends a plugin as its caller named it, which may be by its folder alone.
     plugin.only(&["id", "name", "version", "path", "prompt_layers", "metadata"]);
-    let id = match plugin.text("path", 1..=LONGEST_PATH) {
-        Some(path) => plugin.text("id", 1..=LONGEST_NAME).unwrap_or(path),
-        None => plugin.needed_text("id", 1..=LONGEST_NAME),
-    };
-    Plugin {
-        id,
-        name: plugin.text("name", 0..=LONGEST_NAME),
-        version: plugin.text("version", 0..=LONGEST_NAME),
-        prompt_layers: layers(plugin, "prompt_layers"),
-        metadata: plugin.field("metadata").map(),
-    }
+    let has_path = plugin.text("path", 1..=LONGEST_PATH).is_some();
+    let id = if has_path { plugin.field("id") } else { plugin.needed("id") };
+    id.text(1..=LONGEST_NAME);
+    plugin.text("name", 0..=LONGEST_NAME);
+    plugin.text("version", 0..=LONGEST_NAME);
+    plugin.field("metadata").map();
+    layers(plugin, "prompt_layers")
 }
 
 fn machine(runtime: &Object<'_>) -> Runtime {

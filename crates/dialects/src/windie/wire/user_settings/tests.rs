@@ -138,9 +138,9 @@ fn a_patch_has_a_shape_and_its_values_make_sense() {
 #[test]
 fn a_connection_can_be_given_other_tools() {
     let tools = json!({ "mode": "client_only", "client_manifest": { "tools": [] } });
-    let patch = read(&json!({ "tools": tools, "agent_definition": { "name": "A" } })).unwrap();
+    let patch = read(&json!({ "tools": tools, "agent_definition": { "id": "a" } })).unwrap();
     assert_eq!(patch.tools.unwrap().mode, Some(ToolsMode::ClientOnly));
-    assert_eq!(patch.definition.unwrap().name.as_deref(), Some("A"));
+    assert_eq!(patch.definition.unwrap().id.as_deref(), Some("a"));
     assert_eq!(patch.updated_keys, ["agent_definition", "tools"]);
     // The original client has a word for bringing others of the same kind.
     let tools = json!({ "mode": "replace_client_manifest", "client_manifest": { "tools": [] } });
