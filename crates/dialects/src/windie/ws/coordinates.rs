@@ -217,7 +217,7 @@ fn leave_out(frame: &mut Frame, mut message: Value, failed: &[(CallId, Outcome)]
     if hands.calls.is_empty() {
         return frame.show();
     }
-    if let Some(tools) = message["payload"]["tools"].as_array_mut() {
+    if let Some(Value::Array(tools)) = message.pointer_mut("/payload/tools") {
         tools.retain(|tool| !tool["tool_call_id"].as_str().is_some_and(is_over));
     }
     frame.text = message.to_string();

@@ -51,6 +51,19 @@ fn the_calls_of_a_message_are_found() {
 }
 
 #[test]
+fn a_message_with_one_call_stays_what_it_is() {
+    let message = json!({ "payload": { "tool_name": "wait", "tool_call_id": "c1" } });
+    let mut frame = Frame {
+        turn: "t".into(),
+        text: "before".into(),
+        ends: None,
+        hands: Some(Box::new(Hands { calls: vec![call("c1")], shown: "shown".into() })),
+    };
+    leave_out(&mut frame, message.clone(), &[]);
+    assert_eq!(frame.text, message.to_string());
+}
+
+#[test]
 fn calls_that_are_over_are_not_handed_over() {
     let message = json!({ "payload": { "tools": [
         { "name": "wait", "args": {}, "tool_call_id": "c1" },
