@@ -138,36 +138,39 @@ fn entry(entry: &Object<'_>) -> Entry {
     for name in ["message_type", "correlation_id", "tool_call_id"] {
         entry.text(name, 0..=usize::MAX);
     }
-    let name = |name| entry.text(name, 0..=LONGEST_REF).filter(|name| !name.trim().is_empty());
-    Entry {
-        role,
-        text: entry.member("content").map(plain).unwrap_or_default(),
-        tool: name("tool_name"),
-        screenshots: name("screenshot_ref").into_iter().collect(),
-        calls: calls(role, entry.member("tool_calls")),
-        call: answered(role, [entry.member("tool_call_id"), entry.member("correlation_id")]),
+    for name in ["tool_name", "screenshot_ref"] {
+        entry.text(name, 0..=LONGEST_REF);
     }
+    said(role, entry)
 }
 
 /// A row of what models read, as the client was told of it; instructions come by other ways.
 fn row(row: &Object<'_>) -> Option<Entry> {
     let named = row.member("role").and_then(Value::as_str)?;
     let role = ROLES.iter().find(|(word, _)| *word == named)?.1;
-    let text = |name: &str| row.member(name).and_then(Value::as_str).map(str::to_owned);
-    let pictures = row.member("image_refs").and_then(Value::as_array).into_iter().flatten();
+    Some(said(role, row))
+}
+
+/// What a message says. Its pictures are listed, or there is one.
+fn said(role: Role, message: &Object<'_>) -> Entry {
+    let text = |name: &str| {
+        let text = message.member(name).and_then(Value::as_str);
+        text.filter(|text| !text.trim().is_empty()).map(ToOwned::to_owned)
+    };
+    let listed = message.member("image_refs").and_then(Value::as_array).into_iter().flatten();
     let mut screenshots: Vec<String> =
-        pictures.filter_map(Value::as_str).map(ToOwned::to_owned).collect();
+        listed.filter_map(Value::as_str).map(ToOwned::to_owned).collect();
     if screenshots.is_empty() {
         screenshots.extend(text("screenshot_ref"));
     }
-    Some(Entry {
+    Entry {
         role,
-        text: row.member("content").map(plain).unwrap_or_default(),
+        text: message.member("content").map(plain).unwrap_or_default(),
         tool: text("tool_name"),
         screenshots,
-        calls: calls(role, row.member("tool_calls")),
-        call: answered(role, [row.member("tool_call_id"), row.member("correlation_id")]),
-    })
+        calls: calls(role, message.member("tool_calls")),
+        call: answered(role, [message.member("tool_call_id"), message.member("correlation_id")]),
+    }
 }
 
 /// The text of what a message says: text, or pieces of which some are text.
