@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use quintet_kernel::message::text_of;
 use quintet_kernel::port::{
-    BoxFuture, CancelSignal, Clock as _, Invocation, ToolContext, ToolOutput, ToolProgress,
+    BoxFuture, CancelSignal, Clock as _, Invocation, NobodyToAsk, ToolContext, ToolOutput,
+    ToolProgress,
 };
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, SessionId, TurnId};
@@ -35,7 +36,11 @@ pub(crate) fn main(flags: &Flags, trial: &Trial) -> Result<()> {
         }
         for _ in 0..trial.times.max(1) {
             let (began, voice) = (SystemClock.now(), Arc::new(StderrProgress));
-            let context = ToolContext { progress: voice.clone(), cancel: voice };
+            let context = ToolContext {
+                progress: voice.clone(),
+                cancel: voice,
+                questions: Arc::new(NobodyToAsk),
+            };
             let output = tool.run(call.clone(), context).await;
             print(&outcome(&output, SystemClock.now().since(began)))?;
         }

@@ -11,6 +11,7 @@ mod connection;
 mod decode;
 mod dialect;
 mod diff;
+mod elicitation;
 mod encode;
 mod permission;
 mod serve;

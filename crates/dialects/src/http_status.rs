@@ -20,8 +20,10 @@ pub(crate) fn of(error: &Error) -> u16 {
             | Refusal::Claimed(_)
             | Refusal::NothingPending(_)
             | Refusal::NotPending(_)
+            | Refusal::QuestionClosed(_)
             | Refusal::KeyReused(_) => 409,
             Refusal::WrongTurn { .. }
+            | Refusal::InvalidAnswer(_)
             | Refusal::EmptyMessage
             | Refusal::UnknownAttachment(_)
             | Refusal::BadName

@@ -1,14 +1,14 @@
-//! Identifies what a person is asked to approve: a call, or the continuation of a turn after a
-//! restart.
+//! Identifies what a person is asked: whether a call may run, whether a turn continues after a
+//! restart, or the question of a running call.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{CallId, GeneratedId as _, TurnId};
+use crate::id::{CallId, GeneratedId as _, QuestionId, TurnId};
 
-/// What a person is asked to approve. The id tells which it is: no call id looks like a turn
-/// id.
+/// What a person is asked. The id tells which it is: no call id looks like that of a turn or a
+/// question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub enum ApprovalId {
@@ -16,6 +16,8 @@ pub enum ApprovalId {
     Call(CallId),
     /// Whether an interrupted turn continues.
     Turn(TurnId),
+    /// A question of a running call.
+    Question(QuestionId),
 }
 
 impl ApprovalId {
@@ -29,19 +31,22 @@ impl ApprovalId {
         match self {
             Self::Call(call) => call.as_str(),
             Self::Turn(turn) => turn.as_str(),
+            Self::Question(question) => question.as_str(),
         }
     }
 }
 
-/// True if a call's id could be mistaken for a turn's.
-pub(crate) fn looks_like_turn_id(call: &CallId) -> bool {
-    call.as_str().starts_with(TurnId::PREFIX)
+/// True if a call's id could be mistaken for that of a turn or a question.
+pub(crate) fn is_ambiguous(call: &CallId) -> bool {
+    [TurnId::PREFIX, QuestionId::PREFIX].iter().any(|prefix| call.as_str().starts_with(prefix))
 }
 
 impl From<String> for ApprovalId {
     fn from(id: String) -> Self {
         if id.starts_with(TurnId::PREFIX) {
             Self::Turn(TurnId::named(id))
+        } else if id.starts_with(QuestionId::PREFIX) {
+            Self::Question(QuestionId::named(id))
         } else {
             Self::Call(CallId::named(id))
         }
@@ -57,6 +62,12 @@ impl From<ApprovalId> for String {
 impl From<CallId> for ApprovalId {
     fn from(call: CallId) -> Self {
         Self::Call(call)
+    }
+}
+
+impl From<QuestionId> for ApprovalId {
+    fn from(question: QuestionId) -> Self {
+        Self::Question(question)
     }
 }
 

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::approval_id::ApprovalId;
 use crate::change::{FileChange, UnlistedChanges, UnrecordedChange};
@@ -13,9 +14,10 @@ use crate::context::Section;
 use crate::event::{
     ApprovalDecision, DecidedBy, NewSession, RememberScope, Setup, SubagentUpdate, TurnOptions,
 };
-use crate::id::{BlobId, CallId, MessageId, SessionId, StepId, TurnId};
+use crate::id::{BlobId, CallId, MessageId, QuestionId, SessionId, StepId, TurnId};
 use crate::message::{MediaKind, Part, Role};
 use crate::model::{self, Channel, ModelRef, Usage};
+use crate::question::Question;
 use crate::subagent::Task;
 use crate::tool::{Assessment, Outcome};
 use crate::toolset::Toolset;
@@ -92,6 +94,10 @@ pub enum Command {
     SpawnSubagent { call: CallId, session: SessionId, task: Task },
     /// A subagent reports to the session whose call started it.
     Subagent { call: CallId, session: SessionId, news: SubagentUpdate },
+    /// A running call asks the user. Nothing happens if nobody can be asked.
+    AskUser { call: CallId, question: Box<Question> },
+    /// A call needs no answer to its question any more.
+    WithdrawQuestion { question: QuestionId },
     /// A call finished.
     CallFinished { call: CallId, outcome: Outcome },
     /// A revert finished or failed.
@@ -182,14 +188,14 @@ pub enum TurnStart {
     Later,
 }
 
-/// The answer to an approval request.
+/// The answer to an approval request or to a question of a running call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Approve {
     /// The request that is answered.
     pub question: ApprovalId,
     /// The turn, if the client names it; a wrong one is refused.
     pub turn: Option<TurnId>,
-    /// Allow or deny.
+    /// Allow or deny; for a question, answer or decline.
     pub answer: ApprovalDecision,
     /// The reason, for the model and the log.
     pub reason: Option<String>,
@@ -197,6 +203,8 @@ pub struct Approve {
     pub by: DecidedBy,
     /// The calls that the answer applies to.
     pub remember: RememberScope,
+    /// For a question of a running call: the values that are asked for.
+    pub content: Option<Value>,
 }
 
 /// The file changes of a call that was interrupted by the end of the daemon.

@@ -16,9 +16,10 @@ use serde_json::Value;
 
 use crate::client::ClientRef;
 use crate::context::Section;
-use crate::id::{CallId, MessageId, SessionId, StepId, TurnId};
+use crate::id::{CallId, MessageId, QuestionId, SessionId, StepId, TurnId};
 use crate::message::{Attachment, Part, Role};
 use crate::model::{Channel, FinishReason, ModelRef, Sealed, Usage};
+use crate::question::{Question, QuestionAnswer};
 use crate::time::Time;
 use crate::tool::{Assessment, Outcome, Placement, Risk, ToolKind};
 use crate::toolset::Toolset;
@@ -182,6 +183,29 @@ pub enum Event {
         placement: Placement,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         errand: Option<ClientCallInfo>,
+    },
+    /// The running call asks the user something, until `expires`.
+    QuestionAsked {
+        turn: TurnId,
+        call: CallId,
+        tool: String,
+        id: QuestionId,
+        question: Box<Question>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<Time>,
+    },
+    /// The question is closed; only the first answer to it is recorded. `by` is `None` if nobody
+    /// answered because the call or its turn ended.
+    QuestionAnswered {
+        turn: TurnId,
+        call: CallId,
+        tool: String,
+        id: QuestionId,
+        answer: QuestionAnswer,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<DecidedBy>,
     },
     /// A client claimed the call and alone may run it.
     CallClaimed { turn: TurnId, call: CallId, by: ClientRef },

@@ -88,6 +88,8 @@ ids! {
     StepId = "step_";
     /// One tool call.
     CallId = "call_";
+    /// One question of a running call to the user.
+    QuestionId = "question_";
     /// Content by the hex of its SHA-256.
     BlobId = "";
     /// One run of the control plane; a UUID, see [`crate::Stamp::uuid`].

@@ -35,6 +35,7 @@ use crate::id::{BlobId, CallId, SessionId, TurnId};
 use crate::memory::{self, LineRange, MemoryEntry, MemoryQuery, Passage, SavedEntry, SearchResult};
 use crate::message;
 use crate::model::{Chunk, Failure, ModelInfo, ModelRef, Price, Profile, Prompt, TokenCount};
+use crate::question::{Question, QuestionAnswer};
 use crate::session::{Refusal, State};
 use crate::session_summary::{Fork, SessionSummary};
 use crate::stamp::Stamp;
@@ -545,6 +546,8 @@ pub struct ToolContext {
     pub progress: Arc<dyn ToolProgress>,
     /// Signals that the tool should stop.
     pub cancel: Arc<dyn CancelSignal>,
+    /// Asks the user while the tool runs.
+    pub questions: Arc<dyn UserQuestions>,
 }
 
 impl fmt::Debug for ToolContext {
@@ -557,6 +560,27 @@ impl fmt::Debug for ToolContext {
 pub trait ToolProgress: Send + Sync {
     /// Passes output on to followers.
     fn report(&self, text: &str);
+}
+
+/// Asks the user on behalf of a running tool.
+pub trait UserQuestions: Send + Sync {
+    /// Asks the user and waits for the answer, or until `withdrawn` resolves. Declined where nobody can
+    /// be asked.
+    fn ask(
+        &self,
+        question: Question,
+        withdrawn: Arc<dyn CancelSignal>,
+    ) -> BoxFuture<'_, QuestionAnswer>;
+}
+
+/// Declines every question: for tools that run where nobody can be asked.
+#[derive(Clone, Copy, Debug)]
+pub struct NobodyToAsk;
+
+impl UserQuestions for NobodyToAsk {
+    fn ask(&self, _: Question, _: Arc<dyn CancelSignal>) -> BoxFuture<'_, QuestionAnswer> {
+        Box::pin(std::future::ready(QuestionAnswer::Declined))
+    }
 }
 
 /// Tells a running tool to stop.

@@ -16,6 +16,7 @@ mod evolve;
 mod import_messages;
 mod models;
 mod next;
+mod questions;
 mod recover;
 mod refusal;
 mod state;
@@ -34,6 +35,7 @@ pub use advance::APPROVAL_TIMED_OUT;
 pub use decide::decide;
 pub use evolve::evolve;
 pub use next::{Effect, next};
+pub use questions::OpenQuestion;
 pub use refusal::Refusal;
 pub use state::{
     CallMatcher, Compaction, HistorySummary, PendingMemory, RememberedDecision, SessionData, State,

@@ -18,7 +18,7 @@ use crate::session::State;
 
 /// The current format, incremented with every change of the state. Snapshots of other releases
 /// are ignored as well, because events may have led to another state there.
-pub const SNAPSHOT_FORMAT: u32 = 4;
+pub const SNAPSHOT_FORMAT: u32 = 5;
 
 /// Minimum number of new events for a snapshot.
 const MIN_NEW_EVENTS: Seq = 1000;

@@ -11,10 +11,12 @@ use serde_json::json;
 use crate::approval_id::ApprovalId;
 use crate::command::{Command, NewMessage, TurnStart};
 use crate::event::{ApprovalDecision, Budget, Event, NewSession, SubagentUpdate};
-use crate::id::{CallId, SessionId};
+use crate::id::{CallId, QuestionId, SessionId};
 use crate::message::{Part, Role};
 use crate::model::ModelRef;
+use crate::question::{Question, QuestionAnswer};
 use crate::session::{Call, CallPhase, State, Subagent, SubagentApproval, TurnStatus};
+use crate::time::Time;
 use crate::tool::{Assessment, CallSubject, Outcome, Risk};
 
 /// The tool that starts a subagent.
@@ -106,6 +108,18 @@ pub fn parent_updates(child: &SessionId, event: &Event, steps: u64) -> Vec<Paren
         }
         Event::ApprovalAnswered { call, answer, .. } => {
             own(vec![settled(call.clone().into(), Some(*answer))])
+        }
+        Event::QuestionAsked { tool, id, question, expires, .. } => {
+            let asked = question_asked(id.clone(), tool.clone(), question, *expires);
+            own(vec![progressed("waiting"), asked])
+        }
+        Event::QuestionAnswered { id, answer, .. } => {
+            let answer = match answer {
+                QuestionAnswer::Accepted { .. } => Some(ApprovalDecision::Allow),
+                QuestionAnswer::Declined => Some(ApprovalDecision::Deny),
+                QuestionAnswer::Cancelled => None,
+            };
+            own(vec![settled(id.clone().into(), answer)])
         }
         // What is over waits no more, whether it was answered or not.
         Event::CallCompleted { call, .. } => own(vec![settled(call.clone().into(), None)]),
@@ -214,7 +228,13 @@ fn open_approvals(state: &State) -> Vec<ParentUpdate> {
     };
     let turns = state.open.iter().filter_map(|open| open.question()).map(held_turn);
     let calls = state.open.iter().flat_map(|open| open.calls()).filter_map(own);
-    let own = turns.chain(calls).map(|news| (state.id.clone(), news));
+    let questions = state.open.iter().flat_map(|open| {
+        let tool = |call| open.call(call).map(|call| call.request.tool.clone()).unwrap_or_default();
+        open.questions.iter().map(move |asked| {
+            question_asked(asked.id.clone(), tool(&asked.call), &asked.question, asked.expires)
+        })
+    });
+    let own = turns.chain(calls).chain(questions).map(|news| (state.id.clone(), news));
     let theirs = state.asked.iter().map(|asked| (asked.session.clone(), forwarded(asked)));
     own.chain(theirs).collect()
 }
@@ -236,6 +256,17 @@ fn held_turn(turn: ApprovalId) -> SubagentUpdate {
         assessment: Box::new(assessment),
         expires: None,
     }
+}
+
+/// A question of a running call, as an approval request.
+fn question_asked(
+    id: QuestionId,
+    tool: String,
+    question: &Question,
+    expires: Option<Time>,
+) -> SubagentUpdate {
+    let (input, assessment) = (question.as_input(), Box::new(question.assessment()));
+    SubagentUpdate::Asked { call: id.into(), tool, input, assessment, expires }
 }
 
 fn forwarded(asked: &SubagentApproval) -> SubagentUpdate {

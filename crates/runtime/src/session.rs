@@ -3,6 +3,7 @@
 //! [`SessionTask`] loads the session, restarts it after storage failed and ends it when it has
 //! no work; [`command_loop`] is what runs in between.
 
+mod call_questions;
 mod command_loop;
 mod effects;
 mod hibernation;

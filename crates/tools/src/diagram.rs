@@ -64,7 +64,7 @@ async fn checked(picture: Option<String>) -> Result<Option<String>, String> {
 
 /// A desk at which a picture is no progress, because nobody could read it.
 fn quiet(context: &ToolContext) -> ToolContext {
-    ToolContext { progress: Arc::new(NoProgress), cancel: context.cancel.clone() }
+    ToolContext { progress: Arc::new(NoProgress), ..context.clone() }
 }
 
 struct NoProgress;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::port::{BoxFuture, CancelSignal, ToolContext, ToolProgress};
+use quintet_kernel::port::{BoxFuture, CancelSignal, NobodyToAsk, ToolContext, ToolProgress};
 
 use crate::run::{End, Finished, Job, RunError, Runner};
 
@@ -86,7 +86,7 @@ fn quoted(word: &str) -> String {
 /// A context that discards progress and is never cancelled.
 pub(crate) fn quiet() -> ToolContext {
     let quiet = Arc::new(NoProgress);
-    ToolContext { progress: quiet.clone(), cancel: quiet }
+    ToolContext { progress: quiet.clone(), cancel: quiet, questions: Arc::new(NobodyToAsk) }
 }
 
 struct NoProgress;

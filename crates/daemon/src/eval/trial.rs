@@ -10,8 +10,8 @@ use quintet_kernel::event::{Event, NewSession, TurnOptions};
 use quintet_kernel::message::{Message, Part, Role, text_of};
 use quintet_kernel::model::{ModelRef, Usage};
 use quintet_kernel::port::{
-    BoxFuture, CancelSignal, Clock as _, Invocation, Sessions, Tool, ToolContext, ToolOutput,
-    ToolProgress,
+    BoxFuture, CancelSignal, Clock as _, Invocation, NobodyToAsk, Sessions, Tool, ToolContext,
+    ToolOutput, ToolProgress,
 };
 use quintet_kernel::{CallId, Cursor, Item, SessionId, Time, TurnId};
 use quintet_runtime::SystemClock;
@@ -99,7 +99,11 @@ impl Bench<'_> {
 
     async fn run(&self, command: &str, folder: &Path) -> Result<ToolOutput> {
         let silent = Arc::new(Silent);
-        let context = ToolContext { progress: silent.clone(), cancel: silent };
+        let context = ToolContext {
+            progress: silent.clone(),
+            cancel: silent,
+            questions: Arc::new(NobodyToAsk),
+        };
         let call = Invocation {
             session: SessionId::parse("sess_eval").context("a name")?,
             // What commands do to files is recorded by call.

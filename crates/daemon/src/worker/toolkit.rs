@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quintet_kernel::message::text_of;
-use quintet_kernel::port::{BoxFuture, CancelSignal, Invocation, ToolContext, ToolProgress};
+use quintet_kernel::port::{
+    BoxFuture, CancelSignal, Invocation, NobodyToAsk, ToolContext, ToolProgress,
+};
 use quintet_kernel::tool::{PERMISSIONS_ARGUMENT, ToolKind, ToolSpec};
 use quintet_kernel::{CallId, SessionId, TurnId};
 use quintet_tools::Toolbox;
@@ -82,7 +84,14 @@ impl Toolkit {
         }
         let cancellation = Arc::new(Cancellation(cancel));
         let output = tool
-            .run(invocation, ToolContext { progress: cancellation.clone(), cancel: cancellation })
+            .run(
+                invocation,
+                ToolContext {
+                    progress: cancellation.clone(),
+                    cancel: cancellation,
+                    questions: Arc::new(NobodyToAsk),
+                },
+            )
             .await;
         let text = text_of(&output.outcome.parts);
         match &output.outcome.error {

@@ -35,6 +35,10 @@ pub(super) struct Client {
     pub(super) compaction: bool,
     /// True if it shows the output of our commands as they run.
     pub(super) terminal_output: bool,
+    /// True if it shows forms.
+    pub(super) forms: bool,
+    /// True if it shows links to open.
+    pub(super) links: bool,
     /// True if options of a session must not be sent, because this version breaks on them.
     pub(super) no_options: bool,
 }
@@ -171,6 +175,7 @@ fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
     let capabilities = fields.object("clientCapabilities")?;
     let files = capabilities.object("fs")?;
     let session = capabilities.object("session")?;
+    let elicitation = capabilities.object("elicitation")?;
     let info = fields.object("clientInfo")?;
     let starts = |name: &str, with: &str| -> Result<bool, Error> {
         Ok(info.text(name)?.is_some_and(|text| text.starts_with(with)))
@@ -181,6 +186,8 @@ fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
         notices: session.has("notices"),
         compaction: session.has("compaction"),
         terminal_output: capabilities.object("_meta")?.flag("terminal_output")?.unwrap_or_default(),
+        forms: elicitation.has("form"),
+        links: elicitation.has("url"),
         // JetBrains' IDEs of 2026.1 do not start a session whose answer has options.
         no_options: starts("name", "JetBrains")? && starts("version", "2026.1")?,
     });

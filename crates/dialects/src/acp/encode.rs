@@ -10,18 +10,20 @@ use std::sync::Arc;
 
 use quintet_kernel::change::{FileChange, changed_paths};
 use quintet_kernel::event::{ApprovalDecision, Event, FailureCode, Record, SubagentUpdate};
+use quintet_kernel::id::GeneratedId as _;
 use quintet_kernel::message::{Attachment, MediaKind, Part, Role, text_of};
 use quintet_kernel::model::{Channel, FailureKind, FinishReason};
 use quintet_kernel::port::ChangedFile;
+use quintet_kernel::question::{Question, QuestionAnswer};
 use quintet_kernel::tool::{Assessment, CallSubject, Outcome, Risk};
-use quintet_kernel::{ApprovalId, CallId, Item, MessageId, SessionId, State, TurnId};
+use quintet_kernel::{ApprovalId, CallId, Item, MessageId, QuestionId, SessionId, State, TurnId};
 use serde_json::{Value, json};
 
 use super::decode::Client;
 use super::permission::OpenQuestion;
 use super::settings::Settings;
 use super::tool_call::{self, OUTPUT_LIMIT};
-use super::{diff, wire};
+use super::{diff, elicitation, wire};
 use crate::jsonrpc::{self, Error};
 
 /// The tool whose calls are shown as a plan.
@@ -191,6 +193,11 @@ impl Encoder {
         out
     }
 
+    /// What the editor can show.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// What must be read before this item is encoded.
     pub(super) fn wants<'a>(&self, item: &'a Item) -> Wanted<'a> {
         let Item::Event(record) = item else { return Wanted::Nothing };
@@ -263,6 +270,7 @@ impl Encoder {
                 self.ask(call.clone().into(), (tool, input), assessment, out);
             }
             Event::ApprovalAnswered { call, .. } => self.settle(&call.clone().into(), out),
+            Event::QuestionAsked { .. } | Event::QuestionAnswered { .. } => self.asked(record, out),
             Event::CallStarted { call, tool, input, .. } => {
                 self.call(call, tool, input, out);
                 self.status(call, "in_progress", out);
@@ -565,6 +573,14 @@ impl Encoder {
     /// session.
     fn subagent(&mut self, via: &CallId, news: &SubagentUpdate, out: &mut Vec<Output>) {
         match news {
+            SubagentUpdate::Asked { call: ApprovalId::Question(id), tool, input, .. } => {
+                if let Some(question) = Question::from_input(input) {
+                    self.question(id, tool, &question, out);
+                }
+            }
+            SubagentUpdate::Settled { call: ApprovalId::Question(id), answer } => {
+                self.question_closed(id, *answer == Some(ApprovalDecision::Allow), out);
+            }
             SubagentUpdate::Asked { call, tool, input, assessment, .. } => {
                 if let ApprovalId::Call(id) = call {
                     self.call(id, tool, input, out);
@@ -592,6 +608,34 @@ impl Encoder {
         }
     }
 
+    fn asked(&mut self, record: &Record, out: &mut Vec<Output>) {
+        match &record.event {
+            Event::QuestionAsked { tool, id, question, .. } => {
+                self.question(id, tool, question, out);
+            }
+            Event::QuestionAnswered { id, answer, .. } => {
+                self.question_closed(id, matches!(answer, QuestionAnswer::Accepted { .. }), out);
+            }
+            _ => {}
+        }
+    }
+
+    /// A question of a running call. An editor that cannot show it is shown a call to permit.
+    fn question(&mut self, id: &QuestionId, tool: &str, asked: &Question, out: &mut Vec<Output>) {
+        let input = asked.as_input();
+        if !elicitation::is_shown_by(&self.client, asked) {
+            let title = format!("{} asks", asked.asker);
+            let shown = json!({ "message": asked.message });
+            self.call(&CallId::named(id.to_string()), &title, &shown, out);
+        }
+        self.ask(id.clone().into(), (tool, &input), &asked.assessment(), out);
+    }
+
+    fn question_closed(&mut self, id: &QuestionId, accepted: bool, out: &mut Vec<Output>) {
+        self.settle(&id.clone().into(), out);
+        self.close_card(id.as_str(), if accepted { "completed" } else { "failed" }, out);
+    }
+
     /// A turn that a crash cut off waits for a person's word.
     fn held(&mut self, turn: &TurnId, reason: &str, out: &mut Vec<Output>) {
         let assessment = Assessment {
@@ -611,8 +655,12 @@ impl Encoder {
 
     fn released(&mut self, turn: &TurnId, status: &str, out: &mut Vec<Output>) {
         self.settle(&ApprovalId::Turn(turn.clone()), out);
-        let held = self.calls.iter().position(|call| call.id.as_str() == turn.as_str());
-        if let Some(nth) = held {
+        self.close_card(turn.as_str(), status, out);
+    }
+
+    /// Ends what was shown as a call and is none.
+    fn close_card(&mut self, id: &str, status: &str, out: &mut Vec<Output>) {
+        if let Some(nth) = self.calls.iter().position(|call| call.id.as_str() == id) {
             let call = self.calls.remove(nth);
             if call.announced {
                 out.push(Output::Update(updated(call.id.as_str(), json!({ "status": status }))));

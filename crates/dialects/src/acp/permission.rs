@@ -4,11 +4,12 @@ use std::path::Path;
 
 use quintet_kernel::command::Approve;
 use quintet_kernel::event::{ApprovalDecision, DecidedBy, RememberScope};
+use quintet_kernel::question::{Question, QuestionChoice};
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{ApprovalId, SessionId};
 use serde_json::{Value, json};
 
-use super::{tool_call, wire};
+use super::{elicitation, tool_call, wire};
 
 /// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,10 @@ impl OpenQuestion {
         } else {
             None
         };
+        let title = match elicitation::question(self) {
+            Some(asked) => asked.message,
+            None => tool_call::title(tool, input),
+        };
         let reasons = assessment.reasons.join("; ");
         let about = format!("Risk: {} ({reasons})", assessment.risk.name());
         let texts = preview.into_iter().chain([about.as_str()]);
@@ -37,7 +42,7 @@ impl OpenQuestion {
             "sessionId": session.as_str(),
             "toolCall": {
                 "toolCallId": question.as_str(),
-                "title": tool_call::title(tool, input),
+                "title": title,
                 "name": tool,
                 "kind": tool_call::kind(tool),
                 "status": "pending",
@@ -60,13 +65,38 @@ impl OpenQuestion {
         let once = match self.question {
             ApprovalId::Call(_) => ["Allow", "Reject"],
             ApprovalId::Turn(_) => ["Continue", "Stop"],
+            ApprovalId::Question(_) => ["Accept", "Decline"],
         };
-        let mut options = vec![option(Choice::AllowOnce, once[0])];
+        let mut options = match elicitation::question(self) {
+            Some(question) => self.choices(&question),
+            None => vec![option(Choice::AllowOnce, once[0])],
+        };
         if let ApprovalId::Call(_) = self.question {
             options.push(option(Choice::AllowAlways, &always));
         }
         options.push(option(Choice::RejectOnce, once[1]));
         options
+    }
+
+    /// The answers to a question of a running call that need no writing.
+    fn choices(&self, question: &Question) -> Vec<Value> {
+        let choices = question.choices().into_iter().enumerate();
+        let option = |(n, choice): (usize, QuestionChoice)| {
+            let kind = Choice::AllowOnce.kind();
+            json!({ "optionId": self.choice_id(n), "name": choice.label, "kind": kind })
+        };
+        choices.map(option).collect()
+    }
+
+    fn choice_id(&self, n: usize) -> String {
+        format!("{}:{n}", self.question)
+    }
+
+    /// The content of the chosen answer to a question of a running call.
+    fn chosen(&self, option: &str) -> Option<Value> {
+        let choices = elicitation::question(self)?.choices().into_iter().enumerate();
+        let mut chosen = choices.filter(|(n, _)| self.choice_id(*n) == option);
+        chosen.next().map(|(_, choice)| choice.content)
     }
 
     fn option_id(&self, choice: Choice) -> String {
@@ -77,7 +107,11 @@ impl OpenQuestion {
     pub(super) fn answered(&self, outcome: &Value) -> Approve {
         let outcome = &outcome["outcome"];
         let selected = outcome["optionId"].as_str().filter(|_| outcome["outcome"] == "selected");
-        let of_id = |id: &str| Choice::ALL.into_iter().find(|one| self.option_id(*one) == id);
+        let content = selected.and_then(|option| self.chosen(option));
+        let of_id = |id: &str| match content {
+            Some(_) => Some(Choice::AllowOnce),
+            None => Choice::ALL.into_iter().find(|one| self.option_id(*one) == id),
+        };
         let (answer, remember, reason) = match (selected, selected.and_then(of_id)) {
             (_, Some(Choice::AllowOnce)) => (ApprovalDecision::Allow, RememberScope::Once, None),
             (_, Some(Choice::AllowAlways)) => (ApprovalDecision::Allow, self.remember(), None),
@@ -98,6 +132,7 @@ impl OpenQuestion {
             reason: reason.map(str::to_owned),
             by: DecidedBy::Client,
             remember,
+            content,
         }
     }
 

@@ -19,8 +19,8 @@ use quintet_kernel::policy::{
 use quintet_kernel::{CallId, Item, ItemReader, SessionId, State, StepId, Time, TurnId, codec};
 
 use super::decode::{self, decode};
-use super::diff;
 use super::encode::{Contents, Encoder, Output};
+use super::{diff, elicitation};
 use crate::jsonrpc::{self, PeerMessage};
 
 #[test]
@@ -157,7 +157,11 @@ impl Story {
                         diff::content(Path::new("/w"), file.path, old.as_deref(), &new)
                     };
                     let diffs = diffs.iter().map(shown).collect();
-                    format!("ask {}", open.params(&session, Path::new("/w"), diffs))
+                    let client = self.encoder().client().clone();
+                    match elicitation::params(&open, &client, &session) {
+                        Some(params) => format!("elicit {params}"),
+                        None => format!("ask {}", open.params(&session, Path::new("/w"), diffs)),
+                    }
                 }
                 Output::Settled(question) => format!("settled {question}"),
                 Output::Ended(turn, Ok(reason)) => format!("ended {turn}: {reason}"),

@@ -20,6 +20,7 @@ pub(super) const NOT_FOUND: i64 = -32002;
 /// Tells the client to drop a request of ours.
 pub(super) const CANCEL_REQUEST: &str = "$/cancel_request";
 pub(super) const REQUEST_PERMISSION: &str = "session/request_permission";
+pub(super) const CREATE_ELICITATION: &str = "elicitation/create";
 
 /// There is no such session here.
 pub(super) fn not_found(session: &str) -> Error {

@@ -2,13 +2,14 @@
 
 use quintet_kernel::event::{Event, FailureCode, Record};
 use quintet_kernel::model::{Channel, FailureKind, Usage};
+use quintet_kernel::question::Question;
 use quintet_kernel::tool::{Outcome, Placement};
-use quintet_kernel::{Item, Time, TurnId};
+use quintet_kernel::{Item, QuestionId, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::event_id::event_id;
 use super::legacy;
-use super::question::is_question;
+use super::question::{is_question, question_arguments};
 use super::session_context::{SessionContext, Step};
 use super::stored::{event, result_text, stop_reason, usage_of};
 use super::subagent;
@@ -123,7 +124,10 @@ fn of_event(context: &SessionContext, record: &Record) -> Vec<Notification> {
             ),
             status("waiting"),
         ],
-        Event::ApprovalAnswered { .. } | Event::TurnReleased { .. } => vec![status("running")],
+        Event::QuestionAsked { tool, id, question, .. } => question_asked(tool, id, question),
+        Event::ApprovalAnswered { .. }
+        | Event::QuestionAnswered { .. }
+        | Event::TurnReleased { .. } => vec![status("running")],
         Event::TurnHeld { turn, reason } => held(turn, reason),
         Event::TurnCompleted { turn, usage, .. } => turn_ended(context, (turn, *usage, at), None),
         Event::TurnFailed { turn, code, message, usage } => {
@@ -149,6 +153,16 @@ fn of_event(context: &SessionContext, record: &Record) -> Vec<Notification> {
         }
         _ => Vec::new(),
     }
+}
+
+fn question_asked(tool: &str, id: &QuestionId, question: &Question) -> Vec<Notification> {
+    let data = json!({
+        "toolName": tool,
+        "toolId": id.as_str(),
+        "toolCallId": id.as_str(),
+        "arguments": question_arguments(question),
+    });
+    vec![Notification::both("agent.question", data), status("waiting")]
 }
 
 /// A turn that is held after a crash waits for an approval like a call does.

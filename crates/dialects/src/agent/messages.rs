@@ -6,9 +6,12 @@ use quintet_kernel::event::{ApprovalDecision, DecidedBy, RememberScope, TurnOpti
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{Channel, Effort, ModelRef, Sampling, TokenCount};
 use quintet_kernel::port::{self, Receipt};
+use quintet_kernel::question::Question;
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
-use quintet_kernel::{ApprovalId, CallId, ClientRef, Cursor, Item, Refusal, SessionId, State};
+use quintet_kernel::{
+    ApprovalId, CallId, ClientRef, Cursor, Item, QuestionId, Refusal, SessionId, State,
+};
 use serde_json::{Value, json};
 
 use super::dispatch::{FollowUp, Reply, refused, subscribe};
@@ -198,6 +201,8 @@ enum Waiting {
     Approval(ApprovalId),
     /// A question of the model.
     Question(CallId),
+    /// A question of a running call.
+    Asked(QuestionId, Box<Question>),
 }
 
 impl Waiting {
@@ -205,6 +210,7 @@ impl Waiting {
         match self {
             Self::Approval(question) => question.clone(),
             Self::Question(call) => call.clone().into(),
+            Self::Asked(id, _) => id.clone().into(),
         }
     }
 }
@@ -220,8 +226,17 @@ fn waiting(state: &State) -> Vec<Waiting> {
     };
     let held = state.open.iter().filter_map(|open| open.question()).map(Waiting::Approval);
     let own = state.open.iter().flat_map(|open| open.calls()).filter_map(of_call);
-    let theirs = state.asked.iter().map(|asked| Waiting::Approval(asked.question.clone()));
-    held.chain(own).chain(theirs).collect()
+    let questions = state.open.iter().flat_map(|open| &open.questions);
+    let questions = questions.map(|asked| Waiting::Asked(asked.id.clone(), asked.question.clone()));
+    let theirs = state.asked.iter().map(|asked| {
+        match (&asked.question, Question::from_input(&asked.input)) {
+            (ApprovalId::Question(id), Some(question)) => {
+                Waiting::Asked(id.clone(), question.into())
+            }
+            (id, _) => Waiting::Approval(id.clone()),
+        }
+    });
+    held.chain(own).chain(questions).chain(theirs).collect()
 }
 
 /// The command that gives an answer, and the question that it is for.
@@ -238,6 +253,7 @@ fn answer_command(
             let by = ClientRef::named(FRONT_END);
             Command::ReturnResult { call, by, outcome: outcome(response) }
         }
+        Waiting::Asked(id, question) => Command::Approve(answered(id, &question, response)?),
     };
     Ok((question, command))
 }
@@ -249,7 +265,23 @@ fn approval(question: ApprovalId, response: Response) -> Result<Approve, Error> 
     };
     let answer = if allow { ApprovalDecision::Allow } else { ApprovalDecision::Deny };
     let (by, remember) = (DecidedBy::Client, RememberScope::Once);
-    Ok(Approve { question, turn: None, answer, reason, by, remember })
+    Ok(Approve { question, turn: None, answer, reason, by, remember, content: None })
+}
+
+/// The answer to a question of a running call: one of its choices, its values, or yes or no.
+fn answered(id: QuestionId, question: &Question, response: Response) -> Result<Approve, Error> {
+    let Response::Text { text, failed: false } = response else {
+        return match response {
+            Response::Text { text, failed: _ } => {
+                approval(id.into(), Response::Decision { allow: false, reason: Some(text) })
+            }
+            decision @ Response::Decision { .. } => approval(id.into(), decision),
+        };
+    };
+    let wrong = || Error::field("response", "one of the options, or the values of the schema");
+    let content = Some(question.content_of(&text).ok_or_else(wrong)?);
+    let yes = approval(id.into(), Response::Decision { allow: true, reason: None })?;
+    Ok(Approve { content, ..yes })
 }
 
 fn outcome(response: Response) -> Outcome {

@@ -1,8 +1,9 @@
 //! The tool with which a model asks the person something. Clients show the question and answer it.
 
+use quintet_kernel::question::Question;
 use quintet_kernel::tool::Risk;
 use quintet_kernel::toolset::{ClientTool, Toolset};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The name of this front end, and of all its clients: a question is shown to all of them, and the first
 /// that answers it has claimed it.
@@ -11,6 +12,15 @@ pub(super) const FRONT_END: &str = "agent";
 /// True if a call is a question of this front end, and not a tool that clients of another one run.
 pub(super) fn is_question(front_end: Option<&str>) -> bool {
     front_end.is_none_or(|front_end| front_end == FRONT_END)
+}
+
+/// A question of a running call in the form of a question of the model, with what is asked for beside it.
+pub(super) fn question_arguments(question: &Question) -> Value {
+    let mut arguments = question.as_input();
+    let labels = question.choices().into_iter().map(|choice| choice.label);
+    arguments["question"] = question.message.as_str().into();
+    arguments["options"] = labels.collect::<Vec<_>>().into();
+    arguments
 }
 
 /// All of the daemon's tools and the question.

@@ -6,12 +6,12 @@ use quintet_kernel::port::Models;
 use quintet_kernel::prompt::{PromptTokens, count_prompt_tokens};
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::Placement;
-use quintet_kernel::{SessionSummary, State, Status};
+use quintet_kernel::{ApprovalId, SessionSummary, State, Status};
 use serde_json::{Value, json};
 
 use super::detail::ASSUMED_CONTEXT_WINDOW;
 use super::event_id::event_id;
-use super::question::is_question;
+use super::question::{is_question, question_arguments};
 use super::stored::{block, usage_of};
 
 /// Shares of the context from which on it counts as filling up.
@@ -119,12 +119,26 @@ fn pending(state: &State) -> Vec<Value> {
         )
     };
     let own = state.open.iter().flat_map(|open| open.calls()).filter_map(asked);
+    let questions = state.open.iter().flat_map(|open| {
+        open.questions.iter().map(|asked| {
+            json!({
+                "toolId": asked.id.as_str(),
+                "toolName": open.call(&asked.call).map(|call| &call.request.tool),
+                "arguments": question_arguments(&asked.question),
+                "kind": "question",
+            })
+        })
+    });
     let theirs = state.asked.iter().map(|asked| {
+        let kind = match asked.question {
+            ApprovalId::Question(_) => "question",
+            ApprovalId::Call(_) | ApprovalId::Turn(_) => "approval",
+        };
         json!({
             "toolId": asked.question.as_str(),
             "toolName": asked.tool,
             "arguments": asked.input,
-            "kind": "approval",
+            "kind": kind,
             "subagentSessionId": asked.session.as_str(),
         })
     });
@@ -136,7 +150,7 @@ fn pending(state: &State) -> Vec<Value> {
             "kind": "held",
         })
     });
-    held.chain(own).chain(theirs).collect()
+    held.chain(own).chain(questions).chain(theirs).collect()
 }
 
 /// The agent's activity. `events` are those of its calls, newest first; `in_flight` is text that is not in the

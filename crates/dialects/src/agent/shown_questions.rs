@@ -27,6 +27,7 @@ impl ShownQuestions {
             | Event::CallStarted { call, placement: Placement::Client, .. } => {
                 self.add(call.as_str());
             }
+            Event::QuestionAsked { id, .. } => self.add(id.as_str()),
             Event::TurnHeld { turn, .. } => self.add(turn.as_str()),
             Event::Subagent { news: SubagentUpdate::Asked { call, .. }, .. } => {
                 self.add(call.as_str());

@@ -4,6 +4,7 @@ use quintet_kernel::change::changed_paths;
 use quintet_kernel::event::{ApprovalDecision, Event, NewSession, Record};
 use quintet_kernel::message::{MediaKind, Part, Role, text_of};
 use quintet_kernel::model::{Channel, FinishReason, TokenCount, Usage};
+use quintet_kernel::question::QuestionAnswer;
 use quintet_kernel::tool::{Assessment, Outcome};
 use quintet_kernel::toolset::ClientTool;
 use serde_json::{Value, json};
@@ -249,6 +250,32 @@ fn of_calls(context: &SessionContext, record: &Record) -> (&'static str, Value) 
             "tool.approval_answered",
             json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "name": tool, "answer": word(*answer), "reason": reason }),
         ),
+        Event::QuestionAsked { call, tool, id, question, expires, .. } => (
+            "tool.question_asked",
+            json!({
+                "toolId": id.as_str(),
+                "toolCallId": call.as_str(),
+                "name": tool,
+                "arguments": question.as_input(),
+                "expiresAt": expires.map(|at| at.to_rfc3339_millis()),
+            }),
+        ),
+        Event::QuestionAnswered { call, tool, id, answer, reason, .. } => {
+            let (word, content) = match answer {
+                QuestionAnswer::Accepted { content } => ("accepted", Some(content)),
+                QuestionAnswer::Declined => ("declined", None),
+                QuestionAnswer::Cancelled => ("cancelled", None),
+            };
+            let payload = json!({
+                "toolId": id.as_str(),
+                "toolCallId": call.as_str(),
+                "name": tool,
+                "answer": word,
+                "content": content,
+                "reason": reason,
+            });
+            ("tool.question_answered", payload)
+        }
         // Everything else is told above; a kind that is new to this dialect is shown by its number.
         _ => ("event.other", json!({})),
     }

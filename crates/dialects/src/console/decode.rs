@@ -302,6 +302,7 @@ fn answer(session: &SessionId, body: wire::AnswerQuestion) -> Result<Step, Reply
             wire::Scope::Same => RememberScope::Same,
             wire::Scope::Similar => RememberScope::Similar,
         },
+        content: body.content,
     };
     Ok(Step::Answer(session.clone(), approve, body.digest))
 }

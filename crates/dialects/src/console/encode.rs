@@ -8,6 +8,7 @@ use quintet_kernel::event::{
 };
 use quintet_kernel::message::{CallArtifact, Part, Role};
 use quintet_kernel::model::{Channel, Usage};
+use quintet_kernel::question::QuestionAnswer;
 use quintet_kernel::tool::{Assessment, Ending, Outcome, Placement};
 use quintet_kernel::{Cursor, Item, StepId, Time, TurnId};
 use serde_json::{Value, json};
@@ -139,11 +140,7 @@ fn body(event: &Event) -> Value {
         Event::ApprovalAnswered { turn, call, tool, answer, reason, by, remember } => json!({
             "type": "answered", "turn": turn.as_str(), "call": call.as_str(), "tool": tool,
             "answer": answer_name(*answer), "reason": reason,
-            "by": match by {
-                DecidedBy::Client => "client",
-                DecidedBy::Clock => "clock",
-                DecidedBy::Memory => "memory",
-            },
+            "by": by_name(*by),
             "remember": match remember {
                 RememberScope::Once => "once",
                 RememberScope::Same => "same",
@@ -154,6 +151,24 @@ fn body(event: &Event) -> Value {
             "type": "call", "turn": turn.as_str(), "call": call.as_str(), "tool": tool,
             "input": input, "kind": kind.name(),
             "placement": match placement { Placement::Daemon => "daemon", Placement::Client => "client" },
+        }),
+        Event::QuestionAsked { turn, call, tool, id, question, expires } => json!({
+            "type": "user_question", "turn": turn.as_str(), "call": call.as_str(), "tool": tool,
+            "question": id.as_str(), "input": question.as_input(),
+            "expires": expires.map(Time::micros),
+        }),
+        Event::QuestionAnswered { turn, call, tool, id, answer, reason, by } => json!({
+            "type": "user_answer", "turn": turn.as_str(), "call": call.as_str(), "tool": tool,
+            "question": id.as_str(), "reason": reason, "by": by.map(by_name),
+            "answer": match answer {
+                QuestionAnswer::Accepted { .. } => "accepted",
+                QuestionAnswer::Declined => "declined",
+                QuestionAnswer::Cancelled => "cancelled",
+            },
+            "content": match answer {
+                QuestionAnswer::Accepted { content } => json!(content),
+                QuestionAnswer::Declined | QuestionAnswer::Cancelled => Value::Null,
+            },
         }),
         Event::CallClaimed { turn, call, by } => json!({
             "type": "claimed", "turn": turn.as_str(), "call": call.as_str(), "by": by.name,
@@ -297,6 +312,14 @@ fn outcome(outcome: &Outcome) -> Value {
         "files": outcome.changes.iter().map(|change| &*change.path).collect::<Vec<_>>(),
         "artifacts": outcome.artifacts.iter().map(artifact).collect::<Vec<_>>(),
     })
+}
+
+fn by_name(by: DecidedBy) -> &'static str {
+    match by {
+        DecidedBy::Client => "client",
+        DecidedBy::Clock => "clock",
+        DecidedBy::Memory => "memory",
+    }
 }
 
 fn news(news: &SubagentUpdate) -> Value {

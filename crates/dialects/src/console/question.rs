@@ -20,7 +20,16 @@ pub(super) fn open(state: &State) -> Vec<Value> {
         });
         finish(state, shown, asked.expires)
     });
-    own.chain(held).chain(of_others).collect()
+    let questions = turn.into_iter().flat_map(|turn| &turn.questions).map(|asked| {
+        let call = turn.and_then(|turn| turn.call(&asked.call));
+        let shown = json!({
+            "id": asked.id.as_str(), "asker": state.id.as_str(),
+            "tool": call.map(|call| &call.request.tool), "input": asked.question.as_input(),
+            "assessment": assessment(&asked.question.assessment()),
+        });
+        finish(state, shown, asked.expires)
+    });
+    own.chain(held).chain(questions).chain(of_others).collect()
 }
 
 /// The digest of an open question; `None` if it is not open any more.
@@ -50,10 +59,13 @@ fn held(state: &State, question: &ApprovalId) -> Value {
     finish(state, shown, None)
 }
 
-/// Adds the digest of what decides, and then what only helps to find the session.
+/// Adds the digest of what decides, and then what only helps to find the session. A question of a
+/// running call says so, because it is answered with more than yes or no.
 fn finish(state: &State, mut shown: Value, expires: Option<Time>) -> Value {
     shown["workspace"] = json!(state.workspace);
     shown["digest"] = hex::encode(Sha256::digest(shown.to_string())).into();
+    let id = shown["id"].as_str().and_then(ApprovalId::parse);
+    shown["form"] = matches!(id, Some(ApprovalId::Question(_))).into();
     shown["session"] = state.id.as_str().into();
     shown["title"] = state.summary().title.into();
     shown["expires"] = json!(expires.map(Time::micros));

@@ -1,6 +1,7 @@
 //! The bodies of requests, as the page writes them.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,6 +77,9 @@ pub(super) struct AnswerQuestion {
     pub(super) reason: Option<String>,
     #[serde(default)]
     pub(super) remember: Scope,
+    /// The values that a question of a running call asks for.
+    #[serde(default)]
+    pub(super) content: Option<Value>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -245,7 +245,8 @@ fn approve(session: &SessionId, body: wire::Approve) -> Result<Step, Reply> {
         (false, false) => RememberScope::Once,
     };
     let (reason, by) = (body.reason, DecidedBy::Client);
-    let approve = Approve { question, turn, answer, reason, by, remember };
+    let content = body.content;
+    let approve = Approve { question, turn, answer, reason, by, remember, content };
     Ok(Step::Submit(session.clone(), Command::Approve(approve)))
 }
 

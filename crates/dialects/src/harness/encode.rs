@@ -7,6 +7,7 @@ use quintet_kernel::event::{
 };
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::Channel;
+use quintet_kernel::question::QuestionAnswer;
 use quintet_kernel::tool::{Ending, Outcome};
 use quintet_kernel::{Cursor, Item, MessageId, SessionId, Time, TurnId};
 use serde_json::{Value, json};
@@ -172,6 +173,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         | Event::Reviewed { .. }
         | Event::ApprovalRequested { .. }
         | Event::ApprovalAnswered { .. } => approval(event),
+        Event::QuestionAsked { .. } | Event::QuestionAnswered { .. } => question(event),
         Event::CallStarted { call, tool, input, .. } => vec![Part::new(
             "tool_call_started",
             json!({ "tool": tool, "tool_call_id": call.as_str(), "input": input }),
@@ -356,11 +358,7 @@ fn approval(event: &Event) -> Vec<Part<'_>> {
                 ApprovalDecision::Allow => "approval_granted",
                 ApprovalDecision::Deny => "approval_denied",
             };
-            let by = match by {
-                DecidedBy::Client => "client",
-                DecidedBy::Clock => "timeout",
-                DecidedBy::Memory => "remembered",
-            };
+            let by = by_name(*by);
             let mut data =
                 json!({ "tool": tool, "tool_call_id": call.as_str(), "reason": reason, "by": by });
             if *remember != RememberScope::Once {
@@ -370,6 +368,45 @@ fn approval(event: &Event) -> Vec<Part<'_>> {
             vec![Part::new(kind, data)]
         }
         _ => Vec::new(),
+    }
+}
+
+/// A question of a running call is an approval whose id is that of the question.
+fn question(event: &Event) -> Vec<Part<'_>> {
+    match event {
+        Event::QuestionAsked { call, tool, id, question, expires, .. } => {
+            let mut data = shape::assessment(&question.assessment());
+            data["tool"] = tool.as_str().into();
+            data["tool_call_id"] = id.as_str().into();
+            data["question_of"] = call.as_str().into();
+            data["input"] = question.as_input();
+            data["expires_at"] = expires.map(|at| at.to_string()).into();
+            vec![Part::new("approval_requested", data)]
+        }
+        Event::QuestionAnswered { call, tool, id, answer, reason, by, .. } => {
+            let (kind, content) = match answer {
+                QuestionAnswer::Accepted { content } => ("approval_granted", Some(content)),
+                QuestionAnswer::Declined | QuestionAnswer::Cancelled => ("approval_denied", None),
+            };
+            let data = json!({
+                "tool": tool,
+                "tool_call_id": id.as_str(),
+                "question_of": call.as_str(),
+                "content": content,
+                "reason": reason,
+                "by": by.map_or("call_ended", by_name),
+            });
+            vec![Part::new(kind, data)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn by_name(by: DecidedBy) -> &'static str {
+    match by {
+        DecidedBy::Client => "client",
+        DecidedBy::Clock => "timeout",
+        DecidedBy::Memory => "remembered",
     }
 }
 

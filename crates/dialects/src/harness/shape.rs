@@ -257,7 +257,17 @@ fn pending(open: &OpenTurn) -> Vec<Value> {
         })),
         _ => None,
     };
-    open.calls().iter().filter_map(asked).collect()
+    let questions = open.questions.iter().map(|asked| {
+        json!({
+            "turn_id": open.id.as_str(),
+            "tool_call_id": asked.id.as_str(),
+            "question_of": asked.call.as_str(),
+            "tool": open.call(&asked.call).map(|call| &call.request.tool),
+            "input": asked.question.as_input(),
+            "assessment": self::assessment(&asked.question.assessment()),
+        })
+    });
+    open.calls().iter().filter_map(asked).chain(questions).collect()
 }
 
 /// A model that can be chosen.

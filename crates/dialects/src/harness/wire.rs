@@ -50,6 +50,8 @@ pub(super) struct Approve {
     pub(super) remember_choice: bool,
     #[serde(default)]
     pub(super) apply_to_similar: bool,
+    /// The values that a question of a running call asks for.
+    pub(super) content: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -251,6 +251,8 @@ impl Link {
             | Event::Reviewed { .. }
             | Event::ApprovalRequested { .. }
             | Event::ApprovalAnswered { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. }
             | Event::ToolsChosen(_)
             | Event::Instructed { .. }
             | Event::Moved { .. }

@@ -76,10 +76,12 @@ fn refused(refusal: &Refusal) -> (u16, &'static str) {
         | Refusal::NotReverted(_)
         | Refusal::NothingPending(_)
         | Refusal::NotPending(_)
+        | Refusal::QuestionClosed(_)
         | Refusal::WrongTurn { .. }
         | Refusal::NothingToCompact => (409, "CONFLICT"),
         Refusal::BadTools(_) => (400, "INVALID_TOOLS"),
         Refusal::EmptyMessage
+        | Refusal::InvalidAnswer(_)
         | Refusal::UnknownAttachment(_)
         | Refusal::BadName
         | Refusal::UnsupportedInput { .. }

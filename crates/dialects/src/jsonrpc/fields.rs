@@ -53,9 +53,14 @@ impl<'a> Fields<'a> {
         self.read(name, "a number", Value::as_f64)
     }
 
+    /// A member, whatever it is.
+    pub fn value(&self, name: &str) -> Option<&'a Value> {
+        self.members.and_then(|members| members.get(name)).filter(|value| !value.is_null())
+    }
+
     /// True if a member is there, whatever it is.
     pub fn has(&self, name: &str) -> bool {
-        self.members.and_then(|members| members.get(name)).is_some_and(|value| !value.is_null())
+        self.value(name).is_some()
     }
 
     /// An object; an empty one if it is not there.

@@ -42,6 +42,7 @@ pub(super) enum Request {
         session: SessionId,
         question: ApprovalId,
         answer: ApprovalDecision,
+        content: Option<Value>,
         reason: Option<String>,
         wait: Duration,
     },
@@ -85,7 +86,7 @@ pub(super) fn decode(tool: &str, arguments: Value) -> Result<Request, InvalidMes
             Request::Status { session: id(&session)?, cursor, wait: wait(wait_seconds, 0)? }
         }
         "answer" => {
-            let AnswerArguments { session, question, option, reason, wait_seconds } =
+            let AnswerArguments { session, question, option, content, reason, wait_seconds } =
                 parse(arguments)?;
             let known = ApprovalId::parse(&question);
             let question = known.ok_or_else(|| wrong(format!("no question: {question}")))?;
@@ -94,7 +95,7 @@ pub(super) fn decode(tool: &str, arguments: Value) -> Result<Request, InvalidMes
                 Choice::Deny => ApprovalDecision::Deny,
             };
             let wait = wait(wait_seconds, 0)?;
-            Request::Answer { session: id(&session)?, question, answer, reason, wait }
+            Request::Answer { session: id(&session)?, question, answer, content, reason, wait }
         }
         "cancel" => {
             let CancelArguments { session } = parse(arguments)?;

@@ -86,7 +86,13 @@ fn questions(state: &State) -> Vec<QuestionShown> {
         let shown = (asked.question.to_string(), &asked.tool, &asked.input);
         question(shown, &asked.assessment, asked.expires)
     });
-    held.into_iter().chain(own).chain(below).collect()
+    let questions = open.questions.iter().map(|asked| {
+        let call = open.call(&asked.call);
+        let tool = call.map(|call| call.request.tool.clone()).unwrap_or_default();
+        let shown = (asked.id.to_string(), &tool, &asked.question.as_input());
+        question(shown, &asked.question.assessment(), asked.expires)
+    });
+    held.into_iter().chain(own).chain(questions).chain(below).collect()
 }
 
 fn question(

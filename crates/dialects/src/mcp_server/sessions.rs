@@ -104,9 +104,9 @@ impl SessionTools {
                 let turn = last.map(|turn| turn.id.clone());
                 Awaited { session, turn, from, until: Instant::now() + wait }
             }
-            Request::Answer { session, question, answer, reason, wait } => {
-                let (by, remember) = (DecidedBy::Client, RememberScope::Once);
-                let approve = Approve { question, turn: None, answer, reason, by, remember };
+            Request::Answer { session, question, answer, content, reason, wait } => {
+                let (turn, by, remember) = (None, DecidedBy::Client, RememberScope::Once);
+                let approve = Approve { question, turn, answer, reason, by, remember, content };
                 self.submit(&session, Command::Approve(approve)).await?;
                 self.last_turn(session, wait).await?
             }

@@ -65,11 +65,16 @@ pub(super) fn tools() -> Vec<ToolSpec> {
         ToolSpec {
             name: "answer",
             description: "Answer a question of a session in the name of the user: whether a tool \
-                          may run. Show the user the question first.",
+                          may run, or what a running tool wants to know. Show the user the question \
+                          first.",
             properties: json!({
                 "session": session(),
                 "question": text("The question's id"),
                 "option": { "type": "string", "enum": ["approve", "deny"] },
+                "content": {
+                    "type": "object",
+                    "description": "The values that a question with a schema asks for, if approved",
+                },
                 "reason": text("Why, for the agent"),
                 "wait_seconds": wait(0),
             }),
@@ -129,6 +134,7 @@ pub(super) struct AnswerArguments {
     pub(super) session: String,
     pub(super) question: String,
     pub(super) option: Choice,
+    pub(super) content: Option<Value>,
     pub(super) reason: Option<String>,
     pub(super) wait_seconds: Option<f64>,
 }

@@ -2,8 +2,9 @@
 
 use quintet_kernel::change::changed_paths;
 use quintet_kernel::message::text_of;
+use quintet_kernel::question::{Question, QuestionChoice};
 use quintet_kernel::tool::{Assessment, Ending, Outcome, ToolKind};
-use quintet_kernel::{CallId, Time, TurnId};
+use quintet_kernel::{ApprovalId, CallId, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::blocks::is_diff;
@@ -82,7 +83,7 @@ impl ApprovalRequest<'_> {
         let Assessment { risk, reasons, reversible, preview, subject, .. } = self.assessment;
         let description = self.description(tool);
         let kind = tool.map(|tool| tool.kind);
-        json!({
+        let mut request = json!({
             "execution_id": wire::execution_id(self.call),
             "query_id": wire::query_id(self.turn),
             "tool": {
@@ -102,7 +103,20 @@ impl ApprovalRequest<'_> {
             "tool_name": self.tool,
             "description": description,
             "risk_level": risk.name(),
-        })
+        });
+        if let Some(choices) = self.choices() {
+            request["choices"] = choices;
+        }
+        request
+    }
+
+    /// The answers to a question of a running call that need no writing.
+    fn choices(&self) -> Option<Value> {
+        let ApprovalId::Question(_) = ApprovalId::parse(self.call.as_str())? else { return None };
+        let choices = Question::from_input(self.input)?.choices().into_iter();
+        let shown =
+            |choice: QuestionChoice| json!({ "label": choice.label, "content": choice.content });
+        Some(choices.map(shown).collect())
     }
 
     /// What this very call would do.

@@ -274,7 +274,8 @@ fn approve(fields: &Fields<'_>) -> Result<Step, Error> {
     let call = wire::call_of(execution).ok_or_else(|| unknown_execution(execution))?;
     let answer = if approved { ApprovalDecision::Allow } else { ApprovalDecision::Deny };
     let (turn, by) = (None, DecidedBy::Client);
-    Ok(Step::Approve(Approve { question: call.into(), turn, answer, reason, by, remember }))
+    let (question, content) = (call.as_str().to_owned().into(), fields.value("content").cloned());
+    Ok(Step::Approve(Approve { question, turn, answer, reason, by, remember, content }))
 }
 
 fn update(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
@@ -345,6 +346,8 @@ pub(super) fn refusal(error: &port::Error) -> Error {
             Refusal::UnknownTurn(_)
             | Refusal::UnknownCall(_)
             | Refusal::BadTools(_)
+            | Refusal::QuestionClosed(_)
+            | Refusal::InvalidAnswer(_)
             | Refusal::EmptyMessage
             | Refusal::UnknownAttachment(_) => INVALID_PARAMS,
             Refusal::Busy(_)

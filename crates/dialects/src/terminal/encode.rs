@@ -5,10 +5,12 @@ use std::collections::{HashMap, HashSet};
 use quintet_kernel::event::{
     ApprovalDecision, DecidedBy, Event, FailureCode, Record, SubagentUpdate,
 };
+use quintet_kernel::id::GeneratedId as _;
 use quintet_kernel::message::text_of;
 use quintet_kernel::model::{Channel, FailureKind, Usage};
+use quintet_kernel::question::QuestionAnswer;
 use quintet_kernel::session::Turn;
-use quintet_kernel::{CallId, Item, Seq, State, Time, TurnId};
+use quintet_kernel::{CallId, Item, QuestionId, Seq, State, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::blocks::{Block, Kind, Meta, is_diff};
@@ -154,22 +156,30 @@ impl Link {
     /// behind them: later it would read everything else as part of its next answer.
     fn forward_questions(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
         match &record.event {
-            Event::ApprovalRequested { call, .. } => {
-                let mut question = Notifications::new(ClientPace::Current);
-                self.call(turn, record, &mut question);
-                self.queries.remove(turn);
-                if self.own.is_empty() {
-                    self.held_questions.push((call.clone(), question.messages))
-                } else {
-                    out.pass_on(question.messages)
-                }
-            }
+            Event::ApprovalRequested { call, .. } => self.forward(call.clone(), turn, record, out),
+            Event::QuestionAsked { id, .. } => self.forward(execution(id), turn, record, out),
             Event::ApprovalAnswered { call, .. } | Event::CallCompleted { call, .. } => {
-                self.pending_approvals.remove(call);
-                self.held_questions.retain(|(held_questions, _)| held_questions != call);
+                self.forget_question(call);
             }
+            Event::QuestionAnswered { id, .. } => self.forget_question(&execution(id)),
             _ => {}
         }
+    }
+
+    fn forward(&mut self, asked: CallId, turn: &TurnId, record: &Record, out: &mut Notifications) {
+        let mut question = Notifications::new(ClientPace::Current);
+        self.call(turn, record, &mut question);
+        self.queries.remove(turn);
+        if self.own.is_empty() {
+            self.held_questions.push((asked, question.messages))
+        } else {
+            out.pass_on(question.messages)
+        }
+    }
+
+    fn forget_question(&mut self, asked: &CallId) {
+        self.pending_approvals.remove(asked);
+        self.held_questions.retain(|(held_questions, _)| held_questions != asked);
     }
 
     fn query(&mut self, turn: &TurnId) -> &mut Query {
@@ -262,6 +272,8 @@ impl Link {
             }
             Event::ApprovalRequested { .. }
             | Event::ApprovalAnswered { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. }
             | Event::CallStarted { .. }
             | Event::CallCompleted { .. } => self.call(turn, record, out),
             Event::TurnCompleted { usage, .. } => {
@@ -309,19 +321,39 @@ impl Link {
         }
     }
 
+    fn ask(&mut self, asked: ApprovalRequest<'_>, out: &mut Notifications) {
+        let ApprovalRequest { turn, call, tool, assessment, .. } = &asked;
+        self.pending_approvals.insert((*call).clone());
+        let block = plain(Kind::Interactive, assessment.preview.clone());
+        let about = json!({ "execution_id": wire::execution_id(call) });
+        self.block((turn, &format!("block-{call}-approval")), &block, about, out);
+        let request = asked.request(self.tools.get(*tool));
+        out.send("tool.request_approval", request);
+        self.query(turn).asked();
+    }
+
     fn call(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
         match &record.event {
             Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
-                self.pending_approvals.insert(call.clone());
                 let timeout = expires.map(|expires| seconds(record.at, expires));
-                let pending_approvals =
-                    ApprovalRequest { turn, call, tool, input, assessment, timeout };
-                let block = plain(Kind::Interactive, assessment.preview.clone());
-                let about = json!({ "execution_id": wire::execution_id(call) });
-                self.block((turn, &format!("block-{call}-approval")), &block, about, out);
-                let request = pending_approvals.request(self.tools.get(tool));
-                out.send("tool.request_approval", request);
-                self.query(turn).asked();
+                self.ask(ApprovalRequest { turn, call, tool, input, assessment, timeout }, out);
+            }
+            Event::QuestionAsked { tool, id, question, expires, .. } => {
+                let (call, input) = (&execution(id), &question.as_input());
+                let assessment = &question.assessment();
+                let timeout = expires.map(|expires| seconds(record.at, expires));
+                self.ask(ApprovalRequest { turn, call, tool, input, assessment, timeout }, out);
+            }
+            Event::QuestionAnswered { id, answer, by, .. } => {
+                let id = execution(id);
+                self.pending_approvals.remove(&id);
+                let status = match answer {
+                    QuestionAnswer::Accepted { .. } => "approved",
+                    QuestionAnswer::Declined => "denied",
+                    QuestionAnswer::Cancelled => "cancelled",
+                };
+                let who = by.map_or("the call that asked is over", decided_by);
+                out.send("tool.progress", progress(turn, &id, status, who));
             }
             Event::ApprovalAnswered { call, answer, by, .. } => {
                 self.pending_approvals.remove(call);
@@ -329,12 +361,7 @@ impl Link {
                     ApprovalDecision::Allow => "approved",
                     ApprovalDecision::Deny => "denied",
                 };
-                let who = match by {
-                    DecidedBy::Client => "answered by a person",
-                    DecidedBy::Clock => "nobody answered in time",
-                    DecidedBy::Memory => "answered before, for all calls like this",
-                };
-                out.send("tool.progress", progress(turn, call, status, who));
+                out.send("tool.progress", progress(turn, call, status, decided_by(*by)));
             }
             Event::CallStarted { call, tool, .. } => {
                 self.query(turn).call_started(call, tool, record.at);
@@ -414,6 +441,19 @@ fn failed(turn: &TurnId, code: FailureCode, message: &str) -> Value {
         "query_id": wire::query_id(turn),
         "error": { "code": number, "message": title, "details": message, "reason": code.name() },
     })
+}
+
+/// The execution that a question of a running call is shown as.
+fn execution(question: &QuestionId) -> CallId {
+    CallId::named(question.to_string())
+}
+
+fn decided_by(by: DecidedBy) -> &'static str {
+    match by {
+        DecidedBy::Client => "answered by a person",
+        DecidedBy::Clock => "nobody answered in time",
+        DecidedBy::Memory => "answered before, for all calls like this",
+    }
 }
 
 fn status(code: FailureCode) -> &'static str {

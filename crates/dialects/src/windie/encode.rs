@@ -271,6 +271,8 @@ impl Link {
             | Event::Reviewed { .. }
             | Event::ApprovalRequested { .. }
             | Event::ApprovalAnswered { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. }
             | Event::Instructed { .. }
             | Event::Moved { .. }
             | Event::Forgotten { .. }

@@ -36,6 +36,8 @@ impl Event {
             | Self::ApprovalRequested { .. }
             | Self::ApprovalAnswered { .. }
             | Self::CallStarted { .. }
+            | Self::QuestionAsked { .. }
+            | Self::QuestionAnswered { .. }
             | Self::CallClaimed { .. }
             | Self::ClaimHolderLost { .. }
             | Self::ClaimReleased { .. }

@@ -47,6 +47,8 @@ impl Event {
             | Event::ApprovalRequested { .. }
             | Event::ApprovalAnswered { .. }
             | Event::CallStarted { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. }
             | Event::CallClaimed { .. }
             | Event::ClaimHolderLost { .. }
             | Event::ClaimReleased { .. }
@@ -83,6 +85,8 @@ impl Event {
             | Event::ApprovalRequested { turn, .. }
             | Event::ApprovalAnswered { turn, .. }
             | Event::CallStarted { turn, .. }
+            | Event::QuestionAsked { turn, .. }
+            | Event::QuestionAnswered { turn, .. }
             | Event::CallClaimed { turn, .. }
             | Event::ClaimHolderLost { turn, .. }
             | Event::ClaimReleased { turn, .. }

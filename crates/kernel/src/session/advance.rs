@@ -12,7 +12,7 @@ use crate::policy::OnDeny;
 use crate::session::compaction::{self, Reduction};
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
-use crate::session::{add_message, call_decision, claims, client_tools};
+use crate::session::{add_message, call_decision, claims, client_tools, questions};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement, ToolKind};
 
@@ -27,6 +27,10 @@ pub(super) fn advance(state: &State, stamp: &Stamp) -> Vec<Event> {
     let Some(open) = &state.open else {
         return start_queued_turn(state);
     };
+    let closed = questions::closed(open, stamp.at);
+    if !closed.is_empty() {
+        return closed;
+    }
     if let Some(cause) = &open.stopping {
         return stop_turn(state, open, cause, stamp);
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::approval_id::{ApprovalId, looks_like_turn_id};
+use crate::approval_id::{ApprovalId, is_ambiguous};
 use crate::change::{LISTED_CHANGES_LIMIT, changed_paths, net_changes};
 use crate::command::{Approve, Command};
 use crate::context::Section;
@@ -22,7 +22,9 @@ use crate::session::recover::recover;
 use crate::session::state::State;
 use crate::session::supersede::supersede;
 use crate::session::turn::{Call, CallPhase, OpenStep, OpenTurn, TurnStatus};
-use crate::session::{Refusal, add_message, advance, call_decision, claims, compaction, subagents};
+use crate::session::{
+    Refusal, add_message, advance, call_decision, claims, compaction, questions, subagents,
+};
 use crate::stamp::Stamp;
 use crate::tool::{Assessment, Outcome};
 
@@ -100,6 +102,8 @@ pub fn decide(state: &State, command: Command, stamp: &Stamp) -> Result<Vec<Even
         Command::Subagent { call, session, news } => {
             subagents::on_subagent_update(state, call, session, news)
         }
+        Command::AskUser { call, question } => questions::ask(state, &call, *question, stamp),
+        Command::WithdrawQuestion { question } => questions::withdraw(state, &question),
         Command::CallFinished { call, outcome } => on_call_finished(state, call, outcome, stamp),
         Command::SummaryWritten { upto, summary, usage } => {
             on_summary_written(state, upto, summary, usage)
@@ -186,20 +190,28 @@ fn on_start_turn(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
 }
 
 fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Event>, Refusal> {
-    let Approve { question, answer, reason, by, remember, turn } = approve;
-    let call = match question {
-        ApprovalId::Call(call) => call,
+    match approve.question.clone() {
+        ApprovalId::Call(call) => on_approve_call(state, call, approve, stamp),
         ApprovalId::Turn(turn) => {
             let held = state.open.as_ref().is_some_and(|open| open.held && open.id == turn);
             if !held {
                 return Err(Refusal::NothingPending(state.id.clone()));
             }
-            return Ok(match answer {
+            Ok(match approve.answer {
                 ApprovalDecision::Allow => vec![Event::TurnReleased { turn }],
-                ApprovalDecision::Deny => on_cancel(state, reason),
-            });
+                ApprovalDecision::Deny => on_cancel(state, approve.reason),
+            })
         }
-    };
+        ApprovalId::Question(id) => questions::answer(state, &id, approve, stamp),
+    }
+}
+
+fn on_approve_call(
+    state: &State,
+    call: CallId,
+    approve: Approve,
+    stamp: &Stamp,
+) -> Result<Vec<Event>, Refusal> {
     let waiting = state.open.as_ref().filter(|open| open.waits_for_approval());
     let Some(open) = waiting else { return Err(Refusal::NothingPending(state.id.clone())) };
     // From `expires` on the request counts as denied, even before the timer fires.
@@ -216,6 +228,7 @@ fn on_approve(state: &State, approve: Approve, stamp: &Stamp) -> Result<Vec<Even
     let Some(asked) = open.call(&call).filter(asked) else {
         return Err(Refusal::NotPending(call));
     };
+    let Approve { answer, reason, by, remember, turn, .. } = approve;
     match turn {
         Some(turn) if turn != open.id => Err(Refusal::WrongTurn { call, turn }),
         Some(_) | None => {
@@ -332,7 +345,7 @@ fn name_call(
     stamp: &Stamp,
 ) -> RequestedCall {
     let known = |id: &CallId| state.calls.contains(id) || taken.contains(id);
-    let free = |id: &CallId| state.depth == 0 && !known(id) && !looks_like_turn_id(id);
+    let free = |id: &CallId| state.depth == 0 && !known(id) && !is_ambiguous(id);
     let id = CallId::parse(&asked.id).filter(free).unwrap_or_else(|| stamp.id());
     taken.insert(id.clone());
     let written = match asked.arguments.trim() {

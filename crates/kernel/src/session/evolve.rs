@@ -77,6 +77,8 @@ fn apply(state: &mut SessionData, record: &Record) {
         | Event::ApprovalRequested { .. }
         | Event::ApprovalAnswered { .. }
         | Event::CallStarted { .. }
+        | Event::QuestionAsked { .. }
+        | Event::QuestionAnswered { .. }
         | Event::CallClaimed { .. }
         | Event::ClaimHolderLost { .. }
         | Event::ClaimReleased { .. } => calls::evolve(state, &record.event, at),
@@ -378,7 +380,7 @@ fn turn_over(
 /// Whether somebody is being waited for shows in three places; they change together.
 fn update_waiting(state: &mut SessionData, at: Time) {
     let Some(open) = &mut state.open else { return };
-    let waits = open.waits_for_approval();
+    let waits = open.waits_for_approval() || !open.questions.is_empty();
     if waits || open.held || open.waits_for_client() || !state.asked.is_empty() {
         open.clock.pause(at);
     } else {

@@ -49,6 +49,8 @@ impl State {
             | Command::Reviewed { .. }
             | Command::SpawnSubagent { .. }
             | Command::Subagent { .. }
+            | Command::AskUser { .. }
+            | Command::WithdrawQuestion { .. }
             | Command::CallFinished { .. }
             | Command::RevertFinished { .. }
             | Command::SummaryWritten { .. }

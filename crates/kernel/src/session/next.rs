@@ -124,6 +124,7 @@ fn next_deadline(state: &State, open: &OpenTurn) -> Option<Time> {
         | CallPhase::Started(_, Placement::Daemon)
         | CallPhase::Done(_) => None,
     };
-    let questions = open.calls().iter().filter_map(expiry);
-    questions.chain(open.clock.deadline(open.limits(&state.rules).time)).min()
+    let approvals = open.calls().iter().filter_map(expiry);
+    let questions = open.questions.iter().filter_map(|asked| asked.expires);
+    approvals.chain(questions).chain(open.clock.deadline(open.limits(&state.rules).time)).min()
 }

@@ -5,9 +5,9 @@ use crate::command::InterruptedCall;
 use crate::event::{Event, FailureCode, StopCause};
 use crate::id::TurnId;
 use crate::policy::Recovery;
-use crate::session::claims;
 use crate::session::state::State;
 use crate::session::turn::{Call, CallPhase, Phase};
+use crate::session::{claims, questions};
 use crate::stamp::Stamp;
 use crate::tool::{Ending, Outcome, Placement};
 
@@ -43,6 +43,7 @@ pub(super) fn recover(
     };
     let end = |call| open.completed(call, interrupted_outcome(call, known(call)), stamp);
     let mut events: Vec<Event> = open.calls().iter().filter(lost).map(end).collect();
+    events.extend(questions::lost(open));
     if let Phase::Thinking(step) = &open.phase
         && step.written > 0
     {

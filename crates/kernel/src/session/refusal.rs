@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{CallId, SessionId, TurnId};
+use crate::id::{CallId, QuestionId, SessionId, TurnId};
 use crate::message::MediaKind;
 use crate::model::ModelRef;
 
@@ -24,6 +24,12 @@ pub enum Refusal {
     /// No approval request for this call is open.
     #[error("no approval pending for tool call {0}")]
     NotPending(CallId),
+    /// The question is not open.
+    #[error("question {0} is not open")]
+    QuestionClosed(QuestionId),
+    /// The answer does not fit the question, which stays open.
+    #[error("the answer does not fit the question: {0}")]
+    InvalidAnswer(String),
     /// The call belongs to another turn.
     #[error("tool call {call} does not belong to turn {turn}")]
     WrongTurn { call: CallId, turn: TurnId },

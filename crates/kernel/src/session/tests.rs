@@ -1,8 +1,8 @@
 //! What a session does, told as stories: given these commands, when those come, then these events.
 //!
 //! [`check`] is the only way in. The words of a script are in [`script`], the words for events and
-//! effects in [`render`]; both call turns `t1`, steps `s1`, messages `m1` and calls that the kernel
-//! names itself `k1`, in the order in which they come up. `UPDATE_EXPECT=1` writes what happens below
+//! effects in [`render`]; both call turns `t1`, steps `s1`, messages `m1`, questions `q1` and calls that
+//! the kernel names itself `k1`, in the order in which they come up. `UPDATE_EXPECT=1` writes what happens below
 //! each story.
 
 mod approval;
@@ -16,6 +16,7 @@ mod import_messages;
 mod limits;
 mod messages;
 mod options;
+mod questions;
 mod recovery;
 mod render;
 mod rules;

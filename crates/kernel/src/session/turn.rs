@@ -15,6 +15,7 @@ use crate::id::{CallId, MessageId, StepId, TurnId};
 use crate::message::text_of;
 use crate::model::{Channel, ModelRef, Usage};
 use crate::policy::{Limits, Rules};
+use crate::session::questions::OpenQuestion;
 use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Assessment, Ending, Outcome, Placement, ToolKind};
@@ -122,6 +123,9 @@ pub struct OpenTurn {
     pub verified: Option<bool>,
     /// Repeated calls that were skipped since a call last returned something new.
     pub repeats: u32,
+    /// Questions of running calls that wait for an answer, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<OpenQuestion>,
     pub(super) clock: TurnTimer,
     pub(super) ran: CallHistory,
 }
@@ -271,6 +275,7 @@ impl OpenTurn {
             failed_checks: 0,
             verified: None,
             repeats: 0,
+            questions: Vec::new(),
             clock: TurnTimer { started: at, waited: Duration::ZERO, waiting_since: None },
             ran: CallHistory::default(),
         }
@@ -349,6 +354,7 @@ impl OpenTurn {
         match question {
             ApprovalId::Call(call) => self.call(call).is_some_and(is_asked),
             ApprovalId::Turn(_) => self.question().as_ref() == Some(question),
+            ApprovalId::Question(id) => self.questions.iter().any(|open| open.id == *id),
         }
     }
 

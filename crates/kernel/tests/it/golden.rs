@@ -24,6 +24,7 @@ use quintet_kernel::model::{
     Account, Channel, Constraints, Effort, FailureKind, FinishReason, ModelRef, OutputFormat,
     Sampling, SealPosition, Sealed, ToolChoice, Usage,
 };
+use quintet_kernel::question::{Question, QuestionAnswer, QuestionForm};
 use quintet_kernel::time::Time;
 use quintet_kernel::tool::{Assessment, CallSubject, Ending, Outcome, Placement, Risk, ToolKind};
 use quintet_kernel::toolset::{CallTimeout, ClientTool, Toolset};
@@ -58,7 +59,7 @@ kinds! {
     TurnCompleted TurnFailed TurnCancelled CompactionRequested Compacted CompactionFailed
     SessionClosed ContextGathered ReviewRequested Reviewed RevertRequested Reverted RevertFailed
     ToolsChosen MemorySaved MemoryNotSaved Subagent Instructed Moved Forgotten Superseded
-    CallClaimed ClaimHolderLost ClaimReleased
+    CallClaimed ClaimHolderLost ClaimReleased QuestionAsked QuestionAnswered
 }
 
 #[test]
@@ -138,6 +139,7 @@ pub(crate) fn samples() -> Vec<Event> {
         of_messages(),
         of_steps(),
         of_calls(),
+        of_questions(),
         of_turns(),
         of_compaction(),
         of_looks(),
@@ -380,6 +382,37 @@ fn codes() -> Vec<FailureCode> {
         | Interrupted => {}
     })
     .collect()
+}
+
+fn of_questions() -> Vec<Event> {
+    let asked = |form, expires| Event::QuestionAsked {
+        turn: turn(),
+        call: id(),
+        tool: "look".into(),
+        id: id(),
+        question: Box::new(Question { asker: "db".into(), message: "Which?".into(), form }),
+        expires,
+    };
+    let answered = |answer, reason, by| {
+        let (turn, call, tool, id) = (turn(), id(), "look".into(), id());
+        Event::QuestionAnswered { turn, call, tool, id, answer, reason, by }
+    };
+    let content = serde_json::Map::from_iter([("name".to_owned(), json!("Ada"))]);
+    let schema = json!({ "properties": { "name": { "type": "string" } }, "type": "object" });
+    vec![
+        asked(QuestionForm::Schema(schema), None),
+        asked(
+            QuestionForm::Url("https://a.example/?q=1".into()),
+            Some(Time::from_micros(1_735_689_600_000_001)),
+        ),
+        answered(QuestionAnswer::Accepted { content }, None, Some(DecidedBy::Client)),
+        answered(QuestionAnswer::Declined, Some("late".into()), Some(DecidedBy::Clock)),
+        answered(QuestionAnswer::Cancelled, None, None),
+        subagent(SubagentUpdate::Settled {
+            call: ApprovalId::Question(id()),
+            answer: Some(ApprovalDecision::Allow),
+        }),
+    ]
 }
 
 fn step_started(context_window: Option<u64>, shortened: Option<MessageId>) -> Event {

@@ -14,11 +14,14 @@ use quintet_kernel::event::{
     ApprovalDecision, ApprovalMode, Budget, Event, RememberScope, Setup, SubagentUpdate, ToolUse,
     TurnOptions,
 };
-use quintet_kernel::id::{BlobId, CallId, GeneratedId, MessageId, SessionId, StepId, TurnId};
+use quintet_kernel::id::{
+    BlobId, CallId, GeneratedId, MessageId, QuestionId, SessionId, StepId, TurnId,
+};
 use quintet_kernel::message::{MediaKind, Part, Role};
 use quintet_kernel::model::{self, Channel, Failure, FailureKind, FinishReason, RawToolCall};
 use quintet_kernel::model::{ModelRef, SealPosition, Sealed, Usage};
 use quintet_kernel::policy::{Action, OnDeny, Pattern, Recovery, ReviewMode, Rule, Rules};
+use quintet_kernel::question::{Question, QuestionForm};
 use quintet_kernel::session::{Turn, TurnStatus, next};
 use quintet_kernel::subagent::Task;
 use quintet_kernel::tool::{Assessment, CallSubject, Outcome, Risk, ToolKind};
@@ -69,6 +72,8 @@ enum Want {
     Gone(usize),
     Return(usize),
     Keyed(usize),
+    Ask { call: usize, link: bool },
+    Reply { question: usize, fits: bool },
 }
 
 /// What sessions are for.
@@ -253,6 +258,27 @@ fn do_it(world: &mut World, todo: Todo, how: How) {
     world.send(command);
 }
 
+fn ask(call: CallId, link: bool) -> Command {
+    let form = if link {
+        QuestionForm::Url("https://a.example".into())
+    } else {
+        let properties = json!({ "n": { "type": "integer" } });
+        QuestionForm::Schema(json!({ "properties": properties, "required": ["n"] }))
+    };
+    let question = Question { asker: "db".into(), message: "Which?".into(), form };
+    Command::AskUser { call, question: Box::new(question) }
+}
+
+fn reply(world: &World, n: usize, fits: bool) -> Command {
+    let open = world.state.open.iter().flat_map(|open| &open.questions);
+    let open: Vec<QuestionId> = open.map(|open| open.id.clone()).collect();
+    let id = open.get(n % open.len().max(1)).cloned();
+    let question = id.unwrap_or_else(|| QuestionId::named("question_0".into())).into();
+    let content = Some(if fits { json!({ "n": 1 }) } else { json!({ "n": "one" }) });
+    let answer = word(call(world, n), ApprovalDecision::Allow);
+    Command::Approve(Approve { question, content, ..answer })
+}
+
 fn subject(n: usize) -> CallSubject {
     let path = [".env", "src/a.rs", "docs/b.md"][n % 3];
     let similar = Some(path.to_owned());
@@ -383,6 +409,8 @@ fn wanted(world: &World, want: Want) -> Command {
             let turn = of.map(|n| turn(world, n));
             Command::Approve(Approve { turn, ..word(call(world, n), answer) })
         }
+        Want::Ask { call: n, link } => ask(call(world, n), link),
+        Want::Reply { question: n, fits } => reply(world, n, fits),
         Want::Cancel => Command::Cancel { reason: None },
         Want::Compact => Command::Compact,
         Want::Abridge => Command::CompactWith { summary: "in short".into() },
@@ -646,6 +674,8 @@ fn some_want() -> impl Strategy<Value = Want> {
         2 => any::<usize>().prop_map(Want::Claim),
         2 => (0..3_usize).prop_map(Want::Gone),
         2 => any::<usize>().prop_map(Want::Keyed),
+        4 => any::<(usize, bool)>().prop_map(|(call, link)| Want::Ask { call, link }),
+        3 => any::<(usize, bool)>().prop_map(|(question, fits)| Want::Reply { question, fits }),
     ]
 }
 

@@ -245,6 +245,7 @@ impl World {
             again.replay([&**record]);
         }
         assert_eq!(again, self.state);
+        check_questions(&self.journal);
         let open = check_turns(&self.journal);
         assert_eq!(open, self.state.open.as_ref().map(|open| open.id.clone()));
     }
@@ -304,7 +305,7 @@ pub(crate) fn well(state: &State, todo: Todo) -> Command {
 pub(crate) fn word(call: CallId, answer: ApprovalDecision) -> Approve {
     let (by, remember) = (DecidedBy::Client, RememberScope::Once);
     let question = ApprovalId::Call(call);
-    Approve { question, turn: None, answer, reason: None, by, remember }
+    Approve { question, turn: None, answer, reason: None, by, remember, content: None }
 }
 
 pub(crate) fn reviewed(call: CallId, answer: Option<ApprovalDecision>) -> Command {
@@ -351,6 +352,38 @@ pub(crate) fn check_pairs(prompt: &Prompt) {
         }
     }
     assert!(due.is_empty(), "a call without a result");
+}
+
+/// Questions are asked by running calls, closed once, and not left behind by their calls.
+fn check_questions(journal: &[Arc<Record>]) {
+    let (mut running, mut open) = (BTreeSet::new(), BTreeSet::new());
+    let (mut current, mut stopping) = (None, false);
+    for record in journal {
+        match &record.event {
+            Event::TurnStarted { turn, .. } => (current, stopping) = (Some(turn), false),
+            Event::StopRequested { .. } => stopping = true,
+            Event::CallStarted { call, .. } => {
+                running.insert(call.clone());
+            }
+            Event::CallCompleted { call, .. } => {
+                running.remove(call);
+            }
+            Event::QuestionAsked { call, id, .. } => {
+                assert!(!stopping && running.contains(call), "{call} does not run");
+                assert!(open.insert(id.clone()), "{id} is asked twice");
+            }
+            Event::QuestionAnswered { id, .. } => assert!(open.remove(id), "{id} is closed twice"),
+            Event::StepStarted { turn, .. }
+            | Event::TurnCompleted { turn, .. }
+            | Event::TurnFailed { turn, .. }
+            | Event::TurnCancelled { turn, .. }
+                if current == Some(turn) =>
+            {
+                assert!(open.is_empty(), "questions of ended calls are open: {open:?}");
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Turns do not overlap, attempts count up, each ends once and with all its calls over. Gives the
@@ -439,6 +472,8 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
             | Event::RevertFailed { .. }
             | Event::ApprovalRequested { .. }
             | Event::ApprovalAnswered { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. }
             | Event::TurnResumed { .. }
             | Event::TurnHeld { .. }
             | Event::TurnReleased { .. }

@@ -41,6 +41,7 @@ impl Action {
             | Command::CancelTurn { .. }
             | Command::Close { .. }
             | Command::SpawnSubagent { .. }
+            | Command::WithdrawQuestion { .. }
             | Command::Wake => true,
             Command::Attach(_)
             | Command::StartTurn { .. }
@@ -59,6 +60,7 @@ impl Action {
             | Command::Assessed { .. }
             | Command::Reviewed { .. }
             | Command::Subagent { .. }
+            | Command::AskUser { .. }
             | Command::CallFinished { .. }
             | Command::RevertFinished { .. }
             | Command::SummaryWritten { .. }

@@ -90,7 +90,7 @@ impl EffectTasks {
             Effect::AssessCall(call) => assess_call(deps, state, call),
             Effect::ReviewCall(call) => review_call(deps, state, call),
             Effect::RevertTurn(turn) => revert_effect(deps, state, turn),
-            Effect::RunCall(call) => run_call(deps, state, call, tail, &cancel),
+            Effect::RunCall(call) => run_call(shared, state, call, tail, &cancel),
             Effect::Summarize(upto) => {
                 summarize(deps.clone(), prompt::summary_prompt(state), upto.clone())
             }

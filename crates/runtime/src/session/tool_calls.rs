@@ -11,6 +11,8 @@ use quintet_kernel::{CallId, State, Time, TurnId};
 use tokio_util::sync::CancellationToken;
 
 use crate::deps::RuntimeDeps;
+use crate::runtime::{Runtime, Shared};
+use crate::session::call_questions::CallQuestions;
 use crate::session::store_output::store_output;
 use crate::tail::Tail;
 
@@ -36,22 +38,25 @@ pub(super) fn assess_call(
 
 /// Runs a call. A cancelled tool that does not stop in time is abandoned.
 pub(super) fn run_call(
-    deps: &RuntimeDeps,
+    shared: &Arc<Shared>,
     state: &State,
     id: &CallId,
     tail: &Arc<Tail>,
     cancel: &CancellationToken,
 ) -> BoxFuture<'static, Command> {
+    let (deps, runtime) = (shared.deps.clone(), Runtime::of(Arc::clone(shared)));
     let found = invocation(state, id);
     let tool = found.as_ref().and_then(|(name, _)| deps.tool(state, name));
-    let (call, deps, cancel) = (id.clone(), deps.clone(), cancel.clone());
+    let (call, cancel) = (id.clone(), cancel.clone());
     let (tail, token) = (Arc::clone(tail), Arc::new(CallCancel(cancel.clone())));
     Box::pin(async move {
         let outcome = match (tool, found) {
             (Some(tool), Some((_, invocation))) => {
                 let of = (invocation.turn.clone(), invocation.call.clone());
                 let progress = Arc::new(CallProgress { of, tail, deps: deps.clone() });
-                let context = ToolContext { progress, cancel: token };
+                let (session, call) = (invocation.session.clone(), invocation.call.clone());
+                let questions = Arc::new(CallQuestions { runtime, session, call });
+                let context = ToolContext { progress, cancel: token, questions };
                 let stop_within = deps.timing.stop_within;
                 let output = tokio::select! {
                     output = tool.run(invocation, context) => output,

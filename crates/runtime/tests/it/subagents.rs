@@ -127,7 +127,8 @@ async fn a_subagent_gets_no_more_than_its_parent_has() {
 pub(crate) fn approve(call: &str, answer: ApprovalDecision) -> Command {
     let (by, remember) = (DecidedBy::Client, RememberScope::Once);
     let question = ApprovalId::parse(call).unwrap();
-    Command::Approve(Approve { question, turn: None, answer, reason: None, by, remember })
+    let (turn, reason, content) = (None, None, None);
+    Command::Approve(Approve { question, turn, answer, reason, by, remember, content })
 }
 
 /// What the model of a session was told of its calls.

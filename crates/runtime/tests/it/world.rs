@@ -195,6 +195,7 @@ impl Client for Runtime {
             reason: None,
             by: DecidedBy::Client,
             remember: RememberScope::Once,
+            content: None,
         };
         within(self.submit(session, Command::Approve(approve))).await
     }
@@ -265,6 +266,8 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::Reviewed { .. } => "reviewed",
         Event::ApprovalRequested { .. } => "ask",
         Event::ApprovalAnswered { .. } => "word",
+        Event::QuestionAsked { .. } => "question",
+        Event::QuestionAnswered { .. } => "reply",
         Event::ToolsChosen(_) => "tools",
         Event::Instructed { .. } => "instructed",
         Event::Moved { .. } => "moved",

@@ -11,7 +11,8 @@ use quintet_kernel::change::FileKind;
 use quintet_kernel::message::{CallArtifact, text_of};
 use quintet_kernel::port::{
     BlobBody, Blobs, BoxFuture, CancelSignal, ChangedFile, FileContent, FileRange,
-    InterruptedChanges, Invocation, Ocr, RevertMode, ToolContext, ToolOutput, ToolProgress,
+    InterruptedChanges, Invocation, NobodyToAsk, Ocr, RevertMode, ToolContext, ToolOutput,
+    ToolProgress,
 };
 use quintet_kernel::tool::Assessment;
 use quintet_kernel::{CallId, SessionId, TurnId};
@@ -207,6 +208,7 @@ impl Bench {
         let context = ToolContext {
             progress: self.heard.clone(),
             cancel: Arc::new(Switch(self.cancel.subscribe())),
+            questions: Arc::new(NobodyToAsk),
         };
         self.toolbox.get(tool).unwrap().run(call, context).await
     }

@@ -8,7 +8,7 @@ use quintet_kernel::{ApprovalId, Refusal, SessionId};
 use serde_json::{Value, json};
 
 use super::super::permission::OpenQuestion;
-use super::super::{diff, wire};
+use super::super::{diff, elicitation, wire};
 use super::{Connection, Gone};
 use crate::jsonrpc::{self, Error, Id};
 
@@ -17,6 +17,7 @@ pub(super) struct SentQuestion {
     request: u64,
     session: SessionId,
     open: OpenQuestion,
+    method: &'static str,
 }
 
 impl SentQuestion {
@@ -30,12 +31,19 @@ impl Connection {
     pub(super) async fn ask(&mut self, which: usize, open: OpenQuestion) -> String {
         let encoder = &self.sessions[which].encoder;
         let (session, workspace) = (encoder.session().clone(), encoder.workspace().clone());
-        let diffs = diffs(&workspace, &open).await;
-        let params = open.params(&session, &workspace, diffs);
+        let elicitation = elicitation::params(&open, encoder.client(), &session);
+        let method = match elicitation {
+            Some(_) => wire::CREATE_ELICITATION,
+            None => wire::REQUEST_PERMISSION,
+        };
+        let params = match elicitation {
+            Some(params) => params,
+            None => open.params(&session, &workspace, diffs(&workspace, &open).await),
+        };
         let request = self.next_request;
         self.next_request += 1;
-        self.questions.push(SentQuestion { request, session, open });
-        jsonrpc::request(request, wire::REQUEST_PERMISSION, params)
+        self.questions.push(SentQuestion { request, session, open, method });
+        jsonrpc::request(request, method, params)
     }
 
     /// Drops a question that was answered elsewhere, or is not needed any more.
@@ -65,19 +73,44 @@ impl Connection {
         let is_it = |sent: &SentQuestion| sent.request == number;
         // An answer to a question that is not open any more counts for nothing.
         let Some(at) = self.questions.iter().position(is_it) else { return Ok(()) };
-        let SentQuestion { session, open, .. } = self.questions.remove(at);
+        let SentQuestion { session, open, method, .. } = self.questions.remove(at);
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) => return self.could_not_ask(&session, &open, &error).await,
         };
-        let command = Command::Approve(open.answered(&outcome));
+        let command = Command::Approve(match method {
+            wire::CREATE_ELICITATION => elicitation::answered(&open, &outcome),
+            _ => open.answered(&outcome),
+        });
         match self.app.services.sessions.submit(&session, command).await {
             Ok(_) => {}
             // Another client was faster, or the turn was cancelled meanwhile.
-            Err(PortError::Refused(Refusal::NothingPending(_) | Refusal::NotPending(_))) => {}
+            Err(PortError::Refused(
+                Refusal::NothingPending(_) | Refusal::NotPending(_) | Refusal::QuestionClosed(_),
+            )) => {}
+            // The question is still open, so it is asked again.
+            Err(PortError::Refused(Refusal::InvalidAnswer(why))) => {
+                return self.ask_again(&session, open, &why).await;
+            }
             Err(error) => tracing::warn!(%session, %error, "an answer was not taken"),
         }
         Ok(())
+    }
+
+    /// Asks once more what was answered with values that do not fit.
+    async fn ask_again(
+        &mut self,
+        session: &SessionId,
+        mut open: OpenQuestion,
+        why: &str,
+    ) -> Result<(), Gone> {
+        let Some(which) = self.position(session) else { return Ok(()) };
+        if let Some(mut question) = elicitation::question(&open) {
+            question.message = format!("{}\n({why})", question.message);
+            open.input = question.as_input();
+        }
+        let request = self.ask(which, open).await;
+        self.queue.send(&[request]).await
     }
 
     /// Leaves the question open: an error is neither a yes nor a no. The user is told where to answer.

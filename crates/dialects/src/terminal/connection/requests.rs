@@ -2,6 +2,7 @@
 
 use quintet_kernel::command::{Approve, Command, NewMessage, TurnStart};
 use quintet_kernel::event::{ApprovalDecision, Setup, TurnOptions};
+use quintet_kernel::id::GeneratedId as _;
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::port;
 use quintet_kernel::session::APPROVAL_TIMED_OUT;
@@ -148,8 +149,11 @@ impl Connection {
 
     async fn approve(&mut self, approve: Approve) -> Outcome {
         let answer = approve.answer;
-        let ApprovalId::Call(call) = approve.question.clone() else {
-            return Err(unknown_execution(approve.question.as_str()));
+        let call = match &approve.question {
+            ApprovalId::Call(_) | ApprovalId::Question(_) => {
+                CallId::named(approve.question.to_string())
+            }
+            ApprovalId::Turn(turn) => return Err(unknown_execution(turn.as_str())),
         };
         let execution = wire::execution_id(&call);
         let asks = self.followed.iter().rev().find(|watch| watch.link.awaits_approval(&call));
@@ -164,7 +168,9 @@ impl Connection {
                 };
                 Ok(json!({ "status": status, "execution_id": execution }))
             }
-            Err(port::Error::Refused(Refusal::NothingPending(_) | Refusal::NotPending(_))) => {
+            Err(port::Error::Refused(
+                Refusal::NothingPending(_) | Refusal::NotPending(_) | Refusal::QuestionClosed(_),
+            )) => {
                 let state = self.view(&session).await?;
                 Err(not_pending(&state, &call))
             }

@@ -7,6 +7,7 @@ use crate::event::{ApprovalDecision, Event, RememberScope, RequestedCall};
 use crate::id::{CallId, MessageId};
 use crate::message::{Message, Part, Role};
 use crate::session::SessionData;
+use crate::session::questions::OpenQuestion;
 use crate::session::state::{CallMatcher, RememberedDecision};
 use crate::session::turn::{Call, CallPhase, OpenTurn, Phase};
 use crate::time::Time;
@@ -46,6 +47,16 @@ pub(super) fn evolve(state: &mut SessionData, event: &Event, at: Time) {
                     (call.expires, call.front_end) = (errand.expires, errand.front_end.clone());
                 }
             });
+            update_waiting(state, at);
+        }
+        Event::QuestionAsked { call, id, question, expires, .. } => {
+            let (id, call, question) = (id.clone(), call.clone(), question.clone());
+            let asked = OpenQuestion { id, call, question, expires: *expires };
+            change_open_turn(state, |open| open.questions.push(asked));
+            update_waiting(state, at);
+        }
+        Event::QuestionAnswered { id, .. } => {
+            change_open_turn(state, |open| open.questions.retain(|open| open.id != *id));
             update_waiting(state, at);
         }
         Event::CallClaimed { call, by, .. } => {

@@ -1,7 +1,10 @@
 //! Events and effects in one line each.
 
+use serde_json::json;
+
 use crate::event::{ClientCallInfo, Event, RequestedCall, StopCause};
 use crate::message::{Part, text_of};
+use crate::question::QuestionAnswer;
 use crate::session::{Effect, next};
 use crate::time::Time;
 use crate::tool::Risk;
@@ -88,6 +91,8 @@ impl Session {
             | Event::ApprovalRequested { .. }
             | Event::ApprovalAnswered { .. }
             | Event::CallStarted { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. }
             | Event::CallClaimed { .. }
             | Event::ClaimHolderLost { .. }
             | Event::ClaimReleased { .. }
@@ -147,6 +152,20 @@ impl Session {
                     errand.unwrap_or_default()
                 )
             }
+            Event::QuestionAsked { call, id, question, expires, .. } => {
+                let until = expires.map(|time| format!(" until {}", clock(time)));
+                let (call, id) = (self.short(call), self.short(id));
+                format!("{call} asks {id} {:?}{}", question.message, until.unwrap_or_default())
+            }
+            Event::QuestionAnswered { id, answer, reason, by, .. } => {
+                let answer = match answer {
+                    QuestionAnswer::Accepted { content } => json!(content).to_string(),
+                    QuestionAnswer::Declined => "declined".into(),
+                    QuestionAnswer::Cancelled => "cancelled".into(),
+                };
+                let by = by.map(|by| format!(" by {by:?}")).unwrap_or_default();
+                format!("{} {answer}{by}{}", self.short(id), why(reason.as_deref()))
+            }
             Event::CallClaimed { call, by, .. } => {
                 format!("{} claimed by {}", self.short(call), by.name)
             }
@@ -201,7 +220,8 @@ impl Session {
         if let Some(name) = self.names.get(&id) {
             return name.clone();
         }
-        let kinds = [("turn_", "t"), ("step_", "s"), ("msg_", "m"), ("call_", "k")];
+        let kinds =
+            [("turn_", "t"), ("step_", "s"), ("msg_", "m"), ("call_", "k"), ("question_", "q")];
         let Some((_, letter)) = kinds.into_iter().find(|(prefix, _)| id.starts_with(prefix)) else {
             return id;
         };

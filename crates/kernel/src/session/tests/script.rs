@@ -11,6 +11,7 @@
 //! [s1] answer [read/written] c1 look {"p":1} + c2 edit             [s1] fails stream_cut | context_overflow | …
 //! assess c1 [path=a] [command=a_b] [opaque] [similar=x] [permit=x] [critical]       review c1 approve|reject|none [why]
 //! allow c1 [t1] [: why] | deny c1 [t1] [: why] | allow_same c1 | allow_similar c1 | deny_similar c1
+//! ask c1 [FIELD] (which needs a value) | ask_link c1 | reply q1 {"p":1} | decline q1 | unask q1
 //! done c1 [text] | broke c1 [text] | halted c1 | changed c1 PATH:BEFORE~AFTER …
 //! survey TITLE=text …     revert t1 | reapply t1 | put_back t1 | not_put_back t1 why
 //! summary m2 text | unsummarized why      saved m2 PATH | not_saved m2 why      (`/` ends a line of text)
@@ -41,6 +42,7 @@ use crate::model::{
     self, Channel, Failure, FailureKind, FinishReason, ModelRef, Profile, RawToolCall, Usage,
 };
 use crate::policy::Rules;
+use crate::question::{Question, QuestionForm};
 use crate::session::{Refusal, State, handle};
 use crate::stamp::Stamp;
 use crate::time::Time;
@@ -208,6 +210,11 @@ impl Session {
             "allow_same" => self.remember(rest, ApprovalDecision::Allow, RememberScope::Same),
             "allow_similar" => self.remember(rest, ApprovalDecision::Allow, RememberScope::Similar),
             "deny_similar" => self.remember(rest, ApprovalDecision::Deny, RememberScope::Similar),
+            "reply" => {
+                let (id, content) = split(rest);
+                let content = serde_json::from_str(content).unwrap();
+                Command::Approve(Approve { content, ..self.approve(id, ApprovalDecision::Allow) })
+            }
             "revert" => Command::Revert { turn: self.real(rest) },
             "reapply" => Command::Reapply { turn: self.real(rest) },
             "tools" => Command::SetTools(toolset(rest)),
@@ -250,6 +257,16 @@ impl Session {
                 let usage = Usage { input: 5, output: 1, ..Usage::default() };
                 Command::Reviewed { call: call(), answer, comment: comment.into(), usage }
             }
+            "ask" => {
+                let required: Vec<&str> = text.split_whitespace().collect();
+                let fields = required.iter().map(|name| (*name, json!({ "type": "string" })));
+                let properties: serde_json::Map<_, _> =
+                    fields.map(|(name, schema)| (name.to_owned(), schema)).collect();
+                let schema = json!({ "properties": properties, "required": required });
+                ask(call(), QuestionForm::Schema(schema))
+            }
+            "ask_link" => ask(call(), QuestionForm::Url("https://a.example".into())),
+            "unask" => Command::WithdrawQuestion { question: self.real(id) },
             "survey" => {
                 let turn = self.state.open.as_ref().expect("a turn is open").id.clone();
                 Command::ContextGathered { turn, sections: sections(rest) }
@@ -326,7 +343,8 @@ impl Session {
         let (call, turn) = split(ids);
         let turn = Some(turn).filter(|turn| !turn.is_empty()).map(|turn| self.real(turn));
         let (by, remember) = (DecidedBy::Client, RememberScope::Once);
-        Approve { question: self.question(call), turn, answer, reason, by, remember }
+        let (question, content) = (self.question(call), None);
+        Approve { question, turn, answer, reason, by, remember, content }
     }
 
     fn question(&self, short: &str) -> ApprovalId {
@@ -343,6 +361,11 @@ impl Session {
         let known = self.names.iter().find(|(_, name)| *name == short);
         I::named(known.map_or(short, |(id, _)| id).to_owned())
     }
+}
+
+fn ask(call: CallId, form: QuestionForm) -> Command {
+    let (asker, message) = ("db".into(), "Which?".into());
+    Command::AskUser { call, question: Box::new(Question { asker, message, form }) }
 }
 
 fn recalled(lines: &str) -> Vec<ImportedMessage> {

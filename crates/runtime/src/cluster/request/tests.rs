@@ -35,6 +35,7 @@ fn a_request_arrives_as_it_was_sent() {
         reason: Some("fine".into()),
         by: DecidedBy::Client,
         remember: RememberScope::Once,
+        content: None,
     });
     for action in [say(Some("k")), Action::Submit(Box::new(approve)), Action::Remove] {
         let request = request(action);
