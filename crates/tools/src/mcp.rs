@@ -8,6 +8,7 @@
 mod allowed;
 mod connection;
 mod control;
+mod elicitation;
 mod http;
 mod index;
 mod login;
@@ -17,6 +18,7 @@ mod pool;
 mod process;
 mod prompt;
 mod result;
+mod running_calls;
 mod server;
 mod server_prompts;
 mod tool;

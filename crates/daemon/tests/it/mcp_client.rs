@@ -2,6 +2,7 @@
 
 mod login;
 mod prompts;
+mod questions;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};

@@ -24,6 +24,7 @@ TOOLS = {
     "wait": ("Waits.", {"type": "object", "properties": {"seconds": {"type": "number"}}}, {}),
     "crash": ("Ends the server.", NONE, {}),
     "spawn": ("Starts a process and gives its id.", NONE, {}),
+    "ask": ("Asks the user.", {"type": "object", "properties": {"link": {"type": "boolean"}}}, {}),
     "environment": ("Gives the names of its variables.", NONE, {}),
     "grow": ("Adds a tool.", NONE, {}),
     "dotted.name": ("Has a dot in its name.", NONE, {}),
@@ -38,8 +39,19 @@ PROMPTS = {
     "plain": ("Has no arguments.", []),
 }
 
+FORM = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 2},
+        "colour": {"type": "string", "enum": ["red", "blue"], "default": "red"},
+    },
+    "required": ["name"],
+}
+
 OUT = threading.Lock()
 cancelled = {}
+asked = {}
+answers = {}
 MODERN = os.environ.get("ERA") == "modern"
 
 
@@ -105,6 +117,30 @@ def call(name, arguments, request, notify):
     raise KeyError(name)
 
 
+def question(arguments):
+    if arguments.get("link"):
+        return {"mode": "url", "message": "Open this.", "url": "https://a.example/login", "elicitationId": "e1"}
+    return {"mode": "form", "message": "Who are you?", "requestedSchema": FORM}
+
+
+def ask(params, request, send):
+    """Asks the user and gives what came of it as text."""
+    wanted = question(params.get("arguments") or {})
+    if MODERN:
+        if "inputResponses" not in params:
+            requests = {"who": {"method": "elicitation/create", "params": wanted}}
+            return {"resultType": "input_required", "inputRequests": requests, "requestState": "state-1"}
+        assert params["requestState"] == "state-1", params
+        return text(json.dumps(params["inputResponses"]["who"], sort_keys=True))
+    number = f"ask-{request}"
+    asked[number] = threading.Event()
+    send({"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": wanted})
+    note("asking")
+    asked[number].wait()
+    note(f"answered {json.dumps(answers[number], sort_keys=True)}")
+    return text(json.dumps(answers[number], sort_keys=True))
+
+
 def note(line):
     if os.environ.get("NOTE"):
         with open(os.environ["NOTE"], "a") as file:
@@ -115,6 +151,10 @@ def answer(message, notify):
     method, params = message.get("method"), message.get("params") or {}
     if method == "notifications/cancelled":
         cancelled.setdefault(params.get("requestId"), threading.Event()).set()
+    if "id" in message and method is None:
+        answers[message["id"]] = message.get("result") or message.get("error")
+        asked[message["id"]].set()
+        return None
     if "id" not in message:
         return None
     lists = {"tools": {"listChanged": True}, "prompts": {"listChanged": True}}
@@ -138,7 +178,10 @@ def answer(message, notify):
         return {**reply, "result": {**extra, **prompts(method, params)}}
     if method == "tools/call":
         try:
-            result = call(params["name"], params.get("arguments") or {}, message["id"], notify)
+            if params["name"] == "ask":
+                result = ask(params, message["id"], notify)
+            else:
+                result = call(params["name"], params.get("arguments") or {}, message["id"], notify)
             return {**reply, "result": {**({"resultType": "complete"} if MODERN else {}), **result}}
         except KeyError as key:
             error = {"code": -32602, "message": f"there is no {key}"}

@@ -4,25 +4,27 @@
 //! and where a server refuses it, the stateless protocol that came later. A server over HTTP is sent the token
 //! of the person's login, if there is one.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use quintet_kernel::port::{ToolContext, ToolProgress, ToolServer, ToolTransport};
+use quintet_kernel::SessionId;
+use quintet_kernel::port::{ToolContext, ToolServer, ToolTransport};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
-    ClientConfig, ClientRequest, GetPromptRequest, GetPromptRequestParams, Implementation,
-    ListPromptsRequest, ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam,
-    ProgressToken, ProtocolVersion, ServerResult, SubscriptionFilter,
+    ClientConfig, ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, FormElicitationCapability, GetPromptRequest, GetPromptRequestParams,
+    Implementation, ListPromptsRequest, ListToolsRequest, PaginatedRequestParams,
+    ProgressNotificationParam, ProtocolVersion, RequestId, ServerResult, SubscriptionFilter,
+    UrlElicitationCapability,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions,
-    RunningService, serve_client_with_lifecycle,
+    RequestContext, RunningService, serve_client_with_lifecycle,
 };
 use rmcp::transport::{AuthClient, StreamableHttpClientTransport};
-use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
+use rmcp::{ClientHandler, ErrorData, Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
@@ -30,6 +32,7 @@ use super::http::{Refusal, http};
 use super::login::{LoginKey, LoginStore, NoLogin, authorized};
 use super::process::{Process, ServerLauncher};
 use super::prompt::PROMPTS_LIMIT;
+use super::running_calls::{CallTimer, RunningCall, RunningCalls};
 use super::tool_list::TOOLS_LIMIT;
 
 /// How long one page of a list may take.
@@ -38,6 +41,8 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 const PAGES_LIMIT: usize = 100;
 /// The longest that a call may take, however much progress it reports.
 const CALL_LIMIT: Duration = Duration::from_secs(4 * 60 * 60);
+/// How often a server may ask for more input during one call.
+const INPUT_ROUNDS_LIMIT: usize = 10;
 
 /// How a server is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,36 +118,49 @@ pub(super) enum Called {
 struct Events {
     tools_changed: Notify,
     prompts_changed: Notify,
-    running: Mutex<HashMap<ProgressToken, ProgressSink>>,
+    running: RunningCalls,
 }
 
-/// Where the progress of a call goes.
-#[derive(Clone)]
-struct ProgressSink(Arc<dyn ToolProgress>);
-
-impl std::fmt::Debug for ProgressSink {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ProgressSink")
-    }
-}
-
-/// Receives what a server sends by itself. Questions of servers are declined: nobody could answer them.
+/// Receives what a server sends by itself, its questions to the user included.
 #[derive(Clone, Debug)]
-pub(super) struct Handler(Arc<Events>);
+pub(super) struct Handler {
+    server: String,
+    events: Arc<Events>,
+}
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("quintet", env!("CARGO_PKG_VERSION"));
-        let config = ClientConfig::new(ClientCapabilities::default(), us);
+        let mut capabilities = ClientCapabilities::default();
+        let elicitation = ElicitationCapability::new()
+            .with_form(FormElicitationCapability::default())
+            .with_url(UrlElicitationCapability::default());
+        capabilities.elicitation = Some(elicitation);
+        let config = ClientConfig::new(capabilities, us);
         config.with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.0.tools_changed.notify_one();
+        self.events.tools_changed.notify_one();
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(match self.events.running.asking() {
+            Some(call) => call.ask(&self.server, request, context.ct).await,
+            None => {
+                let server = &self.server;
+                tracing::warn!(server, "an MCP server asks something of no or several sessions");
+                ElicitResult::new(ElicitationAction::Decline)
+            }
+        })
     }
 
     async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.0.prompts_changed.notify_one();
+        self.events.prompts_changed.notify_one();
     }
 
     async fn on_progress(
@@ -150,18 +168,13 @@ impl ClientHandler for Handler {
         progress: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let sink = self.0.lock().get(&progress.progress_token).cloned();
-        if let Some(ProgressSink(sink)) = sink {
+        let call = self.events.running.find(&progress.progress_token);
+        if let Some(RunningCall { context, timer, .. }) = call {
+            timer.progressed();
             let of = progress.total.map(|total| format!("/{total}")).unwrap_or_default();
             let text = progress.message.map(|text| format!(" {text}")).unwrap_or_default();
-            sink.report(&format!("[{}{of}]{text}\n", progress.progress));
+            context.progress.report(&format!("[{}{of}]{text}\n", progress.progress));
         }
-    }
-}
-
-impl Events {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, ProgressSink>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -172,8 +185,8 @@ pub(super) async fn connect(
     connector: &Connector,
     era: Era,
 ) -> Result<Opened, Unconnected> {
-    let handler = Handler(Arc::default());
-    let events = Arc::clone(&handler.0);
+    let handler = Handler { server: server.name.clone(), events: Arc::default() };
+    let events = Arc::clone(&handler.events);
     let mode = match era {
         Era::Initialize => ClientLifecycleMode::Initialize,
         Era::Discover => {
@@ -407,20 +420,62 @@ impl Connection {
         serde_json::to_value(answer).map_err(|error| error.to_string())
     }
 
-    /// Calls a tool. A cancelled call is called off at the server, too.
+    /// Calls a tool for a session. What the server wants to know meanwhile the user is asked. A cancelled
+    /// call is called off at the server, too.
     pub(super) async fn call(
         &self,
         server: &ToolServer,
         tool: &str,
         arguments: Map<String, Value>,
-        context: &ToolContext,
+        of: (&SessionId, &ToolContext),
     ) -> Called {
-        let timeout = server.timeout;
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        for _ in 0..INPUT_ROUNDS_LIMIT {
+            let (call, called) = self.call_once(server, params.clone(), of).await;
+            let answer = match called {
+                Called::Answered(answer) => *answer,
+                other => return other,
+            };
+            let wanted = match answer {
+                ServerResult::InputRequiredResult(wanted) => wanted,
+                other => return Called::Answered(Box::new(other)),
+            };
+            let requests = wanted.input_requests.unwrap_or_default();
+            let responses = tokio::select! {
+                responses = call.responses(&server.name, requests) => responses,
+                () = of.1.cancel.cancelled() => return Called::Cancelled,
+            };
+            match responses {
+                Ok(responses) => params.input_responses = Some(responses),
+                Err(why) => return Called::Refused(why),
+            }
+            params.request_state = wanted.request_state;
+        }
+        Called::Refused(format!("the server asked for more input {INPUT_ROUNDS_LIMIT} times"))
+    }
+
+    /// Sends one request and waits for its answer; gives the call as it ran, too.
+    async fn call_once(
+        &self,
+        server: &ToolServer,
+        params: CallToolRequestParams,
+        (session, context): (&SessionId, &ToolContext),
+    ) -> (RunningCall, Called) {
+        let timer = CallTimer::new(server.timeout, CALL_LIMIT.max(server.timeout));
+        let call = RunningCall::new(session.clone(), context.clone(), timer);
+        let listed = self.events.running.list(call);
+        let called = self.send_call(server, params, &listed.call).await;
+        (listed.call.clone(), called)
+    }
+
+    async fn send_call(
+        &self,
+        server: &ToolServer,
+        params: CallToolRequestParams,
+        call: &RunningCall,
+    ) -> Called {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let options = PeerRequestOptions::with_timeout(timeout)
-            .reset_timeout_on_progress()
-            .with_max_total_timeout(CALL_LIMIT.max(timeout));
+        let options = PeerRequestOptions::no_options();
         let handle = match self.peer.send_request_with_option(request, options).await {
             Ok(handle) => handle,
             Err(error) => {
@@ -429,32 +484,38 @@ impl Connection {
                 return refusal.map_or(Called::Refused(why), Called::LoginNeeded);
             }
         };
-        let (id, token) = (handle.id.clone(), handle.progress_token.clone());
-        self.events.lock().insert(token.clone(), ProgressSink(Arc::clone(&context.progress)));
-        let called = tokio::select! {
+        let id = handle.id.clone();
+        // Set once: each call is sent once.
+        let _ = call.token.set(handle.progress_token.clone());
+        tokio::select! {
             answer = handle.await_response() => match answer {
                 Ok(answer) => Called::Answered(Box::new(answer)),
                 Err(ServiceError::McpError(error)) => {
                     Called::Refused(format!("{} (code {})", error.message, error.code.0))
                 }
-                Err(ServiceError::Timeout { .. }) => Called::TimedOut(timeout),
                 Err(error) => {
                     let why = explain(&error);
                     let refusal = login_refusal(&error, server);
                     refusal.map_or(Called::Unknown(why), Called::LoginNeeded)
                 }
             },
-            () = context.cancel.cancelled() => {
-                let reason = Some("the user cancelled the turn".to_owned());
-                let cancelled = CancelledNotificationParam::new(Some(id), reason);
-                if let Err(error) = self.peer.notify_cancelled(cancelled).await {
-                    tracing::debug!(%error, "a cancelled call was not called off at its server");
-                }
+            () = call.timer.expired() => {
+                self.call_off(id, "the call took too long").await;
+                Called::TimedOut(server.timeout)
+            }
+            () = call.context.cancel.cancelled() => {
+                self.call_off(id, "the user cancelled the turn").await;
                 Called::Cancelled
             }
-        };
-        self.events.lock().remove(&token);
-        called
+        }
+    }
+
+    /// Tells the server that a call is not waited for any more.
+    async fn call_off(&self, call: RequestId, reason: &str) {
+        let cancelled = CancelledNotificationParam::new(Some(call), Some(reason.to_owned()));
+        if let Err(error) = self.peer.notify_cancelled(cancelled).await {
+            tracing::debug!(%error, "a call was not called off at its server");
+        }
     }
 }
 

@@ -15,11 +15,6 @@ const FILES_LIMIT: usize = 32;
 pub(super) fn output(answer: ServerResult) -> ToolOutput {
     match answer {
         ServerResult::CallToolResult(result) => of_result(result),
-        ServerResult::InputRequiredResult(_) => Outcome::failure(
-            "the server asks for more input from the user, which is not supported; call the tool \
-             with everything it needs",
-        )
-        .into(),
         ServerResult::CreateTaskResult(_) => {
             Outcome::failure("the server answered with a task, which is not supported").into()
         }

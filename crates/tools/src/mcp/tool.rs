@@ -51,7 +51,10 @@ impl McpTool {
             Err(why) => return Outcome::failure(why).into(),
         };
         let server = &self.server.definition;
-        let mut output = match connection.call(server, &self.tool, arguments, context).await {
+        let mut output = match connection
+            .call(server, &self.tool, arguments, (&call.session, context))
+            .await
+        {
             Called::Answered(answer) => result::output(*answer),
             Called::Refused(why) => Outcome::failure(why).into(),
             Called::LoginNeeded(remedy) => {
