@@ -75,6 +75,15 @@ pub(crate) struct ApprovalRequest {
     pub(crate) reversible: Option<bool>,
     /// Seconds until the call is refused.
     pub(crate) timeout: Option<u64>,
+    /// For a question of a running call: the answers that need no writing.
+    pub(crate) choices: Option<Vec<AnswerChoice>>,
+}
+
+/// An answer to a question of a running call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AnswerChoice {
+    pub(crate) label: String,
+    pub(crate) content: Value,
 }
 
 /// The end of a call.
@@ -92,6 +101,7 @@ impl ApprovalRequest {
     /// What the tool wants to do, for a sentence that begins with its name.
     pub(crate) fn wants(&self) -> &'static str {
         match (self.category.as_str(), self.preview_type.as_str()) {
+            _ if self.choices.is_some() => "asks",
             ("shell", _) | (_, "command") => "wants to run a command",
             ("network", _) => "wants to use the network",
             (_, "diff") => "wants to change files",
@@ -102,6 +112,7 @@ impl ApprovalRequest {
     /// The sentence with the risk, as far as that is known.
     pub(crate) fn sentence(&self) -> String {
         let risk = match self.risk.as_str() {
+            _ if self.choices.is_some() => String::new(),
             "" => String::new(),
             risk => format!(" ({risk} risk)"),
         };
@@ -209,7 +220,12 @@ fn asked(params: &Value) -> ApprovalRequest {
         reasons: texts(params.pointer("/risk_assessment/reasons")),
         reversible: params.pointer("/risk_assessment/reversible").and_then(Value::as_bool),
         timeout: params["timeout"].as_u64(),
+        choices: params["choices"].as_array().map(|all| all.iter().map(choice).collect()),
     }
+}
+
+fn choice(shown: &Value) -> AnswerChoice {
+    AnswerChoice { label: text(shown, "/label"), content: shown["content"].clone() }
 }
 
 fn done(params: &Value) -> CallEnded {

@@ -202,6 +202,10 @@ impl<'a> PrintRun<'a> {
     async fn decide(&mut self, submitted: ApprovalRequest) -> Result<(), Error> {
         self.writer.pause();
         let (decision, said) = match self.request.approvals {
+            // Nobody is there to choose or to write an answer.
+            Approvals::Approve if submitted.choices.as_ref().is_some_and(|all| all.len() != 1) => {
+                (Decision::No, "declined (it needs an answer)")
+            }
             Approvals::Approve => (Decision::Once, "approved"),
             Approvals::Refuse => (Decision::No, "refused (--yes approves)"),
         };

@@ -35,6 +35,11 @@ pub(crate) enum Request {
         execution: String,
         decision: Decision,
     },
+    /// Answer a question of a running call.
+    Answer {
+        execution: String,
+        content: Value,
+    },
     /// Report a new size of the terminal; this is a notification.
     Context(Size),
     List,
@@ -75,7 +80,7 @@ impl Request {
             Self::Query { .. } => "agent.query",
             Self::Cancel { .. } => "agent.cancel",
             Self::Resume { .. } => "agent.resume",
-            Self::Approve { .. } => "tool.approve",
+            Self::Approve { .. } | Self::Answer { .. } => "tool.approve",
             Self::Context(_) => "context.update",
             Self::List => "session.list",
             Self::Load { .. } => "session.load",
@@ -112,6 +117,9 @@ impl Request {
                     "apply_to_similar": *decision == Decision::Similar,
                 },
             }),
+            Self::Answer { execution, content } => {
+                json!({ "execution_id": execution, "approved": true, "content": content })
+            }
             Self::Context(size) => {
                 let mut params = context(settings);
                 params["terminal_size"] = json!({ "cols": size.cols, "rows": size.rows });

@@ -46,6 +46,7 @@ impl Model {
                 Request::Cancel { .. }
                 | Request::Resume { .. }
                 | Request::Approve { .. }
+                | Request::Answer { .. }
                 | Request::Context(_)
                 | Request::Initialize(_),
                 Ok(_),

@@ -41,6 +41,20 @@ impl Model {
     pub(super) fn key_of_approval(&mut self, key: KeyEvent) -> Vec<Request> {
         let page = usize::from(self.size.rows / 2).max(1);
         let Some(approval) = self.chat.approvals.front_mut() else { return Vec::new() };
+        if let Some(choices) = &approval.request.choices {
+            let answer = match key.code {
+                KeyCode::Char('y' | 'Y') if choices.len() == 1 => choices.first(),
+                KeyCode::Char(digit) => choices.get(position(digit)),
+                _ => None,
+            };
+            if let Some(choice) = answer.filter(|_| approval.is_settled()) {
+                let (execution, content) =
+                    (approval.request.execution.clone(), choice.content.clone());
+                self.chat.approvals.pop_front();
+                return vec![Request::Answer { execution, content }];
+            }
+        }
+        let is_question = approval.request.choices.is_some();
         let decision = match key.code {
             KeyCode::Up => return scroll(approval, approval.scroll.saturating_sub(1)),
             KeyCode::Down => return scroll(approval, approval.scroll + 1),
@@ -48,6 +62,7 @@ impl Model {
             KeyCode::PageDown => return scroll(approval, approval.scroll + page),
             KeyCode::Home => return scroll(approval, 0),
             KeyCode::Char('n' | 'N') | KeyCode::Esc => Decision::No,
+            KeyCode::Char(_) if is_question => return Vec::new(),
             KeyCode::Char('y' | 'Y') => Decision::Once,
             KeyCode::Char('a' | 'A') => Decision::Same,
             KeyCode::Char('s' | 'S') => Decision::Similar,
@@ -59,6 +74,14 @@ impl Model {
         let execution = approval.request.execution.clone();
         self.chat.approvals.pop_front();
         vec![Request::Approve { execution, decision }]
+    }
+}
+
+/// The place in the list that a digit stands for; one beyond every list for other keys.
+fn position(digit: char) -> usize {
+    match digit.to_digit(10) {
+        Some(number @ 1..) => number as usize - 1,
+        Some(0) | None => usize::MAX,
     }
 }
 

@@ -31,7 +31,7 @@ impl Model {
             }
             Notice::Progress { execution, status, message } => {
                 // Somebody else, or the clock, may have answered.
-                if matches!(status.as_str(), "approved" | "denied") {
+                if matches!(status.as_str(), "approved" | "denied" | "cancelled") {
                     self.chat.approvals.retain(|approval| approval.request.execution != execution);
                 }
                 self.transcript.working(&execution, &message);

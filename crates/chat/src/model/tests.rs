@@ -174,6 +174,37 @@ fn a_tool_is_answered_with_a_key() {
 }
 
 #[test]
+fn a_question_of_a_call_is_answered_with_a_digit() {
+    let choices = json!([
+        { "label": "test", "content": { "env": "test" } },
+        { "label": "live", "content": { "env": "live" } },
+    ]);
+    let ask = |model: &mut Model, choices: &serde_json::Value| {
+        let params = json!({
+            "execution_id": "exec-question_1", "query_id": "q-1", "tool": { "name": "db__ask" },
+            "choices": choices,
+        });
+        tell(model, "tool.request_approval", params);
+    };
+    let mut model = request();
+    ask(&mut model, &choices);
+    assert_eq!(press(&mut model, KeyCode::Char('2')), []);
+    update(&mut model, Message::Tick);
+    update(&mut model, Message::Tick);
+    for letter in ['y', 'a', 's', '0', '3'] {
+        assert_eq!(press(&mut model, KeyCode::Char(letter)), []);
+    }
+    let content = json!({ "env": "live" });
+    let live = Request::Answer { execution: "exec-question_1".into(), content };
+    assert_eq!(press(&mut model, KeyCode::Char('2')), [live]);
+    ask(&mut model, &json!([]));
+    let progress = json!({ "status": "cancelled", "message": "the call that asked is over" });
+    let over = json!({ "execution_id": "exec-question_1", "progress": progress });
+    tell(&mut model, "tool.progress", over);
+    assert!(model.chat.approvals.is_empty());
+}
+
+#[test]
 fn who_was_typing_when_a_tool_asked_did_not_say_yes() {
     let mut model = request();
     approval(&mut model);

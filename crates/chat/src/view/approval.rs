@@ -12,7 +12,7 @@ use super::footer::text_rows;
 use super::palette::{Palette, TextRole};
 use super::wrap::{cut, wrap};
 use crate::model::OpenApproval;
-use crate::notice::ApprovalRequest;
+use crate::notice::{AnswerChoice, ApprovalRequest};
 
 const KEYS: &str = " y yes  n/Esc no  a always this one  s always similar  ↑↓ scroll ";
 const SHORT_KEYS: &str = " y n a s ";
@@ -85,7 +85,18 @@ fn preview(text: &str, width: u16, palette: Palette) -> Vec<Line<'static>> {
 }
 
 fn keys(approval: &OpenApproval, width: u16, palette: Palette) -> Line<'static> {
-    let keys = if usize::from(width) > KEYS.chars().count() { KEYS } else { SHORT_KEYS };
+    let keys = match &approval.request.choices {
+        Some(choices) => cut(&choice_keys(choices), usize::from(width)),
+        None if usize::from(width) > KEYS.chars().count() => KEYS.to_owned(),
+        None => SHORT_KEYS.to_owned(),
+    };
     let role = if approval.is_settled() { TextRole::Bar } else { TextRole::Dim };
-    palette.line(vec![(role, keys.to_owned())])
+    palette.line(vec![(role, keys)])
+}
+
+/// The keys that answer a question of a running call.
+fn choice_keys(choices: &[AnswerChoice]) -> String {
+    let keys = choices.iter().zip(1..10).map(|(choice, n)| format!(" {n} {} ", choice.label));
+    let written = if choices.is_empty() { " answer it in the console " } else { "" };
+    keys.collect::<String>() + written + " n/Esc decline  ↑↓ scroll "
 }
