@@ -292,6 +292,16 @@ export class Transcript {
         if (asked) this.turn(item).spans.push({ kind: "waiting", name: "waiting for a person", from: asked, to: item.at });
         break;
       }
+      case "user_question":
+        this.turn(item).asked.set(item.question, item.at);
+        break;
+      case "user_answer": {
+        const call = this.call(item);
+        call.answer = `question ${item.answer}`;
+        const asked = this.turn(item).asked.get(item.question);
+        if (asked) this.turn(item).spans.push({ kind: "waiting", name: "waiting for a person", from: asked, to: item.at });
+        break;
+      }
       case "call": {
         const call = this.call(item);
         call.state = "running";

@@ -50,6 +50,8 @@ export interface Question {
   assessment: Assessment;
   digest: string;
   expires: number | null;
+  /** True for a question of a running call, which `input` holds. */
+  form: boolean;
 }
 
 export interface Model {
