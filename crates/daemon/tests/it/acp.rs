@@ -4,6 +4,7 @@ pub(crate) mod attach;
 pub(crate) mod editor;
 mod files;
 mod permission;
+mod pitfalls;
 mod sessions;
 
 use serde_json::{Value, json};
