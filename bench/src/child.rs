@@ -80,6 +80,11 @@ impl Child {
         plain(self.listener(protocol)?)
     }
 
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Asks it to end, and waits until it has.
     pub(crate) async fn stop(mut self) -> Result<()> {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("no pid")?;

@@ -2,7 +2,7 @@
 //!
 //! `quintet-bench [--quick] [--daemon PATH] [--turns N] [--set KEY=VALUE] [NAME…]` prints one table; names are those of
 //! [`measure::ALL`]. The model and the proxies are this same program as processes of their own (`quintet-bench model`,
-//! `quintet-bench proxy --model URL [--log FILE]`), so that the CPU and memory of each can be told apart.
+//! `quintet-bench proxy --model URL [--log FILE]`, `quintet-bench tool-server`), so that the CPU and memory of each can be told apart.
 //! Nothing is asserted: the numbers are for people.
 #![expect(
     clippy::disallowed_methods,
@@ -20,6 +20,7 @@ mod received;
 mod rig;
 mod script;
 mod table;
+mod tool_server;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
+        ["tool-server"] => tool_server::serve(),
         ["model"] => one_thread()?.block_on(model::serve()),
         ["proxy", "--model", url] => many_threads()?.block_on(proxy::serve(url, None)),
         ["proxy", "--model", url, "--log", log] => {

@@ -7,6 +7,7 @@ mod cost;
 mod cpu;
 mod crowd;
 mod disk;
+mod editor_start;
 mod families;
 mod followers;
 mod history;
@@ -22,6 +23,7 @@ mod start;
 mod stored;
 mod terminal;
 mod throughput;
+mod tool_servers;
 mod tools;
 mod voice;
 mod wake;
@@ -36,7 +38,7 @@ use crate::rig::Rig;
 use crate::table::{self, Row};
 
 /// In the order of the table.
-pub(crate) const ALL: [&str; 25] = [
+pub(crate) const ALL: [&str; 27] = [
     "asked",
     "cpu",
     "latency",
@@ -47,6 +49,7 @@ pub(crate) const ALL: [&str; 25] = [
     "disk",
     "round_trip",
     "start",
+    "editor_start",
     "memory",
     "hibernated",
     "crowd",
@@ -57,6 +60,7 @@ pub(crate) const ALL: [&str; 25] = [
     "restart",
     "terminal",
     "tools",
+    "tool_servers",
     "commands",
     "agent",
     "runs",
@@ -123,6 +127,7 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "disk" => disk::run(rig, plan).await,
         "round_trip" => round_trip::run(rig, plan).await,
         "start" => start::run(rig, plan).await,
+        "editor_start" => editor_start::run(rig, plan).await,
         "memory" => memory::run(rig, plan).await,
         "hibernated" => memory::hibernated(rig, plan).await,
         "crowd" => crowd::run(rig, plan).await,
@@ -131,6 +136,7 @@ async fn one(name: &str, rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
         "followers" => followers::run(rig, plan).await,
         "terminal" => terminal::run(rig, plan).await,
         "tools" => tools::run(rig, plan).await,
+        "tool_servers" => tool_servers::run(rig, plan).await,
         "commands" => commands::run(rig, plan).await,
         "agent" => agent::run(rig, plan).await,
         "runs" => runs::run(rig, plan).await,

@@ -94,7 +94,12 @@ impl Rig {
 
     /// The same with some values set.
     pub(crate) async fn daemon_with(&self, data: &str, set: &[&str]) -> Result<Child> {
-        let config = self.config(data)?;
+        self.daemon_on(data, "", set).await
+    }
+
+    /// The same with more in its configuration file.
+    pub(crate) async fn daemon_on(&self, data: &str, more: &str, set: &[&str]) -> Result<Child> {
+        let config = self.config(data, more)?;
         let log = self.dir.path().join(format!("{data}.log"));
         let mut arguments = vec!["serve", "--config", config.to_str().context("a strange path")?];
         let set = self.set.iter().map(String::as_str).chain(set.iter().copied());
@@ -119,7 +124,8 @@ impl Rig {
         Ok(from_slice(&conn.call("GET", "/count", "").await?)?)
     }
 
-    fn config(&self, data: &str) -> Result<PathBuf> {
+    /// Writes the configuration of a daemon on the data of this name, with more at its end.
+    pub(crate) fn config(&self, data: &str, more: &str) -> Result<PathBuf> {
         let path = self.dir.path().join(format!("{data}.toml"));
         let text = format!(
             r#"data_dir = "{}"
@@ -140,7 +146,7 @@ api_key = "test"
 kinds = []
 [verify]
 auto = false
-"#,
+{more}"#,
             self.data(data).display(),
             self.dir.path().join(format!("{data}.sock")).display(),
             self.model.address
