@@ -399,7 +399,7 @@ async fn servers_are_managed_on_the_command_line() {
     let (well, listed) = run("list", &[]);
     assert!(well && listed.starts_with("fix ") && !listed.contains("TOOLS"), "{listed}");
     let (well, tested) = run("test", &["fix"]);
-    assert!(well && tested.contains("fixture 1: 12 tools\n"), "{tested}");
+    assert!(well && tested.contains("fixture 1: 13 tools\n"), "{tested}");
     assert!(tested.contains("left out: bad_schema: "), "{tested}");
     let web = HttpServer::start(home.path(), &[("TOKEN", "t0ken")]).await;
     assert!(run("add", &["web", "--url", &web.1]).0);

@@ -133,7 +133,7 @@ async fn a_person_logs_in_and_out() {
     let (well, told) = shell.login(&[], browser).await;
     assert!(well && told.contains("logged in at http://127.0.0.1:"), "{told}");
     let (well, told) = shell.run("test", &["web"]);
-    assert!(well && told.contains("fixture 1: 10 tools"), "{told}");
+    assert!(well && told.contains("fixture 1: 11 tools"), "{told}");
     assert!(shell.run("list", &[]).1.contains("(logged in)"));
     let kept = all_files(&home.path().join("data"));
     assert!(kept.contains("sealed:1:") && !kept.contains("access-") && !kept.contains("refresh-"));

@@ -147,8 +147,11 @@ async fn a_question_of_a_subagent_is_answered_at_the_session_above_it() {
     let work = json!([call("fix__ask", json!({})), { "text": "it asked" }]);
     let task = format!("ask {{{{script: {work}}}}}");
     let script = json!([call("spawn_agent", json!({ "task": task })), { "text": "done" }]);
+    // A script within a script is that of the subagent.
     let script = script.to_string().replace("{{script:", "\\u007b{script:");
-    client.say(&id, serde_json::from_str(&script).unwrap()).await;
+    let part = json!({ "type": "text", "text": format!("go {{{{script: {script}}}}}") });
+    let body = json!({ "role": "user", "parts": [part], "auto_run": true });
+    assert_eq!(client.post(&format!("/v1/sessions/{id}/messages"), body).await.0, 200);
     let events = client.until(&id, |event| event.kind() == "subagent_approval_requested").await;
     let asked = &events[events.len() - 1].json["data"];
     assert_eq!(asked["args"]["message"], "Who are you?");
