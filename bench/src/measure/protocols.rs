@@ -1,5 +1,5 @@
-//! The same three things by every protocol: how soon the model is asked and the first text is there,
-//! how late a delta is, and how many come through.
+//! The same things by every protocol: how soon the model is asked and the first text is there, how late
+//! a delta is, how many come through, and the CPU time for that.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use super::Plan;
 use super::cost::{Cost, median_of, turns};
 use super::latency::added;
+use crate::child::Child;
 use crate::client::{Client, Protocol};
 use crate::clock::{median, ms, percentile};
 use crate::rig::Rig;
@@ -29,6 +30,8 @@ struct Samples {
     turns: Vec<Cost>,
     late: Vec<f64>,
     per_second: Vec<f64>,
+    /// CPU time of the daemon or the proxy for many deltas, in milliseconds.
+    cpu: Vec<f64>,
 }
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
@@ -36,21 +39,23 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let mut by_proxy = Samples::default();
     let mut by_protocol = Protocol::ALL.map(|protocol| (protocol, Samples::default()));
     for _ in 0..plan.rounds(3, 1) {
-        by_proxy.take(rig, Client::proxy(rig.proxy.address).await?).await.context("proxy")?;
+        let client = Client::proxy(rig.proxy.address).await?;
+        by_proxy.take(rig, &rig.proxy, client).await.context("proxy")?;
         for (protocol, samples) in &mut by_protocol {
             let client = Client::connect(*protocol, &daemon, &rig.workspace()).await;
             let name = protocol.name();
-            samples.take(rig, client.context(name)?).await.context(name)?;
+            samples.take(rig, &daemon, client.context(name)?).await.context(name)?;
         }
     }
     daemon.stop().await?;
-    let figures: [(&str, Figure); 6] = [
+    let figures: [(&str, Figure); 7] = [
         ("client sends -> model is asked, ms", |one| median_of(&one.turns, |cost| cost.asked)),
         ("client sends -> first text, ms", |one| median_of(&one.turns, |cost| cost.text)),
         ("overhead of a turn, ms", |one| median_of(&one.turns, |cost| cost.overhead)),
         ("latency added to a delta, median, ms", |one| percentile(&one.late, 0.5)),
         ("latency added to a delta, 99 of 100, ms", |one| percentile(&one.late, 0.99)),
         ("deltas per second", |one| median(&one.per_second)),
+        ("CPU for 100,000 deltas, ms", |one| median(&one.cpu)),
     ];
     let mut rows = Vec::new();
     for (what, figure) in figures {
@@ -64,13 +69,15 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
 
 impl Samples {
     /// A fresh session: a terminal may not send more than a hundred requests in a second.
-    async fn take(&mut self, rig: &Rig, mut client: Client) -> Result<()> {
+    async fn take(&mut self, rig: &Rig, measured: &Child, mut client: Client) -> Result<()> {
         turns(rig, &mut client, TURNS, Duration::ZERO).await?;
         self.turns.extend(turns(rig, &mut client, TURNS, Duration::ZERO).await?);
         let script = rig.script(DELTAS, GAP_US);
         let turn = client.turn(script).await?;
         self.late.extend(added(rig, &[(script.id, turn)]).await?);
+        let before = measured.cpu_ms()?;
         let turn = client.turn(rig.script(MANY_DELTAS, 0)).await?;
+        self.cpu.push(measured.cpu_ms()? - before);
         let last = *turn.seen.arrivals.last().context("no text")?;
         self.per_second.push(MANY_DELTAS as f64 / ms(turn.sent, last) * 1000.0);
         Ok(())
