@@ -161,6 +161,44 @@ async fn a_fork_has_the_past_and_outlives_its_source() {
 }
 
 #[tokio::test]
+async fn who_syncs_within_an_answer_gets_its_text_from_the_last_event_on() {
+    let world = World::start("").await;
+    let mut first = world.socket().await;
+    let id = first.create(world.workspace()).await;
+    // So much that part of it is in the journal before the answer is over.
+    let long = "word ".repeat(8000);
+    let go = world.home.path().join("go");
+    let script = json!([{ "deltas": [long, "again ", "end"], "hold_until": go }]);
+    first.say(&id, script).await.unwrap();
+    let held =
+        |frame: &Value| frame["params"]["delta"].as_str().is_some_and(|it| it.ends_with("again "));
+    let told = first.until(held).await;
+    let last = stored(&told).last().unwrap()["sequence"].as_u64().unwrap();
+    let shown = loop {
+        let shown = first.ask("session.get", of(&id)).await.unwrap();
+        if shown["lastSequence"].as_u64() > Some(last) {
+            break shown["lastSequence"].clone();
+        }
+    };
+    let mut late = Vec::new();
+    for known in [json!(last), shown] {
+        let mut socket = world.socket().await;
+        let sync = json!({ "sessionId": id, "lastSequence": known });
+        let synced = socket.ask("events.sync", sync).await.unwrap();
+        assert_eq!((&synced["events"], &synced["lastSequence"]), (&json!([]), &json!(last)));
+        late.push(socket);
+    }
+    std::fs::write(&go, "").unwrap();
+    for mut socket in late {
+        let told = socket.until_told("agent.turn_complete").await;
+        assert!(text(&told) == format!("{long}again end"), "{} bytes", text(&told).len());
+        let answer = stored(&told).into_iter().find(|event| event["type"] == "message.assistant");
+        let content = answer.unwrap()["payload"]["content"][0]["text"].clone();
+        assert!(content == text(&told), "the stored answer is another");
+    }
+}
+
+#[tokio::test]
 async fn questions_and_approvals_are_answered_also_after_a_restart() {
     let mut world = World::start(ASKING).await;
     let mut socket = world.socket().await;

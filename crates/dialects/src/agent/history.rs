@@ -50,39 +50,55 @@ pub(super) struct History<'a> {
 impl History<'_> {
     /// Events after one, oldest first.
     pub(super) async fn after(&self, after: Seq, read: &Read) -> Result<Events, Error> {
+        // A number after the end is refused as it was sent, before a place ahead of it is read.
+        self.follow(after).await?;
         self.between(after, Seq::MAX, read).await
     }
 
     /// Events after one and before another, oldest first.
     async fn between(&self, after: Seq, end: Seq, read: &Read) -> Result<Events, Error> {
-        let context = self.context(after).await?;
-        let mut follow = self.follow(after).await?;
-        let mut found = Events { events: Vec::new(), more: false, context, upto: after };
+        let (context, upto) = self.context_at_event(after).await?;
+        let mut follow = self.follow(upto).await?;
+        let mut found = Events { events: Vec::new(), more: false, context, upto };
+        // Text counts as read once an event follows it: a client has only its deltas, if anything.
+        let mut text = Vec::new();
         let (limit, mut bytes) = (read.limit.unwrap_or(usize::MAX), 0);
         while follow.position().seq < follow.head() {
             for item in follow.next().await?.unwrap_or_default() {
-                let seq = place(&item);
-                if seq >= end {
+                if place(&item) >= end {
                     return Ok(found);
                 }
+                let Item::Event(record) = &item else {
+                    text.push(item);
+                    continue;
+                };
                 if found.events.len() >= limit || bytes > ANSWER_BYTES_LIMIT {
                     found.more = true;
                     return Ok(found);
                 }
+                text.drain(..).for_each(|text| found.context.apply(&text));
                 found.context.apply(&item);
-                if let Item::Event(record) = &item {
-                    let event = in_framing(read, event(&found.context, record));
-                    found.context.finish(record);
-                    if read.wants(&event) {
-                        bytes += event.to_string().len();
-                        found.events.push(event);
-                    }
+                let event = in_framing(read, event(&found.context, record));
+                found.context.finish(record);
+                found.upto = record.seq;
+                if read.wants(&event) {
+                    bytes += event.to_string().len();
+                    found.events.push(event);
                 }
-                found.upto = seq;
             }
         }
-        found.upto = found.upto.max(follow.head());
         Ok(found)
+    }
+
+    /// The context at an event and its number. Where the number is one of text in flight it is the event
+    /// before the text.
+    async fn context_at_event(&self, after: Seq) -> Result<(SessionContext, Seq), Error> {
+        let context = self.context(after).await?;
+        if context.last >= after {
+            return Ok((context, after));
+        }
+        let event = context.last;
+        Ok((self.context(event).await?, event))
     }
 
     /// The newest events before one, or of all, newest first.
