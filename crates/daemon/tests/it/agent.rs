@@ -161,6 +161,34 @@ async fn a_fork_has_the_past_and_outlives_its_source() {
 }
 
 #[tokio::test]
+async fn an_event_is_one_of_the_session_or_shared_with_it() {
+    let world = World::start("").await;
+    let mut socket = world.socket().await;
+    let id = socket.create(world.workspace()).await;
+    let other = socket.create(world.workspace()).await;
+    for session in [&id, &other] {
+        socket.turn(session, json!([{ "text": "one" }])).await;
+    }
+    let foreign = socket.events(&other, 0).await[2]["id"].clone();
+    for (method, member) in [("session.fork", "eventId"), ("events.list", "after")] {
+        let answer = socket.ask(method, json!({ "sessionId": id, member: foreign })).await;
+        assert_eq!(code(answer), -32602, "{method}");
+    }
+    // A fork shares what came before it and nothing that came later.
+    let own = socket.events(&id, 0).await;
+    let fork = json!({ "sessionId": id, "eventId": own[2]["id"] });
+    let child = socket.ask("session.fork", fork).await.unwrap()["newSessionId"].clone();
+    let shared = json!({ "sessionId": child, "after": own[1]["id"] });
+    let shown = socket.ask("events.list", shared).await.unwrap();
+    assert_eq!(shown["events"][0]["sequence"], own[2]["sequence"]);
+    let later = json!({ "sessionId": child, "after": own[3]["id"] });
+    assert_eq!(code(socket.ask("events.list", later).await), -32602);
+    let beyond = json!({ "sessionId": id, "lastSequence": 1000 });
+    let refused = socket.ask("events.sync", beyond).await.unwrap_err();
+    assert!(refused["message"].as_str().unwrap().contains("position 1000 is after the end"));
+}
+
+#[tokio::test]
 async fn who_syncs_within_an_answer_gets_its_text_from_the_last_event_on() {
     let world = World::start("").await;
     let mut first = world.socket().await;

@@ -6,7 +6,7 @@ use quintet_kernel::SessionId;
 use quintet_kernel::message::MediaKind;
 use serde_json::Value;
 
-use super::event_id::sequence;
+use super::event_id::EventRef;
 use super::legacy;
 use super::request::{CreateSession, File, Message, Read, Request, Response};
 use super::wire::Framing;
@@ -94,7 +94,7 @@ fn request(method: &str, params: &Value) -> Result<Request, Error> {
         "session.getHead" => Request::Head(session()?),
         "session.fork" => Request::Fork {
             session: session()?,
-            at: sequence_of(&fields, params, &["eventId", "fromEventId"])?,
+            at: event_of(&fields, params, &["eventId", "fromEventId"])?,
             name: fields.text("name")?.map(own),
             model: fields.text("model")?.map(own),
         },
@@ -120,13 +120,12 @@ fn request(method: &str, params: &Value) -> Result<Request, Error> {
         "context.clear" => Request::Clear(session()?),
         "events.list" => Request::Events(read(&fields, params, &["after", "afterEventId"])?),
         "events.sync" => {
-            let mut read = read(&fields, params, &["lastSequence"])?;
-            read.limit =
-                fields.whole("limit")?.map(|_| limit(&fields, EVENT_PAGE_LIMITS)).transpose()?;
-            if read.from.is_none() {
-                return Err(fields.wrong("lastSequence", "an event or its sequence"));
-            }
-            Request::Sync(read)
+            let Some(last) = fields.whole("lastSequence")? else {
+                return Err(fields.wrong("lastSequence", "a whole number"));
+            };
+            let page = fields.whole("limit")?.map(|_| limit(&fields, EVENT_PAGE_LIMITS));
+            let read = read(&fields, params, &[])?;
+            Request::Sync(Read { from: Some(last.into()), limit: page.transpose()?, ..read })
         }
         "events.unsubscribe" => Request::Unsubscribe(session()?),
         "system.ping" => Request::Ping,
@@ -137,7 +136,7 @@ fn request(method: &str, params: &Value) -> Result<Request, Error> {
 
 fn create_session(fields: &Fields<'_>) -> Result<CreateSession, Error> {
     let workspace = need(fields, "workingDirectory")?;
-    if !workspace.starts_with('/') {
+    if !workspace.starts_with('/') || workspace.contains('\0') {
         return Err(fields.wrong("workingDirectory", "an absolute path"));
     }
     Ok(CreateSession {
@@ -261,7 +260,7 @@ fn answer(inner: &Fields<'_>, given: &Value) -> Result<Response, Error> {
 pub(super) fn read(fields: &Fields<'_>, params: &Value, from: &[&str]) -> Result<Read, Error> {
     Ok(Read {
         session: session(fields)?,
-        from: sequence_of(fields, params, from)?,
+        from: event_of(fields, params, from)?,
         limit: Some(limit(fields, EVENT_PAGE_LIMITS)?),
         types: fields.texts("types")?.unwrap_or_default().into_iter().map(own).collect(),
         since: None,
@@ -269,12 +268,17 @@ pub(super) fn read(fields: &Fields<'_>, params: &Value, from: &[&str]) -> Result
     })
 }
 
-fn sequence_of(fields: &Fields<'_>, params: &Value, names: &[&str]) -> Result<Option<u64>, Error> {
+/// The event that a request names by one of these members.
+fn event_of(
+    fields: &Fields<'_>,
+    params: &Value,
+    names: &[&str],
+) -> Result<Option<EventRef>, Error> {
     let given = names.iter().find_map(|name| Some((name, params.get(name)?)));
     match given {
         None | Some((_, Value::Null)) => Ok(None),
-        Some((name, value)) => match sequence(value) {
-            Some(seq) => Ok(Some(seq)),
+        Some((name, value)) => match EventRef::read(value, &session(fields)?) {
+            Some(event) => Ok(Some(event)),
             None => Err(fields.wrong(name, "an event or its sequence")),
         },
     }

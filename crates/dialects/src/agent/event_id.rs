@@ -1,5 +1,7 @@
 //! Names of events: `evt_<session>_<sequence>`.
 
+use std::fmt;
+
 use quintet_kernel::SessionId;
 use quintet_kernel::event::Seq;
 use serde_json::Value;
@@ -15,19 +17,48 @@ pub(super) fn parse(name: &str) -> Option<(SessionId, Seq)> {
     Some((SessionId::parse(session)?, sequence(&Value::String(seq.to_owned()))?))
 }
 
-/// The number behind a name, or a number as it is. The name may be that of an event shared with the
-/// session it was forked from: shared events have the same numbers.
-pub(super) fn sequence(value: &Value) -> Option<Seq> {
+/// An event that a client names, by its sequence or by its id.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct EventRef {
+    pub(super) seq: Seq,
+    /// The session in the id, where that is another one than the request is about.
+    pub(super) other: Option<SessionId>,
+}
+
+impl EventRef {
+    /// Reads the name of an event in a request about a session.
+    pub(super) fn read(value: &Value, session: &SessionId) -> Option<Self> {
+        let (named, seq) = match value {
+            Value::String(text) if text.starts_with("evt_") => {
+                let (named, seq) = parse(text)?;
+                (Some(named), seq)
+            }
+            _ => (None, sequence(value)?),
+        };
+        Some(Self { seq, other: named.filter(|named| named != session) })
+    }
+}
+
+impl From<Seq> for EventRef {
+    fn from(seq: Seq) -> Self {
+        Self { seq, other: None }
+    }
+}
+
+impl fmt::Debug for EventRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.other {
+            None => write!(f, "{}", self.seq),
+            Some(other) => write!(f, "{} of {other}", self.seq),
+        }
+    }
+}
+
+/// A sequence, as a number or as its digits.
+fn sequence(value: &Value) -> Option<Seq> {
     match value {
         Value::Number(number) => number.as_u64(),
-        Value::String(text) => {
-            let digits = match text.strip_prefix("evt_") {
-                Some(rest) => rest.rsplit_once('_')?.1,
-                None => text,
-            };
-            let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-            plain.then(|| digits.parse().ok()).flatten()
-        }
+        Value::String(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok(),
         _ => None,
     }
 }

@@ -104,8 +104,8 @@ impl History<'_> {
     /// The newest events before one, or of all, newest first.
     pub(super) async fn before(&self, read: &Read) -> Result<(Vec<Value>, bool), Error> {
         let head = self.follow(0).await?.head();
-        let (limit, end) = (read.limit.unwrap_or(usize::MAX), read.from.unwrap_or(head + 1));
-        let end = end.min(head + 1);
+        let limit = read.limit.unwrap_or(usize::MAX);
+        let end = read.from.as_ref().map_or(head + 1, |event| event.seq.min(head + 1));
         let mut span = FIRST_LOOK_BACK.max(limit as Seq);
         loop {
             let start = end.saturating_sub(span + 1);

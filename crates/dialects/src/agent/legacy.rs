@@ -129,7 +129,7 @@ fn ancestors(fields: &Fields<'_>) -> Result<Read, Error> {
     let limit = fields.whole("limit")?.and_then(|limit| usize::try_from(limit).ok());
     Ok(Read {
         session,
-        from: Some(seq.saturating_add(1)),
+        from: Some(seq.saturating_add(1).into()),
         limit: Some(limit.unwrap_or(ANCESTORS_LIMIT).min(ANCESTORS_LIMIT)),
         types: Vec::new(),
         since: None,

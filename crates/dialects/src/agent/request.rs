@@ -1,9 +1,10 @@
 //! Requests of clients, decoded.
 
-use quintet_kernel::event::Seq;
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::{SessionId, Time};
 use serde_json::Value;
+
+use super::event_id::EventRef;
 
 /// A request of a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +22,7 @@ pub(super) enum Request {
     /// Show the newest event of a session.
     Head(SessionId),
     /// Fork a session.
-    Fork { session: SessionId, at: Option<Seq>, name: Option<String>, model: Option<String> },
+    Fork { session: SessionId, at: Option<EventRef>, name: Option<String>, model: Option<String> },
     /// Delete a session.
     Delete(SessionId),
     /// Show the forks of a session, and what it was forked from.
@@ -140,7 +141,7 @@ pub(super) enum Response {
 pub(super) struct Read {
     pub(super) session: SessionId,
     /// Only events after this one or, backwards, before it.
-    pub(super) from: Option<Seq>,
+    pub(super) from: Option<EventRef>,
     /// At most so many.
     pub(super) limit: Option<usize>,
     /// Only these types; all if there are none.

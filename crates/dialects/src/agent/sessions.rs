@@ -5,12 +5,12 @@ use std::path::Path;
 
 use quintet_kernel::SessionId;
 use quintet_kernel::command::Command;
-use quintet_kernel::event::{NewSession, Seq};
+use quintet_kernel::event::NewSession;
 use quintet_kernel::model::ModelRef;
 use serde_json::{Value, json};
 
 use super::dispatch::{FollowUp, Reply, refused, subscribe};
-use super::event_id::event_id;
+use super::event_id::{EventRef, event_id};
 use super::request::CreateSession;
 use super::serve::AppState;
 use super::{question, shape};
@@ -58,10 +58,14 @@ impl AppState {
     pub(super) async fn fork(
         &self,
         session: SessionId,
-        at: Option<Seq>,
+        at: Option<EventRef>,
         changes: (Option<String>, Option<String>),
     ) -> Result<Reply, Error> {
         let (name, model) = changes;
+        let at = match at {
+            Some(event) => Some(self.sequence_in(&session, &event).await?),
+            None => None,
+        };
         let model = self.model_or_default(model.as_deref()).await;
         let receipt = self.services.sessions.fork(&session, at).await.map_err(refused)?;
         let root = receipt.records.first().map_or(0, |record| record.seq);
