@@ -179,7 +179,7 @@ pub(super) fn agent_status(state: &State, in_flight: &str, events: &[Value]) -> 
         "messageCount": state.messages.len(),
         "tokenUsage": usage_of(state.usage),
         "model": state.current_model().to_string(),
-        "tools": state.rules().tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(),
+        "tools": state.tools().iter().map(|tool| tool.name.clone()).collect::<Vec<_>>(),
         "currentTurnText": text,
         "currentTurnToolCalls": calls,
         "wasInterrupted": state.messages.last().is_some_and(|message| message.interrupted),

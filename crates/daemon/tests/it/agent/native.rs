@@ -118,6 +118,8 @@ async fn who_comes_in_the_middle_of_an_answer_gets_what_was_said() {
     let mut late = connect(&world).await;
     let state = late.ask_natively("agent.getState", of(&id)).await.unwrap();
     assert_eq!(state["currentTurnText"], "half");
+    let tools = state["tools"].as_array().unwrap();
+    assert!(["shell", "ask_user"].iter().all(|name| tools.contains(&json!(name))), "{tools:?}");
     let call = &state["currentTurnToolCalls"][0];
     assert_eq!((&call["toolName"], &call["status"]), (&json!("read_file"), &json!("completed")));
     let told = late.until(|frame| frame["type"] == "agent.text_delta").await;
