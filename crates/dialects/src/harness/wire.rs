@@ -1,25 +1,36 @@
 //! The harness's own types, in the words of its specification.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+
+/// Reads a member that may be null, which means the same as leaving it out, as in the original.
+fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Option::deserialize(from).map(Option::unwrap_or_default)
+}
 
 #[derive(Debug, Deserialize)]
 pub(super) struct CreateSession {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) workspace_path: String,
     pub(super) system_prompt: Option<String>,
     pub(super) mode: Option<String>,
     pub(super) spec_path: Option<String>,
     pub(super) model: Option<String>,
+    #[expect(dead_code, reason = "there is nothing to run yet, but its type is checked")]
+    auto_run: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct AddMessage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) role: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) parts: Vec<InPart>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) auto_run: bool,
     pub(super) model: Option<String>,
     pub(super) effort: Option<String>,
@@ -39,16 +50,16 @@ pub(super) struct InPart {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Approve {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) turn_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) tool_call_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) action: String,
     pub(super) reason: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) remember_choice: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) apply_to_similar: bool,
     /// The values that a question of a running call asks for.
     pub(super) content: Option<Value>,
@@ -61,17 +72,17 @@ pub(super) struct Cancel {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct SetMode {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) mode: String,
     pub(super) spec_path: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Attach {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) name: String,
     pub(super) mime_type: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) content_base64: String,
 }
 
