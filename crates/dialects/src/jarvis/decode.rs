@@ -209,7 +209,8 @@ fn outcome(result: wire::ToolResult) -> Result<Outcome, Reply> {
 /// The code and message of an error.
 fn error(error: Value) -> Result<(String, String), Reply> {
     match (&error, error["code"].as_str(), error["message"].as_str()) {
-        (Value::Null, ..) => Ok((String::new(), "the tool failed".into())),
+        (Value::Null, ..) => Ok(no_reason()),
+        (Value::String(words), ..) if words.trim().is_empty() => Ok(no_reason()),
         (Value::String(words), ..) => Ok((words.clone(), cut(words.clone()))),
         (Value::Object(_), Some(code), Some(message)) => {
             Ok((code.into(), cut(format!("{code}: {message}"))))
@@ -220,6 +221,11 @@ fn error(error: Value) -> Result<(String, String), Reply> {
             Err(Reply::invalid(why))
         }
     }
+}
+
+/// The code and message of an error that says nothing.
+fn no_reason() -> (String, String) {
+    (String::new(), "the tool failed".into())
 }
 
 /// True if a code means that the desktop or its user refused.
