@@ -174,7 +174,7 @@ impl Access {
 
     fn is_ours(&self, name: &str, local: IpAddr) -> bool {
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        name == "localhost"
+        name.eq_ignore_ascii_case("localhost")
             || address.is_ok_and(|address| address.is_loopback() || address == local)
             || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
     }

@@ -36,7 +36,9 @@ fn check(headers: &[&str], admitted: bool) {
 
 #[test]
 fn only_this_machine_and_named_hosts_are_admitted() {
-    for host in ["127.0.0.1:8787", "localhost:1", "[::1]:8787", "desk.example", "127.0.0.2"] {
+    for host in
+        ["127.0.0.1:8787", "localhost:1", "LocalHost:1", "[::1]:8787", "desk.example", "127.0.0.2"]
+    {
         check(&[&format!("host: {host}")], true);
     }
     for host in
