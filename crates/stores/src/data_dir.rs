@@ -29,7 +29,21 @@ const UPLOADS_DIR: &str = "artifacts";
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    lock: Arc<File>,
+    lock: Arc<DirLock>,
+}
+
+/// The lock of a data directory.
+#[derive(Debug)]
+pub(crate) struct DirLock(File);
+
+/// Unlocks for good: a process that is just being started has a copy of the open file for a moment, and closing
+/// this one alone would leave the lock to that copy.
+impl Drop for DirLock {
+    fn drop(&mut self) {
+        if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
+            tracing::warn!(%error, "the data directory was not unlocked");
+        }
+    }
 }
 
 impl DataDir {
@@ -136,14 +150,29 @@ pub(crate) fn create_private(path: &Path) -> Result<(), Error> {
     synced.map_err(Error::unusable(path))
 }
 
-fn lock(dir: &Path) -> Result<File, Error> {
+fn lock(dir: &Path) -> Result<DirLock, Error> {
     let path = dir.join(LOCK_FILE);
     let opened =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
     let file = opened.map_err(Error::unusable(&path))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(DirLock(file)),
         Err(Errno::WOULDBLOCK) => Err(Error::InUse(dir.into())),
         Err(errno) => Err(Error::unusable(&path)(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_being_started_keeps_no_lock() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(home.path()).unwrap();
+        let _copy = dir.lock.0.try_clone().unwrap();
+        assert!(matches!(DataDir::open(home.path()), Err(Error::InUse(_))));
+        drop(dir);
+        DataDir::open(home.path()).unwrap();
     }
 }

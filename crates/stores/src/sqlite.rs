@@ -4,7 +4,6 @@
 //! Reads run next to it on their own connections and see what is committed.
 
 use std::fmt;
-use std::fs::File;
 use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use quintet_kernel::port::{BoxFuture, Lease, Leases, StorageError};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::Error;
+use crate::data_dir::DirLock;
 use health::WriteHealth;
 use reader::Readers;
 use writer::Writer;
@@ -46,7 +46,7 @@ pub struct SqliteStore {
     writer: Writer,
     epoch: u64,
     write_health: Arc<WriteHealth>,
-    _lock: Option<Arc<File>>,
+    _lock: Option<Arc<DirLock>>,
 }
 
 impl SqliteStore {
@@ -82,7 +82,7 @@ impl SqliteStore {
     }
 
     /// Holds a lock for as long as the store exists.
-    pub(crate) fn holding(mut self, lock: Arc<File>) -> Self {
+    pub(crate) fn holding(mut self, lock: Arc<DirLock>) -> Self {
         self._lock = Some(lock);
         self
     }
