@@ -11,6 +11,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+mod tls;
+
+pub use tls::TlsServer;
+
 const WATCH: &str = r#"
 dir=$1; shift
 exec 3<&0 </dev/null
@@ -25,8 +29,12 @@ pub struct Server {
     dir: PathBuf,
     bin: PathBuf,
     user: Option<&'static str>,
+    port: u16,
     _watch: Child,
 }
+
+/// The port of servers that listen on a socket in a folder of their own.
+const SOCKET_PORT: u16 = 5432;
 
 impl Server {
     /// The server of this program, started when it is first needed.
@@ -43,19 +51,27 @@ impl Server {
     /// # Panics
     /// If PostgreSQL is not installed or does not start.
     pub fn start() -> Self {
+        let (dir, user) = Self::folder();
+        Self::launch(dir, user, SOCKET_PORT, &["listen_addresses="])
+    }
+
+    /// An empty folder of the server's user.
+    fn folder() -> (PathBuf, Option<&'static str>) {
         static SERVERS: AtomicU32 = AtomicU32::new(0);
-        let (bin, number) = (programs(), SERVERS.fetch_add(1, Ordering::Relaxed));
+        let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("quintet-postgres-{}-{number}", std::process::id());
         let dir = std::env::temp_dir().join(name);
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir(&dir).expect("a folder");
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).expect("permissions");
         let user = server_user();
-        if let Some(user) = user {
-            let owned = command("chown").args([user, path(&dir)]).status();
-            assert!(owned.is_ok_and(|status| status.success()), "chown {user}");
-        }
-        let data = dir.join("data");
+        give(user, &dir);
+        (dir, user)
+    }
+
+    /// Makes a database below a folder and starts its server with these settings.
+    fn launch(dir: PathBuf, user: Option<&'static str>, port: u16, settings: &[&str]) -> Self {
+        let (bin, data) = (programs(), dir.join("data"));
         let made = run_as(user, &bin.join("initdb"))
             .args(["-D", path(&data), "-U", "quintet", "-A", "trust", "-N"])
             .args(["-E", "UTF8", "--locale", "C"])
@@ -64,14 +80,15 @@ impl Server {
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
         let mut watch = run_as(user, Path::new("sh"));
         watch.args(["-c", WATCH, "sh", path(&dir)]).arg(bin.join("postgres"));
-        watch.args(["-D", path(&data), "-k", path(&dir), "-h", ""]);
+        watch.args(["-D", path(&data), "-k", path(&dir), "-p", &port.to_string()]);
         // A crash of the server alone loses nothing that the system was given.
-        for setting in ["fsync=off", "max_connections=400", "shared_buffers=32MB"] {
+        let usual = ["fsync=off", "max_connections=400", "shared_buffers=32MB"];
+        for setting in usual.iter().chain(settings) {
             watch.args(["-c", setting]);
         }
         let watch = watch.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let watch = watch.spawn().expect("a shell");
-        let server = Self { dir, bin, user, _watch: watch };
+        let server = Self { dir, bin, user, port, _watch: watch };
         server.wait();
         server
     }
@@ -94,6 +111,7 @@ impl Server {
     fn run(&self, sql: &str) -> String {
         let mut psql = run_as(self.user, &self.bin.join("psql"));
         psql.args(["-qAt", "-v", "ON_ERROR_STOP=1", "-h", path(&self.dir), "-U", "quintet"]);
+        psql.args(["-p", &self.port.to_string()]);
         let done = psql.args(["-c", sql, "postgres"]).output().expect("psql starts");
         assert!(done.status.success(), "{sql}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
@@ -126,7 +144,8 @@ impl Server {
     fn wait(&self) {
         let ready = || {
             let mut ready = run_as(self.user, &self.bin.join("pg_isready"));
-            let ready = ready.args(["-q", "-h", path(&self.dir)]).status();
+            let ready = ready.args(["-q", "-h", path(&self.dir), "-p", &self.port.to_string()]);
+            let ready = ready.status();
             ready.is_ok_and(|status| status.success())
         };
         for _ in 0..600 {
@@ -163,6 +182,14 @@ fn server_user() -> Option<&'static str> {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let known = |name: &str| users.lines().any(|line| line.starts_with(&format!("{name}:")));
     root.then(|| if known("postgres") { "postgres" } else { "nobody" })
+}
+
+/// Has a file or folder belong to the server's user.
+fn give(user: Option<&str>, to: &Path) {
+    if let Some(user) = user {
+        let owned = command("chown").args([user, path(to)]).status();
+        assert!(owned.is_ok_and(|status| status.success()), "chown {user}");
+    }
 }
 
 fn run_as(user: Option<&str>, program: &Path) -> Command {

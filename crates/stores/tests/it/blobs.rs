@@ -7,9 +7,9 @@ use quintet_kernel::port::{BlobBody, Blobs, FileRange, StorageError};
 use quintet_stores::{FileBlobs, PackBlobs, memory};
 
 /// SHA-256 of "hello".
-const HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+pub(crate) const HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
-async fn check(blobs: &dyn Blobs, id: &str, then: &str) {
+pub(crate) async fn check(blobs: &dyn Blobs, id: &str, then: &str) {
     let answer = blobs.get(&BlobId::parse(id).expect("an id")).await;
     let answer = match answer {
         Ok(content) => String::from_utf8(content).expect("text"),
@@ -20,7 +20,7 @@ async fn check(blobs: &dyn Blobs, id: &str, then: &str) {
     assert_eq!(answer, then, "{id}");
 }
 
-async fn check_store(blobs: &dyn Blobs) {
+pub(crate) async fn check_store(blobs: &dyn Blobs) {
     check(blobs, HELLO, "missing").await;
     for _ in 0..2 {
         assert_eq!(blobs.put(b"hello".to_vec()).await.expect("kept").as_str(), HELLO);

@@ -14,4 +14,5 @@ mod refusals;
 mod runs;
 mod script;
 mod stores_under_test;
+mod tls;
 mod transfer;
