@@ -48,7 +48,7 @@ pub use forward::{Forward, ForwardError};
 pub use front_ends::{
     Artifact, Artifacts, ERASED_SPACE, Install, Installs, Preferences, UploadWriter, Uploads,
 };
-pub use nodes::{Inbox, InboxEntry, NodeAddress, NodeStatus, Nodes, Wakes};
+pub use nodes::{Inbox, InboxEntry, NodeAddress, NodeStatus, Nodes, Wake, Wakes};
 pub use receipt::{AddedMessage, Receipt};
 pub use runs::{RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs, WorkerRuns};
 pub use senses::{
@@ -339,7 +339,7 @@ pub trait Journal: Send + Sync {
     ) -> BoxFuture<'static, Result<(), StorageError>> {
         Box::pin(ready(Ok(())))
     }
-    /// Notice of what other nodes append; `None` if there are no other nodes.
+    /// Notice of what other nodes do; `None` if there are no other nodes.
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
         None
     }

@@ -20,7 +20,7 @@ use futures_util::{StreamExt as _, stream};
 use quintet_kernel::SessionId;
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{
-    Error, Forward, InboxEntry, Lease, NodeAddress, Nodes, StorageError, Wakes,
+    Error, Forward, InboxEntry, Lease, NodeAddress, Nodes, StorageError, Wake, Wakes,
 };
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -203,20 +203,23 @@ impl Shared {
         self.deps.observers.iter().for_each(|observer| observer.published(session, head));
     }
 
-    /// Looks at the journal of a session that somebody follows here and that another node owns.
+    /// Looks at the journal of a session that another node owns.
     async fn poll(&self, session: &SessionId) {
         let head = self.deps.journal.head(session).await;
-        let Some(tail) = self.known_tail(session).filter(|_| !self.is_live(session)) else {
+        if self.is_live(session) {
             return;
-        };
+        }
+        let tail = self.known_tail(session);
         match head {
-            Ok(Some(head)) if tail.moved_to(head) => {
+            Ok(Some(head)) if tail.as_ref().is_some_and(|tail| tail.moved_to(head)) => {
                 tracing::debug!(%session, head, "a notice was lost or late");
                 self.deps.observers.iter().for_each(|observer| observer.published(session, head));
             }
             Ok(Some(_)) => {}
             Ok(None) => {
-                tail.end();
+                if let Some(tail) = tail {
+                    tail.end();
+                }
                 self.deps.observers.iter().for_each(|observer| observer.erased(session));
             }
             Err(error) => tracing::debug!(%session, %error, "the journal was not looked at"),
@@ -233,13 +236,15 @@ async fn watch_leases(shared: Arc<Shared>) {
     }
 }
 
-/// Wakes followers of sessions that other nodes own.
+/// Wakes followers of sessions that other nodes own, and tells observers what became of these.
 async fn watch_journal(shared: Arc<Shared>, mut wakes: Box<dyn Wakes>) {
     while let Some(moved) = wakes.next().await {
-        for (session, head) in moved {
-            match head {
-                0 => shared.membership.inbox.notify_one(),
-                head => shared.moved(&session, head),
+        for (session, wake) in moved {
+            match wake {
+                Wake::Inbox => shared.membership.inbox.notify_one(),
+                Wake::Moved(head) => shared.moved(&session, head),
+                // The notice may be late, and the session begun anew.
+                Wake::Erased => shared.poll(&session).await,
             }
         }
     }

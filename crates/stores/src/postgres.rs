@@ -94,7 +94,7 @@ pub struct Store {
     pool: Arc<Pool>,
     queue: Queue,
     moved: mpsc::UnboundedSender<Moved>,
-    notices: broadcast::Sender<Arc<Vec<(quintet_kernel::id::SessionId, u64)>>>,
+    notices: broadcast::Sender<wakes::Notice>,
     health: Arc<Health>,
     /// Taken when the store is dropped.
     thread: Option<JoinHandle<()>>,

@@ -79,10 +79,20 @@ pub trait Inbox: Send + Sync {
     fn take_reply(&self, key: &str) -> BoxFuture<'_, Result<Option<Vec<u8>>, StorageError>>;
 }
 
-/// Notice of what other nodes appended.
+/// What may have become of a session at another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The journal reaches up to this number.
+    Moved(Seq),
+    /// The session has something in its [`Inbox`].
+    Inbox,
+    /// The session was erased.
+    Erased,
+}
+
+/// Notice of what other nodes did.
 pub trait Wakes: Send {
-    /// Sessions and how far their journals may reach. Notices may be late, repeated or lost: followers
-    /// look by themselves now and then. A session with number 0 may have something in its [`Inbox`]. `None`
-    /// once the store is closed.
-    fn next(&mut self) -> BoxFuture<'_, Option<Vec<(SessionId, Seq)>>>;
+    /// Sessions and what became of them. Notices may be late, repeated or lost: followers look by
+    /// themselves now and then. `None` once the store is closed.
+    fn next(&mut self) -> BoxFuture<'_, Option<Vec<(SessionId, Wake)>>>;
 }

@@ -18,6 +18,7 @@ use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{CallId, Command, Cursor, SessionId};
 use quintet_runtime::{Cluster, Runtime, RuntimeDeps};
 use quintet_stores::memory::MemoryStore;
+use tokio::sync::Notify;
 
 use crate::world::{Client, World, label, name, say, settle, within};
 
@@ -91,14 +92,16 @@ struct Node {
 }
 
 #[derive(Default)]
-struct Hinted(Mutex<Vec<SessionId>>);
+struct Hinted(Mutex<Vec<SessionId>>, Notify);
 
 impl SessionObserver for Hinted {
     fn published(&self, session: &SessionId, _: u64) {
         self.0.lock().unwrap().push(session.clone());
     }
 
-    fn erased(&self, _: &SessionId) {}
+    fn erased(&self, _: &SessionId) {
+        self.1.notify_one();
+    }
 }
 
 async fn node(world: &World, wires: &Wires, name: &str) -> Node {
@@ -203,6 +206,15 @@ async fn a_session_is_erased_and_forked_from_any_node() {
         assert!(matches!(node.runtime.view(&session).await, Err(Error::NotFound(_))));
         assert_eq!(node.runtime.state(&fork).await.head, 3);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_where_nobody_follows_learns_that_a_session_was_erased() {
+    let world = World::new();
+    let (a, b, _) = pair(&world).await;
+    let session = a.runtime.begin().await;
+    a.runtime.remove(&session).await.unwrap();
+    within(b.hinted.1.notified()).await;
 }
 
 #[tokio::test(start_paused = true)]

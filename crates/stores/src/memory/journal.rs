@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{Batch, BoxFuture, Journal, Lease, Page, Snapshot, StorageError, Wakes};
+use quintet_kernel::port::{
+    Batch, BoxFuture, Journal, Lease, Page, Snapshot, StorageError, Wake, Wakes,
+};
 use quintet_kernel::session_summary::{Fork, SessionSummary};
 
 use super::{Contents, History, MemoryStore, StoredSession};
@@ -106,7 +108,7 @@ impl Contents {
         session.summary.head = session.history.head();
         session.summary.updated = last.unwrap_or(session.summary.updated);
         let head = session.summary.head;
-        self.nodes.wake(&lease.session, head);
+        self.nodes.wake(&lease.session, Wake::Moved(head));
         Ok(head)
     }
 
@@ -125,7 +127,7 @@ impl Contents {
             StoredSession { rank, used: summary.updated, history: Arc::new(history), summary };
         self.sessions.insert(lease.session.clone(), session);
         self.front_ends.inherit(&from.parent, &lease.session);
-        self.nodes.wake(&lease.session, head);
+        self.nodes.wake(&lease.session, Wake::Moved(head));
         Ok(head)
     }
 
@@ -143,6 +145,7 @@ impl Contents {
             self.loose.extend(session.history.blobs());
         }
         self.drafts.remove(&lease.session);
+        self.nodes.wake(&lease.session, Wake::Erased);
         Ok(())
     }
 }

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
 use std::sync::Arc;
 
-use quintet_kernel::event::Seq;
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{
-    BoxFuture, Inbox, InboxEntry, Lease, NodeAddress, NodeStatus, Nodes, StorageError, Wakes,
+    BoxFuture, Inbox, InboxEntry, Lease, NodeAddress, NodeStatus, Nodes, StorageError, Wake, Wakes,
 };
 use tokio::sync::{Notify, mpsc};
 
@@ -21,7 +20,7 @@ pub(super) struct NodeTable {
     owners: HashMap<SessionId, Owner>,
     last_epoch: u64,
     inbox: Vec<Letter>,
-    listeners: Vec<mpsc::UnboundedSender<(SessionId, Seq)>>,
+    listeners: Vec<mpsc::UnboundedSender<(SessionId, Wake)>>,
 }
 
 #[derive(Debug)]
@@ -73,8 +72,8 @@ impl NodeTable {
     }
 
     /// Tells every node that listens.
-    pub(super) fn wake(&mut self, session: &SessionId, head: Seq) {
-        self.listeners.retain(|listener| listener.send((session.clone(), head)).is_ok());
+    pub(super) fn wake(&mut self, session: &SessionId, wake: Wake) {
+        self.listeners.retain(|listener| listener.send((session.clone(), wake)).is_ok());
     }
 
     fn live_owner(&self, session: &SessionId) -> Option<&Owner> {
@@ -133,10 +132,10 @@ impl MemoryStore {
     }
 }
 
-struct Notices(mpsc::UnboundedReceiver<(SessionId, Seq)>);
+struct Notices(mpsc::UnboundedReceiver<(SessionId, Wake)>);
 
 impl Wakes for Notices {
-    fn next(&mut self) -> BoxFuture<'_, Option<Vec<(SessionId, Seq)>>> {
+    fn next(&mut self) -> BoxFuture<'_, Option<Vec<(SessionId, Wake)>>> {
         Box::pin(async { self.0.recv().await.map(|notice| vec![notice]) })
     }
 }
@@ -201,7 +200,7 @@ impl Inbox for MemoryStore {
             let entry = InboxEntry { key: key.to_owned(), session: session.clone(), body };
             nodes.inbox.push(Letter { entry, reply: None });
         }
-        nodes.wake(session, 0);
+        nodes.wake(session, Wake::Inbox);
         Box::pin(ready(Ok(())))
     }
 

@@ -34,6 +34,7 @@ pub(super) async fn erase(group: &mut Group, session: &SessionId, row: &Row) -> 
     if let (Some(renewed), Some(row)) = (renewed, group.row_mut(session)) {
         (row.key, row.begun, row.head) = (renewed.get(0), false, 0);
     }
+    group.erased(session);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{
-    BoxFuture, Inbox, InboxEntry, NodeAddress, NodeStatus, Nodes, StorageError,
+    BoxFuture, Inbox, InboxEntry, NodeAddress, NodeStatus, Nodes, StorageError, Wake,
 };
 
 use super::node::{ALIVE, HAS_WORKSPACE};
@@ -96,7 +96,7 @@ impl Inbox for Store {
                 ON CONFLICT (key) DO NOTHING";
             db.execute(insert, &[&key, &session.as_str(), &body]).await.map_err(trouble)?;
             // The owner looks into its inbox when it is woken for one of its own sessions.
-            let _ = moved.send([(session, 0)].into());
+            let _ = moved.send([(session, Wake::Inbox)].into());
             Ok(())
         })
     }

@@ -1,4 +1,4 @@
-//! Notice of what other nodes append: `NOTIFY` after each group commit, and a look now and then.
+//! Notice of what other nodes append and erase: `NOTIFY` after each group commit, and a look now and then.
 //!
 //! `NOTIFY` holds a lock of the whole database until its transaction has ended, so it is sent after the
 //! commit, in a transaction of its own that waits for no disk.
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{BoxFuture, Wakes};
+use quintet_kernel::port::{BoxFuture, Wake, Wakes};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -21,8 +21,8 @@ use super::from_sql;
 use super::node::Node;
 use super::url::Target;
 
-/// How far sessions reach.
-pub(super) type Moved = HashMap<SessionId, Seq>;
+/// What became of sessions.
+pub(super) type Moved = HashMap<SessionId, Wake>;
 
 /// Notices that a slow receiver may fall behind by; it learns of what it missed with the next look.
 const NOTICES_CAPACITY: usize = 1024;
@@ -31,8 +31,12 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(250);
 /// The longest text that a notice may carry, by the server's rules.
 const PAYLOAD_LIMIT: usize = 7900;
+/// What notices have in place of a number.
+const INBOX: &str = "inbox";
+const ERASED: &str = "erased";
 
-type Notice = Arc<Vec<(SessionId, Seq)>>;
+/// What one notice says.
+pub(super) type Notice = Arc<Vec<(SessionId, Wake)>>;
 
 /// Sends and receives notices.
 pub(super) struct Notices {
@@ -113,7 +117,7 @@ impl Notices {
     }
 
     /// The sessions of other nodes that moved since the last look.
-    async fn look(&mut self, db: &Connection) -> Result<Vec<(SessionId, Seq)>, Error> {
+    async fn look(&mut self, db: &Connection) -> Result<Vec<(SessionId, Wake)>, Error> {
         let query = "SELECT session, head FROM journals
             WHERE holder IS NOT NULL AND holder <> $1 AND begun";
         let rows = db.rows(query, &[&self.node.incarnation()]).await?;
@@ -121,12 +125,13 @@ impl Notices {
             |row: &tokio_postgres::Row| Some((SessionId::parse(row.get(0))?, from_sql(row.get(1))));
         let found: HashMap<SessionId, Seq> = rows.iter().filter_map(session).collect();
         let moved = |(session, head): &(&SessionId, &Seq)| self.known.get(*session) != Some(*head);
-        let moved = found.iter().filter(moved).map(|(id, head)| (id.clone(), *head)).collect();
+        let moved = found.iter().filter(moved).map(|(id, head)| (id.clone(), Wake::Moved(*head)));
+        let moved = moved.collect();
         self.known = found;
         Ok(moved)
     }
 
-    fn publish(&self, moved: Vec<(SessionId, Seq)>) {
+    fn publish(&self, moved: Vec<(SessionId, Wake)>) {
         if !moved.is_empty() {
             // Nobody may be interested.
             let _ = self.received.send(Arc::new(moved));
@@ -134,11 +139,15 @@ impl Notices {
     }
 }
 
-/// Writes sessions and numbers into as few texts as the server takes.
+/// Writes sessions and what became of them into as few texts as the server takes.
 fn payloads(moved: &Moved) -> Vec<String> {
     let mut payloads = vec![String::new()];
-    for (session, head) in moved {
-        let word = format!("{session} {head} ");
+    for (session, wake) in moved {
+        let word = match wake {
+            Wake::Moved(head) => format!("{session} {head} "),
+            Wake::Inbox => format!("{session} {INBOX} "),
+            Wake::Erased => format!("{session} {ERASED} "),
+        };
         let last = payloads.last_mut().expect("there is one");
         if last.len() + word.len() > PAYLOAD_LIMIT {
             payloads.push(word)
@@ -150,9 +159,14 @@ fn payloads(moved: &Moved) -> Vec<String> {
     payloads
 }
 
-fn parse(payload: &str) -> Vec<(SessionId, Seq)> {
+fn parse(payload: &str) -> Vec<(SessionId, Wake)> {
     let words: Vec<&str> = payload.split_whitespace().collect();
-    let pair = |pair: &[&str]| Some((SessionId::parse(pair.first()?)?, pair.get(1)?.parse().ok()?));
+    let wake = |word: &str| match word {
+        INBOX => Some(Wake::Inbox),
+        ERASED => Some(Wake::Erased),
+        head => head.parse().ok().map(Wake::Moved),
+    };
+    let pair = |pair: &[&str]| Some((SessionId::parse(pair.first()?)?, wake(pair.get(1)?)?));
     words.chunks(2).filter_map(pair).collect()
 }
 
@@ -160,7 +174,7 @@ fn parse(payload: &str) -> Vec<(SessionId, Seq)> {
 pub(super) struct Subscription(pub(super) broadcast::Receiver<Notice>);
 
 impl Wakes for Subscription {
-    fn next(&mut self) -> BoxFuture<'_, Option<Vec<(SessionId, Seq)>>> {
+    fn next(&mut self) -> BoxFuture<'_, Option<Vec<(SessionId, Wake)>>> {
         Box::pin(async {
             loop {
                 match self.0.recv().await {
@@ -180,7 +194,12 @@ mod tests {
     #[test]
     fn what_is_sent_is_received() {
         let id = |number: usize| SessionId::parse(&format!("session-{number}")).unwrap();
-        let moved: Moved = (0..1000).map(|number| (id(number), number as Seq)).collect();
+        let wake = |number: usize| match number % 3 {
+            0 => Wake::Moved(number as Seq),
+            1 => Wake::Inbox,
+            _ => Wake::Erased,
+        };
+        let moved: Moved = (0..1000).map(|number| (id(number), wake(number))).collect();
         let payloads = payloads(&moved);
         assert!(payloads.iter().all(|payload| payload.len() <= PAYLOAD_LIMIT));
         let received: Moved = payloads.iter().flat_map(|payload| parse(payload)).collect();

@@ -14,7 +14,7 @@ use std::{iter, slice};
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::SessionId;
-use quintet_kernel::port::{BoxFuture, Lease, StorageError};
+use quintet_kernel::port::{BoxFuture, Lease, StorageError, Wake};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Error;
 
@@ -67,7 +67,7 @@ pub(super) struct Group {
     alive: Option<i64>,
     rows: HashMap<SessionId, Row>,
     pending: Rows,
-    moved: HashMap<SessionId, Seq>,
+    moved: Moved,
 }
 
 impl Group {
@@ -114,7 +114,12 @@ impl Group {
         let Some(row) = self.rows.get_mut(session) else { return };
         (row.begun, row.head) = (true, append.head());
         self.pending.append(session, row.key, append);
-        self.moved.insert(session.clone(), append.head());
+        self.moved.insert(session.clone(), Wake::Moved(append.head()));
+    }
+
+    /// Notes a session that was erased.
+    pub(super) fn erased(&mut self, session: &SessionId) {
+        self.moved.insert(session.clone(), Wake::Erased);
     }
 }
 

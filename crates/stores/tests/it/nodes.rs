@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quintet_kernel::port::{
     BlobBody, Blobs, Inbox, Journal, Lease, Leases, NodeAddress, Nodes, Page, Preferences,
-    SessionIndex, StorageError, StorageHealth, Uploads,
+    SessionIndex, StorageError, StorageHealth, Uploads, Wake,
 };
 use quintet_kernel::session_summary::{Fork, SessionSummary};
 use quintet_stores::{Error, postgres};
@@ -212,17 +212,17 @@ async fn a_server_that_cannot_be_reached_is_named_without_its_password() {
 }
 
 #[tokio::test]
-async fn other_nodes_are_woken_by_appends_and_commands() {
+async fn other_nodes_are_woken_by_appends_commands_and_erasure() {
     let url = Server::shared().fresh();
     let (a, b) = (node(&url, "a"), node(&url, "b"));
     let mut wakes = b.wakes().unwrap();
     let lease = a.acquire(&session("s")).await.unwrap();
     a.append(&lease, 0, batch(summary("s", 1, 1), &["x", "y"])).await.unwrap();
-    while !wakes.next().await.unwrap().contains(&(session("s"), 2)) {}
+    while !wakes.next().await.unwrap().contains(&(session("s"), Wake::Moved(2))) {}
     let mut of_owner = a.wakes().unwrap();
     b.send(&session("s"), "k", b"do it".to_vec()).await.unwrap();
     b.send(&session("s"), "k", b"do it again".to_vec()).await.unwrap();
-    while !of_owner.next().await.unwrap().contains(&(session("s"), 0)) {}
+    while !of_owner.next().await.unwrap().contains(&(session("s"), Wake::Inbox)) {}
     assert!(b.receive().await.unwrap().is_empty(), "the session is another node's");
     let received = a.receive().await.unwrap();
     assert_eq!(received.len(), 1);
@@ -234,6 +234,8 @@ async fn other_nodes_are_woken_by_appends_and_commands() {
     for _ in 0..2 {
         assert_eq!(b.take_reply("k").await.unwrap(), Some(b"done".to_vec()));
     }
+    a.erase(&lease).await.unwrap();
+    while !wakes.next().await.unwrap().contains(&(session("s"), Wake::Erased)) {}
 }
 
 #[tokio::test]
