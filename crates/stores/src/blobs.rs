@@ -169,24 +169,25 @@ fn write(root: &Path, content: &[u8]) -> io::Result<(BlobId, PathBuf)> {
     let blob = blob_id(content);
     let path = path(root, &blob).expect("our own names are whole");
     if !is_stored(&path, content) {
-        let mut file = NamedTempFile::new_in(root.join(TMP_DIR))?;
-        file.write_all(content)?;
-        persist(root, file, &blob, &path)?;
+        // Not synced: at worst a power failure leaves an unreferenced blob.
+        let mut list = File::options().append(true).create(true).open(root.join(PUT_LIST))?;
+        list.write_all(format!("{blob}\n").as_bytes())?;
+        write_file(root, &path, content)?;
     }
     Ok((blob, path))
 }
 
-fn persist(root: &Path, file: NamedTempFile, blob: &BlobId, path: &Path) -> io::Result<()> {
-    // Not synced: at worst a power failure leaves an unreferenced blob.
-    let mut list = File::options().append(true).create(true).open(root.join(PUT_LIST))?;
-    list.write_all(format!("{blob}\n").as_bytes())?;
+/// Writes a file of a directory of blobs and syncs it, but not the directories above it.
+pub(crate) fn write_file(root: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = NamedTempFile::new_in(root.join(TMP_DIR))?;
+    file.write_all(content)?;
     file.as_file().sync_all()?;
     fs::create_dir_all(path.parent().unwrap_or(root))?;
     file.persist(path)?;
     Ok(())
 }
 
-fn is_stored(path: &Path, content: &[u8]) -> bool {
+pub(crate) fn is_stored(path: &Path, content: &[u8]) -> bool {
     fs::read(path).is_ok_and(|found| found == content)
 }
 

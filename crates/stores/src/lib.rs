@@ -15,8 +15,10 @@
 //!
 //! * [`sqlite::SqliteStore`]: one writer thread commits what was queued during the last commit;
 //!   a few readers run next to it.
+//! * [`postgres::Store`]: the same ports in a database that several daemons share; [`objects`] is where its long
+//!   blobs are.
 //! * [`memory::MemoryStore`]: the same ports in memory, for tests. `tests/it/conformance.rs`
-//!   runs the same cases against both.
+//!   runs the same cases against all.
 //! * [`Error`]: why a store could not be opened. Later failures are
 //!   [`quintet_kernel::port::StorageError`]s.
 
@@ -26,6 +28,7 @@ mod drafts;
 mod error;
 pub mod memory;
 mod no_drafts;
+pub mod objects;
 mod pack_blobs;
 pub mod postgres;
 mod single_node;

@@ -15,11 +15,12 @@ use quintet_kernel::port::{NodeAddress, StorageError};
 use tokio::runtime::Builder;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval_at};
 use tokio_postgres::Error as PostgresError;
 
 use crate::Error;
+use crate::objects::{ObjectSettings, ObjectStore};
 use connection::{Connection, Pool};
+use garbage::Garbage;
 use health::Health;
 use node::Node;
 use url::Target;
@@ -33,6 +34,7 @@ mod contents;
 mod erase;
 mod fork;
 mod front_ends;
+mod garbage;
 mod health;
 mod index;
 mod journal;
@@ -49,8 +51,6 @@ pub use probe::{Probe, probe};
 
 /// Worker threads of a store; the database does most of the work.
 const THREADS: usize = 2;
-/// How often a node looks for unreferenced content.
-const GARBAGE_INTERVAL: Duration = Duration::from_secs(3600);
 /// How long closing may take once everything that was queued is written.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -77,8 +77,10 @@ pub struct Settings {
     pub lease: Duration,
     /// Folders that all nodes have.
     pub shared_workspaces: Vec<PathBuf>,
-    /// How long unreferenced content is kept.
+    /// How long unreferenced content is kept; longer than it takes to store some.
     pub blob_grace: Duration,
+    /// Where content is kept that is too long for the database; without it the database has all.
+    pub objects: Option<ObjectSettings>,
 }
 
 /// A password may be in the URL.
@@ -96,6 +98,7 @@ pub struct Store {
     moved: mpsc::UnboundedSender<Moved>,
     notices: broadcast::Sender<wakes::Notice>,
     health: Arc<Health>,
+    objects: Option<ObjectStore>,
     /// Taken when the store is dropped.
     thread: Option<JoinHandle<()>>,
 }
@@ -105,13 +108,14 @@ impl Store {
     ///
     /// # Errors
     /// If the server cannot be reached, or its tables are of a newer version.
-    pub fn observe(url: &str) -> Result<Self, Error> {
+    pub fn observe(url: &str, objects: Option<ObjectSettings>) -> Result<Self, Error> {
         let settings = Settings {
             url: url.into(),
             node: NodeAddress::default(),
             lease: OBSERVER_LEASE,
             shared_workspaces: Vec::new(),
             blob_grace: Duration::MAX,
+            objects,
         };
         Self::connect(&settings, Role::Observer)
     }
@@ -119,8 +123,8 @@ impl Store {
     /// Connects, brings the tables up to date, and joins as a node. Blocks until that is done.
     ///
     /// # Errors
-    /// If the server cannot be reached, its tables are of a newer version, or another daemon that is alive
-    /// has this node's name.
+    /// If the server cannot be reached, its tables are of a newer version, another daemon that is alive has
+    /// this node's name, or the place for objects is none.
     pub fn open(settings: &Settings) -> Result<Self, Error> {
         Self::connect(settings, Role::Node)
     }
@@ -129,10 +133,13 @@ impl Store {
         let unknown = |reason| Error::Server { server: "store.url".into(), reason };
         let target = Target::parse(&settings.url).map_err(unknown)?;
         let server = target.server.clone();
-        Self::start(settings, target, role).map_err(|reason| Error::Server { server, reason })
+        let objects = settings.objects.as_ref().map(ObjectStore::open).transpose()?;
+        let garbage = Garbage { target, objects, grace: settings.blob_grace };
+        Self::start(settings, garbage, role).map_err(|reason| Error::Server { server, reason })
     }
 
-    fn start(settings: &Settings, target: Target, role: Role) -> Result<Self, String> {
+    fn start(settings: &Settings, garbage: Garbage, role: Role) -> Result<Self, String> {
+        let (target, objects) = (garbage.target.clone(), garbage.objects.clone());
         let failed = |error: std::io::Error| error.to_string();
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -157,10 +164,10 @@ impl Store {
             connection: None,
         };
         let (opened, opening) = std::sync::mpsc::channel();
-        let (of_thread, grace) = (Arc::clone(&node), settings.blob_grace);
+        let of_thread = Arc::clone(&node);
         let work = move || {
             runtime.block_on(async move {
-                let heart = match join(&target, &of_thread, grace, role).await {
+                let heart = match join(&garbage, &of_thread, role).await {
                     Ok(heart) => heart,
                     Err(reason) => return opened.send(Err(reason)).unwrap_or_default(),
                 };
@@ -169,7 +176,7 @@ impl Store {
                 tasks.spawn(listener.run(notified));
                 if role == Role::Node {
                     tasks.spawn(Arc::clone(&of_thread).beat(heart, target.clone()));
-                    tasks.spawn(collect_garbage(target.clone(), grace));
+                    tasks.spawn(garbage.run());
                 }
                 writer.run(changes).await;
                 // A heartbeat after this node has left would make it look alive again.
@@ -182,7 +189,7 @@ impl Store {
         };
         let thread = thread::Builder::new().name("journal".into()).spawn(work).map_err(failed)?;
         opening.recv().unwrap_or_else(|_| Err("its thread panicked".into()))?;
-        Ok(Self { node, pool, queue, moved, notices, health, thread: Some(thread) })
+        Ok(Self { node, pool, queue, moved, notices, health, objects, thread: Some(thread) })
     }
 
     /// Resolves with the reason when this node cannot go on, ever. Whoever runs the store should end then and
@@ -209,18 +216,13 @@ impl fmt::Debug for Store {
 }
 
 /// Connects for the first time; gives the connection that heartbeats go over.
-async fn join(
-    target: &Target,
-    node: &Node,
-    grace: Duration,
-    role: Role,
-) -> Result<Connection, String> {
+async fn join(garbage: &Garbage, node: &Node, role: Role) -> Result<Connection, String> {
     let handle = tokio::runtime::Handle::current();
     let failed = |error: PostgresError| reason(&error);
-    let db = Connection::open(target, &handle).await.map_err(failed)?;
+    let db = Connection::open(&garbage.target, &handle).await.map_err(failed)?;
     migrate::migrate(&db).await?;
     if role == Role::Node {
-        blobs::collect_garbage(&db, grace).await.map_err(failed)?;
+        garbage.collect_at_start(&db).await.map_err(failed)?;
         node.register(&db).await?;
     }
     Ok(db)
@@ -231,21 +233,6 @@ async fn leave(target: &Target, node: &Node) {
     let left = async { node.leave(&Connection::open(target, &handle).await?).await };
     if let Err(error) = left.await {
         tracing::warn!(error = reason(&error), "other nodes will wait for the end of the lease");
-    }
-}
-
-async fn collect_garbage(target: Target, grace: Duration) {
-    let handle = tokio::runtime::Handle::current();
-    let mut hours = interval_at(Instant::now() + GARBAGE_INTERVAL, GARBAGE_INTERVAL);
-    loop {
-        hours.tick().await;
-        let collected = async {
-            let db = Connection::open(&target, &handle).await?;
-            blobs::collect_garbage(&db, grace).await
-        };
-        if let Err(error) = collected.await {
-            tracing::warn!(error = reason(&error), "content that nobody needs is still there");
-        }
     }
 }
 

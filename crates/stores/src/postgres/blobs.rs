@@ -1,12 +1,11 @@
-//! Content: blobs by their hash, and uploads by name, both in the database.
+//! Content: blobs by their hash, and uploads by name. Both are in the database, but for blobs that are too long for
+//! it, which are objects.
 
 use std::io::Read as _;
 use std::sync::Arc;
-use std::time::Duration;
 
 use quintet_kernel::id::BlobId;
 use quintet_kernel::port::{BlobBody, Blobs, BoxFuture, StorageError, UploadWriter, Uploads};
-use tokio_postgres::Error;
 
 use super::connection::{Connection, Pool};
 use super::{Store, from_sql, to_sql, trouble};
@@ -27,7 +26,7 @@ impl Blobs for Store {
     }
 
     fn put_all(&self, contents: Vec<BlobBody>) -> BoxFuture<'_, Result<Vec<BlobId>, StorageError>> {
-        self.pool.run(|db| async move {
+        Box::pin(async move {
             let mut blobs = Vec::with_capacity(contents.len());
             for content in contents {
                 if let BlobBody::Hash(blob) = content {
@@ -35,7 +34,7 @@ impl Blobs for Store {
                     continue;
                 }
                 let content = blocking(|| read_body(content)).await?.unwrap_or_default();
-                blobs.push(put(&db, content).await?);
+                blobs.push(self.put_content(content).await?);
             }
             Ok(blobs)
         })
@@ -43,12 +42,11 @@ impl Blobs for Store {
 
     fn get(&self, blob: &BlobId) -> BoxFuture<'_, Result<Vec<u8>, StorageError>> {
         let blob = blob.clone();
-        self.pool.run(|db| async move {
-            let query = "SELECT body FROM blobs WHERE id = $1";
-            let row = db.row(query, &[&blob.as_str()]).await.map_err(trouble)?;
-            let content: Vec<u8> = row
-                .map(|row| row.get(0))
-                .ok_or_else(|| StorageError::Missing(format!("blob {blob}")))?;
+        Box::pin(async move {
+            let content = match self.place(&blob).await? {
+                Place::Row(content) => content,
+                Place::Object(name) => self.object(&blob, &name).await?,
+            };
             if blob_id(&content) != blob {
                 return Err(StorageError::Damaged(format!("blob {blob}")));
             }
@@ -56,44 +54,116 @@ impl Blobs for Store {
         })
     }
 
-    /// Nothing is in a file here, so that all of it is given however long it is.
+    /// Nothing is in a file of this machine, so that all of it is given however long it is.
     fn body(&self, blob: &BlobId, _: u64) -> BoxFuture<'_, Result<BlobBody, StorageError>> {
         let blob = blob.clone();
         Box::pin(async move { self.get(&blob).await.map(BlobBody::Bytes) })
     }
 }
 
-async fn put(db: &Connection, content: Vec<u8>) -> Result<BlobId, StorageError> {
-    if content.len() > BLOB_LIMIT {
-        let (size, limit) = (content.len(), BLOB_LIMIT);
-        return Err(unavailable(format!("{size} bytes are more than a blob may have, {limit}")));
+impl Store {
+    async fn put_content(&self, content: Vec<u8>) -> Result<BlobId, StorageError> {
+        if content.len() > BLOB_LIMIT {
+            let (size, limit) = (content.len(), BLOB_LIMIT);
+            return Err(unavailable(format!(
+                "{size} bytes are more than a blob may have, {limit}"
+            )));
+        }
+        let blob = blob_id(&content);
+        let objects = self.objects.clone().filter(|objects| content.len() > objects.limit);
+        let (id, is_object) = (blob.clone(), objects.is_some());
+        let announced = self.pool.run(move |db| async move {
+            if is_kept(&db, &id).await? {
+                return Ok(None);
+            }
+            if is_object {
+                return Ok(Some((announce(&db, &id).await?, content)));
+            }
+            insert(&db, &id, &content).await?;
+            Ok(None)
+        });
+        if let (Some((name, content)), Some(store)) = (announced.await?, objects) {
+            store.objects.put(&name, content.into()).await?;
+            self.confirm(&blob, name).await?;
+        }
+        Ok(blob)
     }
-    let blob = blob_id(&content);
-    // The content is sent only if it is not there, or is damaged.
-    let known = "UPDATE blobs SET used = now()
-        WHERE id = $1 AND encode(sha256(body), 'hex') = $1";
-    if db.execute(known, &[&blob.as_str()]).await.map_err(trouble)? == 0 {
-        let insert = "INSERT INTO blobs (id, used, body) VALUES ($1, now(), $2)
-            ON CONFLICT (id) DO UPDATE SET used = now(), body = excluded.body";
-        db.execute(insert, &[&blob.as_str(), &content]).await.map_err(trouble)?;
+
+    /// Makes sure that an object that was stored is still known, however long that took.
+    async fn confirm(&self, blob: &BlobId, name: String) -> Result<(), StorageError> {
+        let blob = blob.clone();
+        let confirmed = self.pool.run(|db| async move {
+            let young = "UPDATE blobs SET used = now() WHERE id = $1 AND object = $2";
+            match db.execute(young, &[&blob.as_str(), &name]).await.map_err(trouble)? {
+                0 => Err(unavailable(format!("blob {blob} was deleted while it was stored"))),
+                _ => Ok(()),
+            }
+        });
+        confirmed.await
     }
-    Ok(blob)
+
+    async fn place(&self, blob: &BlobId) -> Result<Place, StorageError> {
+        let blob = blob.clone();
+        let found = self.pool.run(|db| async move {
+            let query = "SELECT body, object FROM blobs WHERE id = $1";
+            let row = db.row(query, &[&blob.as_str()]).await.map_err(trouble)?;
+            let row = row.ok_or_else(|| missing(&blob))?;
+            let object = || row.get::<_, Option<String>>(1).map(Place::Object);
+            row.get::<_, Option<Vec<u8>>>(0)
+                .map(Place::Row)
+                .or_else(object)
+                .ok_or_else(|| missing(&blob))
+        });
+        found.await
+    }
+
+    async fn object(&self, blob: &BlobId, name: &str) -> Result<Vec<u8>, StorageError> {
+        let Some(store) = &self.objects else {
+            let reason = "is in an object store: set store.blobs as on the other nodes";
+            return Err(unavailable(format!("blob {blob} {reason}")));
+        };
+        store.objects.get(name).await.map_err(|error| match error {
+            StorageError::Missing(_) => missing(blob),
+            other => other,
+        })
+    }
 }
 
-/// Deletes what nobody refers to: blobs that were neither put nor lost a reference for so long, and commands
-/// between nodes that are old. Safe while other nodes put and refer: putting makes a blob young again.
-pub(super) async fn collect_garbage(db: &Connection, grace: Duration) -> Result<(), Error> {
-    let unused = "DELETE FROM blobs WHERE used <= now() - $1::bigint * interval '1 millisecond'
-        AND NOT EXISTS (SELECT 1 FROM refs WHERE refs.blob = blobs.id)";
-    let deleted = db.execute(unused, &[&to_sql(grace.as_millis() as u64)]).await?;
-    if deleted > 0 {
-        tracing::info!(deleted, "blobs that nobody refers to are deleted");
-    }
-    db.execute("DELETE FROM inbox WHERE sent < now() - interval '1 day'", &[]).await?;
-    // Leases of sessions that never began, of nodes that are gone.
-    let never = "DELETE FROM journals WHERE NOT begun AND NOT EXISTS (
-        SELECT 1 FROM nodes WHERE nodes.incarnation = journals.holder)";
-    db.execute(never, &[]).await.map(drop)
+/// Where content is.
+enum Place {
+    /// In the database: the content.
+    Row(Vec<u8>),
+    /// In the object of this name.
+    Object(String),
+}
+
+fn missing(blob: &BlobId) -> StorageError {
+    StorageError::Missing(format!("blob {blob}"))
+}
+
+/// Makes a blob young again, if the database has it and it is not damaged; says so.
+async fn is_kept(db: &Connection, blob: &BlobId) -> Result<bool, StorageError> {
+    let known = "UPDATE blobs SET used = now()
+        WHERE id = $1 AND encode(sha256(body), 'hex') = $1";
+    Ok(db.execute(known, &[&blob.as_str()]).await.map_err(trouble)? > 0)
+}
+
+async fn insert(db: &Connection, blob: &BlobId, content: &[u8]) -> Result<(), StorageError> {
+    let insert = "INSERT INTO blobs (id, used, body) VALUES ($1, now(), $2)
+        ON CONFLICT (id) DO UPDATE SET used = now(), body = excluded.body";
+    db.execute(insert, &[&blob.as_str(), &content]).await.map(drop).map_err(trouble)
+}
+
+/// Notes an object before it is stored, so that it is known whatever becomes of that; gives its name.
+async fn announce(db: &Connection, blob: &BlobId) -> Result<String, StorageError> {
+    let note = "INSERT INTO blobs (id, used, object)
+        VALUES ($1, now(), $1 || '-' || nextval('object_names'))
+        ON CONFLICT (id) DO UPDATE SET used = now(),
+            object = coalesce(blobs.object, excluded.object),
+            body = CASE WHEN encode(sha256(blobs.body), 'hex') = blobs.id THEN blobs.body END
+        RETURNING object";
+    let row = db.row(note, &[&blob.as_str()]).await.map_err(trouble)?;
+    row.map(|row| row.get(0)).ok_or_else(|| unavailable("no object was noted"))
 }
 
 impl Uploads for Store {

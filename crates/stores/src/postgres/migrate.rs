@@ -165,6 +165,15 @@ const STEPS: &[&str] = &["
         sent timestamptz NOT NULL DEFAULT now()
     );
     CREATE INDEX inbox_by_session ON inbox (session) WHERE reply IS NULL;
+", "
+    -- Content without a body is in the object of this name. Each time that content is stored as an object, it
+    -- has another name: one that is being deleted is never the one that is stored.
+    CREATE SEQUENCE object_names;
+    ALTER TABLE blobs ALTER body DROP NOT NULL,
+        ADD object text,
+        ADD CONSTRAINT blobs_are_somewhere CHECK (object IS NOT NULL OR body IS NOT NULL);
+    -- Objects that nobody refers to any more and that are to be deleted.
+    CREATE TABLE unused_objects (name text PRIMARY KEY);
 "];
 
 /// The newest version that is known here.

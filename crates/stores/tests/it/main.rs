@@ -10,6 +10,7 @@ mod drafts;
 mod durability;
 mod front_ends;
 mod nodes;
+mod objects;
 mod refusals;
 mod runs;
 mod script;

@@ -32,7 +32,7 @@ use crate::stores_under_test::{Store, Subject, batch, blob, session, summary};
 
 /// Checks a story against every store.
 pub(crate) async fn check(story: &str) {
-    for subject in Subject::all() {
+    for subject in Subject::all().into_iter().chain([Subject::with_objects()]) {
         let mut teller = Teller::new(subject);
         for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (when, then) = line.split_once("=>").unwrap_or((line, ""));
@@ -64,6 +64,7 @@ impl Teller {
             Subject::Memory(_) => "memory",
             Subject::Sqlite(_) => "sqlite",
             Subject::Postgres(_) => "postgres",
+            Subject::Objects(..) => "postgres with objects",
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use quintet_kernel::event::{Event, Record};
@@ -15,6 +16,7 @@ use quintet_kernel::port::{
 };
 use quintet_kernel::session_summary::{SessionSummary, Status};
 use quintet_kernel::time::Time;
+use quintet_stores::objects::{Credentials, Location, ObjectSettings};
 use quintet_stores::{DataDir, FileBlobs, memory, postgres};
 use quintet_testkit::postgres::Server;
 use sha2::{Digest as _, Sha256};
@@ -32,6 +34,8 @@ pub(crate) enum Subject {
     Memory(memory::MemoryStore),
     Sqlite(TempDir),
     Postgres(String),
+    /// The database has no content but the empty one.
+    Objects(String, Box<ObjectSettings>),
 }
 
 /// How a test's node uses a database: content that nobody refers to is gone with the next start.
@@ -42,12 +46,53 @@ pub(crate) fn settings(url: &str, node: &str) -> postgres::Settings {
         lease: Duration::from_secs(60),
         shared_workspaces: Vec::new(),
         blob_grace: Duration::ZERO,
+        objects: None,
+    }
+}
+
+/// An empty place for objects: in the S3-compatible store that `S3_ENDPOINT` names, otherwise in a folder. All
+/// content that is not empty is an object.
+pub(crate) fn object_settings() -> ObjectSettings {
+    static PLACES: AtomicU32 = AtomicU32::new(0);
+    let place = PLACES.fetch_add(1, Ordering::Relaxed);
+    let url = match std::env::var_os("S3_ENDPOINT") {
+        Some(endpoint) => {
+            let (endpoint, process) = (endpoint.to_string_lossy(), std::process::id());
+            format!("s3://quintet/test-{process}-{place}?endpoint={endpoint}")
+        }
+        None => {
+            static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+            format!("file://{}/{place}", FOLDER.path().display())
+        }
+    };
+    let (access_key, secret_key) = ("S3RVER".into(), "S3RVER".into());
+    ObjectSettings {
+        location: Location::parse(&url, None).expect("a location"),
+        credentials: Some(Credentials { access_key, secret_key, session_token: None }),
+        limit: 0,
     }
 }
 
 /// A node of a database.
 pub(crate) fn node(url: &str, name: &str) -> postgres::Store {
     postgres::Store::open(&settings(url, name)).expect("the database is there")
+}
+
+/// A node of a database that has its content elsewhere.
+pub(crate) fn node_with_objects(
+    url: &str,
+    name: &str,
+    objects: &ObjectSettings,
+) -> postgres::Store {
+    let settings = postgres::Settings { objects: Some(objects.clone()), ..settings(url, name) };
+    postgres::Store::open(&settings).expect("the database is there")
+}
+
+/// A node that only puts and reads content, beside another one.
+fn blobs_node(url: &str, objects: Option<&ObjectSettings>) -> postgres::Store {
+    let (blob_grace, objects) = (Duration::from_secs(60), objects.cloned());
+    let settings = postgres::Settings { blob_grace, objects, ..settings(url, "blobs") };
+    postgres::Store::open(&settings).expect("the database is there")
 }
 
 impl Subject {
@@ -60,6 +105,11 @@ impl Subject {
         ]
     }
 
+    /// A database that has its content elsewhere, empty.
+    pub(crate) fn with_objects() -> Self {
+        Self::Objects(Server::shared().fresh(), object_settings().into())
+    }
+
     /// The store's blobs.
     pub(crate) fn blobs(&self) -> Arc<dyn Blobs> {
         match self {
@@ -67,11 +117,8 @@ impl Subject {
             Self::Sqlite(dir) => {
                 Arc::new(FileBlobs::open(&dir.path().join("blobs")).expect("a directory"))
             }
-            Self::Postgres(url) => {
-                let blob_grace = Duration::from_secs(60);
-                let settings = postgres::Settings { blob_grace, ..settings(url, "blobs") };
-                Arc::new(postgres::Store::open(&settings).expect("the database is there"))
-            }
+            Self::Postgres(url) => Arc::new(blobs_node(url, None)),
+            Self::Objects(url, objects) => Arc::new(blobs_node(url, Some(objects))),
         }
     }
 
@@ -84,6 +131,7 @@ impl Subject {
                 Arc::new(dir.sqlite().expect("the database is sound"))
             }
             Self::Postgres(url) => Arc::new(node(url, "a")),
+            Self::Objects(url, objects) => Arc::new(node_with_objects(url, "a", objects)),
         }
     }
 
@@ -96,6 +144,7 @@ impl Subject {
                 Arc::new(dir.sqlite().expect("the database is sound"))
             }
             Self::Postgres(url) => Arc::new(node(url, "a")),
+            Self::Objects(url, objects) => Arc::new(node_with_objects(url, "a", objects)),
         }
     }
 }

@@ -14,7 +14,9 @@ use quintet_stores::{DataDir, postgres};
 use quintet_testkit::postgres::Server;
 use serde_json::{Map, json};
 
-use crate::stores_under_test::{batch, blob, node, session, summary};
+use crate::stores_under_test::{
+    batch, blob, node, node_with_objects, object_settings, session, summary,
+};
 
 fn sqlite(path: &Path) -> TransferEnd {
     let dir = DataDir::open(path).unwrap();
@@ -27,8 +29,8 @@ fn sqlite(path: &Path) -> TransferEnd {
     }
 }
 
-fn postgres(url: &str) -> TransferEnd {
-    let store: Arc<postgres::Store> = Arc::new(node(url, "a"));
+fn postgres(store: postgres::Store) -> TransferEnd {
+    let store = Arc::new(store);
     TransferEnd { store: store.clone(), runs: store.clone(), blobs: store.clone(), uploads: store }
 }
 
@@ -108,9 +110,13 @@ async fn run(store: &dyn RunJournal) {
 
 #[tokio::test]
 async fn everything_is_copied_there_and_back() {
+    check(node(&Server::shared().fresh(), "a")).await;
+    check(node_with_objects(&Server::shared().fresh(), "a", &object_settings())).await;
+}
+
+async fn check(there: postgres::Store) {
     let (home, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let url = Server::shared().fresh();
-    let (from, there) = (sqlite(home.path()), postgres(&url));
+    let (from, there) = (sqlite(home.path()), postgres(there));
     fill(&from).await;
     let copied = copy(&from, &there).await.unwrap();
     let report = Report { sessions: 4, events: 15, blobs: 1, aliases: 1, installs: 1, ..copied };
@@ -146,7 +152,7 @@ async fn a_target_with_something_else_is_refused() {
 #[tokio::test]
 async fn a_difference_is_named() {
     let (home, url) = (tempfile::tempdir().unwrap(), Server::shared().fresh());
-    let (from, to) = (sqlite(home.path()), postgres(&url));
+    let (from, to) = (sqlite(home.path()), postgres(node(&url, "a")));
     fill(&from).await;
     copy(&from, &to).await.unwrap();
     let change = "UPDATE events SET at = at + 1 WHERE seq = 2 AND session = (
@@ -154,4 +160,17 @@ async fn a_difference_is_named() {
     Server::shared().run_on(&url, change);
     let different = compare(&from, &to).await.unwrap_err().to_string();
     assert!(different.contains("after event 0 is not the same"), "{different}");
+}
+
+#[tokio::test]
+async fn content_that_differs_is_named() {
+    let (home, url) = (tempfile::tempdir().unwrap(), Server::shared().fresh());
+    let objects = object_settings();
+    let (from, to) = (sqlite(home.path()), postgres(node_with_objects(&url, "a", &objects)));
+    fill(&from).await;
+    copy(&from, &to).await.unwrap();
+    // An object that is not there, as in another bucket.
+    Server::shared().run_on(&url, "UPDATE blobs SET object = object || '0'");
+    let different = compare(&from, &to).await.unwrap_err().to_string();
+    assert_eq!(different, format!("blob {} is not the same in both stores", blob("b")));
 }
