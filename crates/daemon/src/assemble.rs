@@ -150,7 +150,13 @@ fn cluster(options: &Options, storage: &Storage, token: &NodeToken) -> Result<Cl
 pub(crate) fn secrets(options: &Options) -> Vec<Secret> {
     let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
     let search = options.search.key.clone();
-    keys.chain(search).chain(options.secrets.iter().cloned().map(Secret::new)).collect()
+    let bucket = options.objects.as_ref().and_then(|objects| objects.credentials.clone());
+    let bucket = bucket.into_iter().flat_map(|it| [Some(it.secret_key), it.session_token]);
+    let bucket = bucket.flatten().map(Secret::new);
+    keys.chain(search)
+        .chain(bucket)
+        .chain(options.secrets.iter().cloned().map(Secret::new))
+        .collect()
 }
 
 /// The models, as these options set them up, and those among them that run in here.

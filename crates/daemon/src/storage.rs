@@ -57,7 +57,9 @@ impl Storage {
     /// alone: its daemon must not be running.
     pub(crate) fn beside(options: &Options) -> Result<Self> {
         match &options.store {
-            Some(url) => Ok(Self::postgres(postgres::Store::observe(url, None)?)),
+            Some(url) => {
+                Ok(Self::postgres(postgres::Store::observe(url, options.objects.clone())?))
+            }
             None => Self::sqlite(options, &DataDir::open(&options.data_dir)?),
         }
     }
@@ -133,6 +135,6 @@ pub(crate) fn postgres_settings(options: &Options, url: &str) -> postgres::Setti
         lease: options.node.lease,
         shared_workspaces: options.node.shared_workspaces.clone(),
         blob_grace: BLOB_GRACE,
-        objects: None,
+        objects: options.objects.clone(),
     }
 }

@@ -1,16 +1,20 @@
-//! Whether the database that several daemons share can be used.
+//! Whether the database that several daemons share can be used, and where its long content is.
 
+use anyhow::Result;
 use quintet_kernel::port::Finding;
+use quintet_stores::objects::{self, ObjectSettings};
 use quintet_stores::postgres::{Probe, probe};
 
 use crate::options::Options;
 
-pub(super) fn check(options: &Options) -> Option<Finding> {
-    let url = options.store.as_ref()?;
-    let threads = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let found = threads.map_err(anyhow::Error::from);
-    let found = found.and_then(|threads| Ok(threads.block_on(probe(url))?));
-    Some(match found {
+pub(super) fn check(options: &Options) -> impl Iterator<Item = Finding> {
+    let database = options.store.as_ref().map(|url| database(options, url));
+    let objects = options.objects.as_ref().map(objects);
+    database.into_iter().chain(objects)
+}
+
+fn database(options: &Options, url: &str) -> Finding {
+    match wait(probe(url)) {
         Ok(found) if found.is_too_new() => {
             let Probe { server, schema, .. } = found;
             let what = format!(
@@ -33,5 +37,25 @@ pub(super) fn check(options: &Options) -> Option<Finding> {
             let mend = "start the server, or mend store.url; no password is shown here";
             Finding::error("store", format!("{error:#}"), mend)
         }
-    })
+    }
+}
+
+/// An object is written, read and deleted.
+fn objects(settings: &ObjectSettings) -> Finding {
+    let ObjectSettings { location, limit, .. } = settings;
+    match wait(objects::probe(settings)) {
+        Ok(()) => Finding::ok(
+            "store.blobs",
+            format!("{location} can be written, for content of more than {} KiB", limit / 1024),
+        ),
+        Err(error) => {
+            let mend = "mend store.blobs and its keys; they need the rights to read, write, list and delete";
+            Finding::error("store.blobs", format!("{error:#}"), mend)
+        }
+    }
+}
+
+fn wait<T>(work: impl Future<Output = Result<T, quintet_stores::Error>>) -> Result<T> {
+    let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(threads.block_on(work)?)
 }

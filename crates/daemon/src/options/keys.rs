@@ -31,6 +31,10 @@ pub(super) fn listen() -> impl Iterator<Item = (String, &'static str)> {
 const KEYS: &[OptionSpec] = &[
     ("data_dir", Shape::Path, None),
     ("store.url", Shape::Secret, None),
+    ("store.blobs", Shape::Text, None),
+    ("store.blob_limit_kib", Shape::Number, Some("1024")),
+    ("store.s3_access_key", Shape::Secret, None),
+    ("store.s3_secret_key", Shape::Secret, None),
     ("node.name", Shape::Text, None),
     ("node.advertise", Shape::Text, None),
     ("node.lease_seconds", Shape::Number, Some("10")),

@@ -11,6 +11,7 @@ use quintet_dialects::{DIALECTS, RunOptions, run_options};
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::policy::{ApprovalPolicy, Limits, Recovery, ReviewMode, VerifyPolicy};
 use quintet_providers::ProviderConfig;
+use quintet_stores::objects::ObjectSettings;
 use quintet_tools::FetchPolicy;
 use quintet_tools::sandbox::Sandbox;
 
@@ -28,6 +29,7 @@ mod providers;
 mod sandbox;
 mod search;
 mod senses;
+mod store;
 mod subagents;
 mod voice;
 
@@ -50,6 +52,8 @@ pub(crate) struct Options {
     pub(crate) data_dir: PathBuf,
     /// The PostgreSQL database that sessions are kept in; none if that is SQLite in the data directory.
     pub(crate) store: Option<String>,
+    /// Where content is kept that is too long for that database.
+    pub(crate) objects: Option<ObjectSettings>,
     /// This daemon among others that share the store.
     pub(crate) node: Node,
     /// Where what need not outlive the machine is kept, where there is such a place.
@@ -128,7 +132,8 @@ impl Options {
             subagents: subagents::parse(layers),
             audit: layers.flag("audit.log").unwrap_or(true),
             data_dir,
-            store: node::store(layers)?,
+            store: store::url(layers)?,
+            objects: store::objects(layers)?,
             node: node::understand(layers)?,
             runtime_dir: providers::variable(layers, "XDG_RUNTIME_DIR")
                 .map(PathBuf::from)

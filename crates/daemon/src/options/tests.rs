@@ -57,6 +57,50 @@ fn an_empty_node_token_is_none() {
 }
 
 #[test]
+fn long_content_goes_where_it_is_told_to() {
+    let read = |file: &str, environment: &[(&str, &str)]| {
+        let file = format!("[store]\nurl = \"postgres://db/q\"\n{file}");
+        read(&file, environment, Flags::default()).map(|options| options.objects)
+    };
+    assert!(read("", &[]).unwrap().is_none());
+    let folder = read("blobs = \"file:///srv/blobs\"\n", &[]).unwrap().unwrap();
+    assert_eq!(
+        (folder.location.to_string().as_str(), folder.limit),
+        ("file:///srv/blobs", 1 << 20)
+    );
+    let bucket = "blobs = \"s3://b\"\nblob_limit_kib = 2\n";
+    let amazon = [
+        ("AWS_REGION", "eu-west-1"),
+        ("AWS_ACCESS_KEY_ID", "me"),
+        ("AWS_SECRET_ACCESS_KEY", "hush"),
+        ("AWS_SESSION_TOKEN", "soon"),
+    ];
+    let found = read(bucket, &amazon).unwrap().unwrap();
+    let shown = format!("{found:?}");
+    assert!(shown.contains("eu-west-1") && !shown.contains("hush"), "{shown}");
+    let credentials = found.credentials.unwrap();
+    assert_eq!((credentials.secret_key.as_str(), found.limit), ("hush", 2048));
+    assert_eq!(credentials.session_token.as_deref(), Some("soon"));
+    let own = format!("{bucket}s3_access_key = \"own\"\ns3_secret_key = \"s\"\n");
+    let credentials = read(&own, &amazon).unwrap().unwrap().credentials.unwrap();
+    assert_eq!((credentials.access_key.as_str(), credentials.session_token), ("own", None));
+    let says = |file: &str, environment: &[(&str, &str)], part: &str| {
+        let error = read(file, environment).unwrap_err();
+        assert!(error.contains(part), "{error}");
+    };
+    says(bucket, &[], "store.blobs: name the region");
+    says(bucket, &amazon[..1], "store.blobs needs store.s3_access_key and store.s3_secret_key");
+    let half = format!("{bucket}s3_access_key = \"own\"\n");
+    says(&half, &amazon, "store.s3_access_key is set, and store.s3_secret_key is not");
+}
+
+#[test]
+fn long_content_needs_a_database() {
+    let error = read("[store]\nblobs = \"file:///a\"\n", &[], Flags::default()).unwrap_err();
+    assert!(error.contains("set store.url, too"), "{error}");
+}
+
+#[test]
 fn variables_reach_every_key() {
     let environment = [
         ("QUINTET_APPROVAL_KINDS", "read, exec"),

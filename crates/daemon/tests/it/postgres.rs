@@ -1,7 +1,10 @@
 //! A daemon that keeps sessions in PostgreSQL, and the way there and back.
 
+use std::path::Path;
+
 use quintet_testkit::postgres::Server;
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::client::text;
 use crate::daemon::{World, quintet};
@@ -52,6 +55,47 @@ async fn sessions_move_to_postgres_and_back() {
     world.reconfigure(&store(&url), "");
     world.restart();
     assert_eq!(world.client().history(&session).await, after);
+}
+
+/// The configuration of a place for content of more than 1 KiB: in the S3-compatible store that `S3_ENDPOINT`
+/// names (`make s3`), otherwise in a folder.
+fn blobs(folder: &Path) -> String {
+    let process = std::process::id();
+    let url = match std::env::var_os("S3_ENDPOINT") {
+        Some(endpoint) => {
+            format!("s3://quintet/daemon-{process}?endpoint={}", endpoint.to_string_lossy())
+        }
+        None => format!("file://{}", folder.display()),
+    };
+    format!(
+        "[store]\nblobs = {url:?}\nblob_limit_kib = 1\ns3_access_key = \"S3RVER\"\ns3_secret_key = \"S3RVER\"\n"
+    )
+}
+
+#[tokio::test]
+async fn long_content_is_an_object_and_moves_back() {
+    let (url, folder) = (Server::shared().fresh(), TempDir::new().unwrap());
+    let config = store(&url).replace("[store]\n", &blobs(folder.path()));
+    let mut world = World::start(&format!("{config}{QUIET}")).await;
+    let session = world.client().create(world.workspace()).await;
+    let (content, base64) = ("ABC".repeat(2000), "QUJD".repeat(2000));
+    let attachment =
+        json!({ "name": "a.txt", "mime_type": "text/plain", "content_base64": base64 });
+    let path = format!("/v1/sessions/{session}/attachments");
+    assert_eq!(world.client().post(&path, attachment).await.0, 200);
+    let objects = || Server::shared().run_on(&url, "SELECT count(*) FROM blobs WHERE body IS NULL");
+    assert_eq!(objects(), "1");
+    let file = world.home.path().join("quintet.toml");
+    let doctor = quintet(&["doctor", "--config", file.to_str().unwrap()]).output().unwrap();
+    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(said.contains("can be written, for content of more than 1 KiB"), "{said}");
+    world.terminate();
+    let report = migrate(&world, &["--to", "sqlite"]);
+    assert!(report.contains(" 1 blobs,"), "{report}");
+    world.reconfigure(&config, "");
+    world.restart();
+    let kept = world.home.path().join("data/sessions").join(&session).join("attachments/a.txt");
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), content);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Where sessions are kept, and what this daemon is among others that share the store.
+//! What this daemon is among others that share the store.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,15 +21,6 @@ pub(crate) struct Node {
     pub(crate) shared_workspaces: Vec<PathBuf>,
     /// What nodes show each other; a secret of the store's own if not given.
     pub(crate) token: Option<String>,
-}
-
-/// The PostgreSQL database, if there is one.
-pub(super) fn store(layers: &Layers) -> Result<Option<String>> {
-    let Some(url) = layers.str("store.url") else { return Ok(None) };
-    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        bail!("store.url must begin with postgres:// ({})", layers.source("store.url"));
-    }
-    Ok(Some(url.into()))
 }
 
 pub(super) fn understand(layers: &Layers) -> Result<Node> {
