@@ -37,9 +37,10 @@ pub fn report(executable: &Path) -> KernelReport {
     KernelReport { namespaces: try_namespaces(executable).is_ok(), ..probe() }
 }
 
-/// Whether files can be opened beneath a folder, as every file tool does.
+/// Whether files can be opened beneath a folder, as every file tool does. The folder is one that can be
+/// opened in a sandbox, too.
 pub fn opens_beneath() -> bool {
-    crate::confined_fs::directory(Path::new("/"), Path::new(".")).is_ok()
+    crate::confined_fs::directory(Path::new("/proc"), Path::new(".")).is_ok()
 }
 
 impl KernelReport {
