@@ -14,7 +14,7 @@ use crate::weights::Weights;
 /// A shorter prefix is evaluated faster than it is loaded.
 const MIN_PREFIX_TOKENS: usize = 128;
 /// The format of a state may change with the version of the library.
-const ENGINE: &str = "llama-cpp-2 0.1.160";
+pub(super) const ENGINE: &str = "llama-cpp-2 0.1.160";
 /// A larger state is not stored.
 const PREFIX_BYTES_LIMIT: u64 = 256 * 1024 * 1024;
 /// Number of states that are stored per model; the prefix changes with the tools.
@@ -69,7 +69,7 @@ impl PrefixCache {
         if tokens.len() < MIN_PREFIX_TOKENS || fs::create_dir_all(&self.dir).is_err() {
             return;
         }
-        let draft = self.dir.join(format!("{}.draft", std::process::id()));
+        let draft = self.dir.join(format!("{}-{}.draft", self.name, std::process::id()));
         let saved = context.state_seq_save_file(&draft, slot as i32, tokens).is_ok();
         let small = draft.metadata().is_ok_and(|file| file.len() <= PREFIX_BYTES_LIMIT);
         let hash = Some(&draft).filter(|_| small).and_then(|draft| fs::read(draft).ok());
@@ -84,7 +84,7 @@ impl PrefixCache {
     fn find(&self, tokens: &[LlamaToken]) -> Option<PathBuf> {
         let prefix = self.prefix(tokens);
         let named = |path: &PathBuf| name(path).is_some_and(|name| name.starts_with(&prefix));
-        self.files().into_iter().find(named)
+        self.files(".kv").into_iter().find(named)
     }
 
     /// The name of a file says of which model and which tokens it is, and then what it hashes to.
@@ -93,9 +93,9 @@ impl PrefixCache {
         format!("{}-{}-", self.name, digest([ENGINE.as_bytes(), self.weights.as_bytes(), &tokens]))
     }
 
-    fn files(&self) -> Vec<PathBuf> {
+    fn files(&self, ending: &str) -> Vec<PathBuf> {
         let ours = |path: &PathBuf| {
-            name(path).is_some_and(|name| name.starts_with(&self.name) && name.ends_with(".kv"))
+            name(path).is_some_and(|name| name.starts_with(&self.name) && name.ends_with(ending))
         };
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).filter(ours).collect()
@@ -105,9 +105,12 @@ impl PrefixCache {
         let written = |path: &PathBuf| {
             path.metadata().and_then(|file| file.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
         };
-        let mut files = self.files();
+        let mut files = self.files(".kv");
         files.sort_by_key(|path| std::cmp::Reverse(written(path)));
-        files.iter().skip(PREFIXES_PER_MODEL).for_each(|path| drop(fs::remove_file(path)));
+        // A draft is left behind where the daemon was killed. One that another daemon writes at this moment is
+        // lost to it, which costs time and nothing else.
+        let stale = files.into_iter().skip(PREFIXES_PER_MODEL).chain(self.files(".draft"));
+        stale.for_each(|path| drop(fs::remove_file(path)));
     }
 }
 
@@ -122,7 +125,7 @@ fn name(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()
 }
 
-fn digest<const N: usize>(parts: [&[u8]; N]) -> String {
+pub(super) fn digest<const N: usize>(parts: [&[u8]; N]) -> String {
     let mut hash = Sha256::new();
     parts.iter().for_each(|part| hash.update(part));
     hex::encode(&hash.finalize()[..16])

@@ -41,22 +41,35 @@ async fn models_dir() -> tempfile::TempDir {
     dir
 }
 
+const COLOURS: &str = "The colours are red, green and blue. ";
+
+/// The states of a model on disk.
+fn states(dir: &Path) -> Vec<PathBuf> {
+    let paths = dir.join("read").read_dir().unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|ending| ending == "kv")).collect()
+}
+
 /// A fresh engine reads a long beginning and a short question.
 async fn ask(dir: &Path, question: &str) -> (String, Usage) {
-    let (text, answer) = ask_with(dir, question, None, 8).await;
+    ask_after(dir, COLOURS, question).await
+}
+
+/// The same with another beginning.
+async fn ask_after(dir: &Path, beginning: &str, question: &str) -> (String, Usage) {
+    let (text, answer) = ask_with(dir, (beginning, question), None, 8).await;
     (text, answer.usage)
 }
 
 async fn ask_with(
     dir: &Path,
-    question: &str,
+    (beginning, question): (&str, &str),
     help: Option<Help>,
     max_tokens: u64,
 ) -> (String, ModelResponse) {
     let idle = Duration::from_secs(600);
     let settings = Settings { models_dir: dir.into(), window: 1024, idle, threads: Some(1) };
     let engine = Arc::new(Engine::new(settings));
-    let shared = vec![Piece::Plain("The colours are red, green and blue. ".repeat(20))];
+    let shared = vec![Piece::Plain(beginning.repeat(20))];
     let prompt = Script { shared, own: vec![Piece::Plain(question.into())] };
     let sampling =
         Sampling { max_tokens: Some(max_tokens), temperature: Some(0.0), ..Sampling::default() };
@@ -92,12 +105,34 @@ async fn a_shared_beginning_is_read_once_even_across_restarts() {
 async fn a_damaged_file_is_read_again_and_replaced() {
     let dir = models_dir().await;
     let (fresh, _) = ask(dir.path(), "The first colour is").await;
-    let file = dir.path().join("read").read_dir().unwrap().next().unwrap().unwrap().path();
+    let file = states(dir.path()).remove(0);
     let bytes = std::fs::read(&file).unwrap();
-    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
-    let (again, usage) = ask(dir.path(), "The first colour is").await;
-    assert_eq!((again, usage.cached), (fresh, 0));
-    assert_eq!(std::fs::read(&file).unwrap().len(), bytes.len());
+    let mut flipped = bytes.clone();
+    flipped[bytes.len() / 2] ^= 1;
+    for damaged in [&bytes[..bytes.len() / 2], &flipped, &[]] {
+        std::fs::write(&file, damaged).unwrap();
+        let (again, usage) = ask(dir.path(), "The first colour is").await;
+        assert_eq!((again, usage.cached), (fresh.clone(), 0));
+        assert_eq!(states(dir.path()), std::slice::from_ref(&file));
+        assert_eq!(std::fs::read(&file).unwrap().len(), bytes.len());
+    }
+}
+
+#[tokio::test]
+async fn old_states_and_drafts_are_removed() {
+    let dir = models_dir().await;
+    ask(dir.path(), "The first colour is").await;
+    let read = dir.path().join("read");
+    std::fs::write(read.join("smollm2-135m-1.draft"), "cut off").unwrap();
+    std::fs::write(read.join("another-1.draft"), "of another model").unwrap();
+    for beginning in ["The animals are cat, dog and hen. ", "The towns are Rome, Oslo and Bern. "] {
+        ask_after(dir.path(), beginning, "The first one is").await;
+    }
+    let names = read.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+    let drafts: Vec<_> = names.filter(|name| name.to_string_lossy().ends_with(".draft")).collect();
+    assert_eq!((states(dir.path()).len(), drafts), (2, vec!["another-1.draft".into()]));
+    let (_, usage) = ask(dir.path(), "The first colour is").await;
+    assert_eq!(usage.cached, 0, "the oldest state is gone");
 }
 
 /// The help for a message, where there is one tool.
@@ -133,12 +168,13 @@ fn help(message: &str) -> Help {
 #[tokio::test]
 async fn an_answer_keeps_to_its_form() {
     let dir = models_dir().await;
-    let (text, answer) = ask_with(dir.path(), "Fix it", Some(help("Fix it")), 200).await;
+    let (text, answer) = ask_with(dir.path(), (COLOURS, "Fix it"), Some(help("Fix it")), 200).await;
     assert_eq!((text.as_str(), &answer.finish), ("", &FinishReason::ToolCalls));
     let call = &answer.calls[0];
     let input: Value = serde_json::from_str(&call.arguments).unwrap();
     // The file was not read, so that is what comes first.
     assert!(call.tool == "read_file" && input["path"].is_string(), "{call:?}");
-    let (text, answer) = ask_with(dir.path(), "Say hello", Some(help("hello")), 12).await;
+    let (text, answer) =
+        ask_with(dir.path(), (COLOURS, "Say hello"), Some(help("hello")), 12).await;
     assert!(answer.calls.is_empty() && !text.starts_with(['{', '<', '`']), "{text}");
 }
