@@ -11,6 +11,7 @@ mod repetition;
 mod sampler;
 mod slots;
 mod text;
+mod tuning;
 mod vocab;
 mod worker;
 mod writer;
@@ -41,7 +42,7 @@ pub struct Settings {
     pub window: u32,
     /// A model that is not used for this long is unloaded.
     pub idle: Duration,
-    /// Threads that compute; as many as the machine has, if not given.
+    /// Threads that compute; if not given, as many as turn out to be fastest on the free processors.
     pub threads: Option<u32>,
 }
 

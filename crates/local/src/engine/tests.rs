@@ -14,6 +14,7 @@ use quintet_weights::{Progress, Registries, pull};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
 
+use super::tuning::{ThreadChoice, Tuning, TuningFile};
 use super::{Engine, Job, Settings};
 use crate::chat::small::Help;
 use crate::chat::{Piece, Script};
@@ -24,6 +25,11 @@ struct Quiet;
 impl Progress for Quiet {
     fn line(&self, _: &str) {}
     fn bytes(&self, _: u64, _: u64) {}
+}
+
+/// What was measured of the small model with one thread.
+fn tuning_file(dir: &Path) -> TuningFile {
+    TuningFile::new(dir, weights::find("small").unwrap(), ThreadChoice::Fixed(1))
 }
 
 /// A directory with the small model, which lies in the user's cache.
@@ -38,6 +44,8 @@ async fn models_dir() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let file = &small.file.name;
     symlink(models.join(file), dir.path().join(file)).unwrap();
+    // What so small a model writes may change with the size of a batch.
+    tuning_file(dir.path()).save(Tuning { threads: 1, batch_tokens: 64 });
     dir
 }
 
@@ -116,6 +124,22 @@ async fn a_damaged_file_is_read_again_and_replaced() {
         assert_eq!(states(dir.path()), std::slice::from_ref(&file));
         assert_eq!(std::fs::read(&file).unwrap().len(), bytes.len());
     }
+}
+
+#[tokio::test]
+async fn a_model_is_measured_once() {
+    let dir = models_dir().await;
+    let file = dir.path().join("read").read_dir().unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(file).unwrap();
+    assert_eq!(tuning_file(dir.path()).load(), None);
+    ask(dir.path(), "The first colour is").await;
+    let measured = tuning_file(dir.path()).load().unwrap();
+    assert_eq!(measured.threads, 1);
+    let kept =
+        Tuning { threads: 1, batch_tokens: if measured.batch_tokens == 32 { 64 } else { 32 } };
+    tuning_file(dir.path()).save(kept);
+    ask(dir.path(), "The first colour is").await;
+    assert_eq!(tuning_file(dir.path()).load(), Some(kept), "what is there is not measured again");
 }
 
 #[tokio::test]

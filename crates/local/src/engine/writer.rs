@@ -12,7 +12,7 @@ use quintet_kernel::model::{
 use serde_json::Value;
 
 use super::answer_history::AnswerHistory;
-use super::load::{BATCH_TOKENS, Loaded};
+use super::load::Loaded;
 use super::prefix_cache::PrefixCache;
 use super::repetition::is_repetition;
 use super::sampler::Sampler;
@@ -48,6 +48,7 @@ pub(super) struct Writer<'m> {
     prefix_cache: &'m PrefixCache,
     context: LlamaContext<'m>,
     batch: LlamaBatch<'static>,
+    batch_tokens: usize,
     slots: Slots,
     answer_history: AnswerHistory,
 }
@@ -101,7 +102,8 @@ impl<'m> Writer<'m> {
             vocab: loaded.model().vocab(),
             prefix_cache: loaded.prefix_cache(),
             context: loaded.context()?,
-            batch: LlamaBatch::new(BATCH_TOKENS as usize, 1),
+            batch: LlamaBatch::new(loaded.batch_tokens(), 1),
+            batch_tokens: loaded.batch_tokens(),
             slots: Slots::default(),
             answer_history: AnswerHistory::default(),
         })
@@ -200,7 +202,7 @@ impl<'m> Writer<'m> {
         tokens: &[LlamaToken],
         gone: &dyn Fn() -> bool,
     ) -> Result<(), Stop> {
-        for some in tokens.chunks(BATCH_TOKENS as usize) {
+        for some in tokens.chunks(self.batch_tokens) {
             if gone() {
                 return Err(Stop::Gone);
             }
