@@ -10,7 +10,12 @@ use super::writer::{Stop, Writer};
 use super::{Engine, Job};
 use crate::weights::Weights;
 
+/// How much lower the priority of a model's threads is than that of the others.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 5;
+
 pub(super) fn run(engine: &Engine, weights: &Weights, first: Job, inbox: &Receiver<Job>) {
+    yield_to_others();
     // Not now, says the model, and the first try follows as soon as it is there.
     let reason = format!("{} is being loaded ({} MB)", weights.name, weights.file.size / 1_000_000);
     let _ = first.news.send(Ok(Chunk::Retrying { attempt: 1, wait: Duration::ZERO, reason }));
@@ -19,6 +24,20 @@ pub(super) fn run(engine: &Engine, weights: &Weights, first: Job, inbox: &Receiv
         Err(failure) => refuse(engine, weights, &failure, first, inbox),
     }
 }
+
+/// Lets other threads go first where processors are scarce, so that other sessions do not wait for a model that
+/// computes. The threads that this one starts inherit that.
+#[cfg(target_os = "linux")]
+fn yield_to_others() {
+    // On Linux this is about the calling thread alone.
+    if let Err(error) = rustix::process::nice(NICENESS) {
+        tracing::debug!(%error, "the priority of a model is not lowered");
+    }
+}
+
+/// Elsewhere the priority is that of the whole process.
+#[cfg(not(target_os = "linux"))]
+fn yield_to_others() {}
 
 fn serve(engine: &Engine, weights: &Weights, loaded: &Loaded, first: Job, inbox: &Receiver<Job>) {
     let mut writer = match Writer::new(loaded) {
