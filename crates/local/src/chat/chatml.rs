@@ -9,7 +9,7 @@ use quintet_kernel::model::{
 use serde_json::Value;
 
 use super::offer;
-use super::small::request::wants_change;
+use super::small::intent::{asks_workspace, wants_change};
 use super::small::{self, Hints};
 use super::spaced::spaced;
 use crate::weights::{Family, Weights};
@@ -56,7 +56,9 @@ pub(crate) fn render(prompt: &Prompt, weights: &Weights) -> Script {
         given.map(|given| Piece::Plain(format!("\n\n{given}"))).into_iter().collect();
     pieces.extend([END, Piece::Plain("\n".into())]);
     let mut results = Results { hints: weights.small.then(Hints::default), ..Results::default() };
-    for message in prompt.messages.iter().map(|message| &**message) {
+    let told = weights.small.then(|| small::attempts::told(&prompt.messages));
+    let messages = told.as_ref().unwrap_or(&prompt.messages);
+    for message in messages.iter().map(|message| &**message) {
         if let PromptMessage::Result { tool, text, media, ok, .. } = message {
             let shown = [text.clone(), text_of(media)].join("\n");
             results.add(tool, shown.trim_end(), *ok);
@@ -98,12 +100,19 @@ struct Results {
     failed: bool,
     /// What a small model is told to do with them.
     hints: Option<Hints>,
+    /// The last message of the user.
+    request: String,
 }
 
 impl Results {
     fn asked(&mut self, text: &str) {
+        self.request = text.into();
         if let Some(hints) = &mut self.hints {
-            *hints = Hints { wants_change: wants_change(text), changed: false };
+            *hints = Hints {
+                wants_change: wants_change(text),
+                asks_workspace: asks_workspace(text),
+                ..Hints::default()
+            };
         }
     }
 
@@ -112,6 +121,8 @@ impl Results {
         match &mut self.hints {
             Some(hints) => {
                 hints.changed |= ok && small::request::changes(tool);
+                hints.repairs_code |= ok && small::request::repairs(&self.request, tool, text);
+                hints.missing = small::request::stays_missing(hints.missing, tool, text, ok);
                 self.texts.push(result(tool, &small::brief(tool, text), ok));
             }
             None => self.texts.push(result(tool, text, ok)),
@@ -125,6 +136,9 @@ impl Results {
         // Small models take a result for another question, unless they are told what it is for.
         let hint = self.hints.map_or(AFTER_RESULTS, |hints| hints.after(!self.failed));
         self.texts.push(hint.into());
+        if self.hints.is_some_and(|hints| !hints.wants_change) {
+            self.texts.push(Hints::question(&self.request));
+        }
         say(pieces, "user", &self.texts.join("\n"));
         self.texts.clear();
         self.failed = false;

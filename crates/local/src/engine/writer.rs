@@ -223,18 +223,18 @@ impl<'m> Writer<'m> {
         (help, written): (&Help, Written),
         gone: &dyn Fn() -> bool,
     ) -> Result<Written, Stop> {
-        if !written.calls.is_empty() || !help.lacks_change() || self.was_nudged(job, help) {
+        let nudged = self.was_nudged(job, help);
+        let wants_code = help.wants_code();
+        if !written.calls.is_empty() || !help.lacks_change() || (nudged && !wants_code) {
             return Ok(written);
         }
         let finish = FinishReason::ToolCalls;
         if let Some(edit) = help.shown_edit(&written.text) {
-            return Ok(Written {
-                calls: vec![edit],
-                finish,
-                nudged: true,
-                corrected: true,
-                ..written
-            });
+            let calls = vec![edit];
+            return Ok(Written { calls, finish, nudged: !wants_code, corrected: true, ..written });
+        }
+        if nudged {
+            return Ok(written);
         }
         let nudge = self.tokens(&interjection(NUDGE));
         if self.slots.len(slot) + nudge.len() >= self.context.n_ctx() as usize {

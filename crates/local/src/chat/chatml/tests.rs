@@ -128,7 +128,7 @@ fn a_conversation_with_tools() {
 
             <tools>
             {"name": "rename_everywhere", "description": "Give a function, class or variable another name in all files", "parameters": {"old": "string", "new": "string"}}
-            {"name": "shell", "description": "Run a shell command: tests, scripts, git, mv, rm, wc", "parameters": {"command": "string"}}
+            {"name": "shell", "description": "Run a shell command: tests, scripts, mv, rm, wc -l, git log, git add -A && git commit -m TEXT, git checkout -b NEW_BRANCH", "parameters": {"command": "string"}}
             {"name": "answer", "description": "Talk to the user: greet, explain, answer from general knowledge", "parameters": {"text": "string"}}
             </tools>
 
@@ -155,7 +155,8 @@ fn a_conversation_with_tools() {
             shell error:
             no
             </tool_response>
-            Use this to answer my question in plain words now. Call another function only if the question cannot be answered without it.<|im_end|>
+            Use this to answer my question in plain words now. Call another function only if the question cannot be answered without it.
+            My question: what is here?<|im_end|>
             <|im_start|>assistant
         "#]],
     );

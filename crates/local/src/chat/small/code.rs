@@ -46,29 +46,84 @@ fn blocks(answer: &str) -> Vec<String> {
 /// The edit of one file that a block means. The path stands in the id until it is chosen.
 fn edit(path: &str, content: &str, block: &str) -> Option<RawToolCall> {
     let block = block.trim_matches('\n').trim_end();
-    let first = block.lines().next()?;
-    let lines: Vec<&str> = content.lines().collect();
-    // All of the file: its first line, and most of the others.
-    let kept = lines.iter().filter(|line| !line.trim().is_empty());
-    let (mut all, mut same) = (0, 0);
-    for line in kept {
-        all += 1;
-        same += usize::from(block.lines().any(|other| other == *line));
-    }
-    let (tool, input) = if lines.first() == Some(&first) && same * 2 >= all && all > 1 {
+    let (tool, input) = if is_whole(content, block) {
         ("write_file", json!({ "path": path, "content": format!("{block}\n") }))
     } else {
-        let head = head(first)?;
-        let mut starts = (0..lines.len()).filter(|&n| lines[n].trim().starts_with(head));
-        let (start, None) = (starts.next()?, starts.next()) else { return None };
-        let old = lines[start..=end_of(&lines, start)].join("\n");
-        let new = super::repair::indented(block, indent(first), indent(lines[start]));
-        if old == new {
-            return None;
+        let (imports, changes) = parts(content, block);
+        match (&imports[..], &changes[..]) {
+            ([], []) => return None,
+            ([], [(old, new)]) => ("edit_file", json!({ "path": path, "old": old, "new": new })),
+            _ => {
+                let changed = changes.iter().fold(content.to_owned(), |content, (old, new)| {
+                    content.replacen(old.as_str(), new, 1)
+                });
+                ("write_file", json!({ "path": path, "content": with_imports(&changed, &imports) }))
+            }
         }
-        ("edit_file", json!({ "path": path, "old": old, "new": new }))
     };
     Some(RawToolCall { id: path.into(), tool: tool.into(), arguments: input.to_string() })
+}
+
+/// True if a block is all of a file: it has most of its lines, with the first or an import first, and the last.
+fn is_whole(content: &str, block: &str) -> bool {
+    let lines: Vec<&str> = content.lines().filter(|line| !line.trim().is_empty()).collect();
+    let in_block = |line: &&&str| block.lines().any(|other| other == **line);
+    let same = lines.iter().filter(in_block).count();
+    let first = block.lines().next();
+    let begins = first == lines.first().copied() || first.is_some_and(is_import);
+    let ends = lines.last().is_some_and(|last| in_block(&last)) || same * 4 >= lines.len() * 3;
+    lines.len() > 1 && same * 2 >= lines.len() && begins && ends && content.trim_end() != block
+}
+
+/// The imports of a block that a file lacks, and the definitions of the file that the block has otherwise: as
+/// they are, and as they should be.
+fn parts<'b>(content: &str, block: &'b str) -> (Vec<&'b str>, Vec<(String, String)>) {
+    let lines: Vec<&str> = content.lines().collect();
+    let shown: Vec<&str> = block.lines().collect();
+    let lacks = |line: &&str| is_import(line) && !lines.contains(line);
+    let imports: Vec<&str> = shown.iter().copied().filter(lacks).collect();
+    let mut changes: Vec<(String, String)> = Vec::new();
+    // Imports are no reason to touch a file that the block is not about.
+    let mut is_about = false;
+    let mut at = 0;
+    while at < shown.len() {
+        let end = end_of(&shown, at);
+        if let Some((old, new)) =
+            head(shown[at]).and_then(|head| counterpart(&lines, head, &shown[at..=end]))
+        {
+            is_about = true;
+            changes.extend((old != new).then_some((old, new)));
+        }
+        at = end + 1;
+    }
+    (if is_about { imports } else { Vec::new() }, changes)
+}
+
+/// The definition of this head in a file, and what is put in its place.
+fn counterpart(lines: &[&str], head: &str, shown: &[&str]) -> Option<(String, String)> {
+    let mut starts = (0..lines.len()).filter(|&n| lines[n].trim().starts_with(head));
+    let (start, None) = (starts.next()?, starts.next()) else { return None };
+    let old = lines[start..=end_of(lines, start)].join("\n");
+    let new = super::repair::indented(&shown.join("\n"), indent(shown[0]), indent(lines[start]));
+    Some((old, new))
+}
+
+/// True for a line that imports something.
+pub(super) fn is_import(line: &str) -> bool {
+    line.starts_with("import ") || (line.starts_with("from ") && line.contains(" import "))
+}
+
+/// A file with imports at its top, after the line that says what runs it.
+pub(super) fn with_imports(content: &str, imports: &[&str]) -> String {
+    if imports.is_empty() {
+        return content.to_owned();
+    }
+    let imports = imports.join("\n");
+    let shebang = content.lines().next().filter(|line| line.starts_with("#!"));
+    let (first, rest) =
+        content.split_at(shebang.map_or(0, |line| line.len() + 1).min(content.len()));
+    let gap = if rest.lines().next().is_some_and(is_import) { "\n" } else { "\n\n" };
+    format!("{first}{imports}{gap}{rest}")
 }
 
 /// What the first line of a definition begins with, up to its parameters: `def add(`.

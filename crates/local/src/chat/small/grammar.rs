@@ -23,6 +23,8 @@ pub(crate) enum Choice {
     CallOrAnswer,
     /// Words.
     Words,
+    /// Code in a fence, and nothing else.
+    Code,
 }
 
 const STRING: &str = r#"string ::= "\"" ( [^"\\\x00-\x1F] | "\\" ( ["\\/bfnrt] | "u" hex hex hex hex ) )* "\""
@@ -39,10 +41,16 @@ const WORDS: &str = r#"words ::= [^<{`] rest*
 rest ::= [^<] | "<" [^t] | "<t" [^o] | "<to" [^o] | "<too" [^l]
 "#;
 
+/// Lines of code, none of which begins like the end of the fence.
+const CODE: &str = r#"root ::= "```" [a-z]* "\n" line+ "```"
+line ::= ( [^`\n] [^\n]* )? "\n"
+"#;
+
 /// The grammar for these tools.
 pub(crate) fn grammar(tools: &[Arc<ToolSpec>], choice: Choice) -> String {
     let root = match choice {
         Choice::Words => return format!("root ::= words\n{WORDS}"),
+        Choice::Code => return CODE.into(),
         Choice::Call | Choice::CallOrAnswer => "call",
         Choice::Either => "call | words call?",
     };

@@ -4,14 +4,15 @@
 use quintet_kernel::model::RawToolCall;
 use serde_json::{Map, Value, json};
 
+use super::code;
 use super::request::{Request, plain_path};
-use super::{APPEND, RENAME, code};
+use super::tools::{APPEND, RENAME};
 
 /// Returns the corrected call.
 pub(crate) fn repair(request: &Request, call: RawToolCall) -> RawToolCall {
     let Ok(Value::Object(mut input)) = serde_json::from_str(&call.arguments) else { return call };
     if call.tool == RENAME {
-        let Some(command) = renamed(&input) else { return call };
+        let Some(command) = renamed(request, &input) else { return call };
         let arguments = json!({ "command": command }).to_string();
         return RawToolCall { tool: "shell".into(), arguments, ..call };
     }
@@ -38,17 +39,26 @@ pub(crate) fn repair(request: &Request, call: RawToolCall) -> RawToolCall {
 }
 
 /// The command that changes a name in all files; nothing if it is none.
-fn renamed(input: &Map<String, Value>) -> Option<String> {
+fn renamed(request: &Request, input: &Map<String, Value>) -> Option<String> {
     let name = |key: &str| {
         let name = input.get(key)?.as_str()?.trim().trim_end_matches("()");
+        let name =
+            name.rsplit_once('.').filter(|(_, end)| is_ending(end)).map_or(name, |(stem, _)| stem);
         let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         (plain && !name.is_empty()).then_some(name)
     };
     let (old, new) = (name("old")?, name("new")?);
+    let moved = request.file_move(old, new).map(|command| format!("{command}; "));
+    let moved = moved.unwrap_or_default();
     Some(format!(
-        "grep -rlwI --exclude-dir=.git {old} . | xargs -r sed -i 's/\\b{old}\\b/{new}/g'; \
+        "{moved}grep -rlwI --exclude-dir=.git {old} . | xargs -r sed -i 's/\\b{old}\\b/{new}/g'; \
          grep -rnwI --exclude-dir=.git {new} ."
     ))
+}
+
+/// True for the ending of a file's name.
+fn is_ending(text: &str) -> bool {
+    (1..=4).contains(&text.len()) && text.chars().all(|letter| letter.is_ascii_alphanumeric())
 }
 
 /// A search for several words finds the lines with any of them.
@@ -71,6 +81,11 @@ fn appended(path: &str, content: &str, input: &Map<String, Value>) -> (&'static 
     let starts = end.match_indices('\n').map(|(at, _)| at + 1).collect::<Vec<_>>();
     let once = |start: &&usize| content.matches(&end[**start..]).count() == 1;
     let start = starts.iter().rev().find(once).copied().unwrap_or(0);
+    let imports: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    if !end.is_empty() && !imports.is_empty() && imports.iter().all(|line| code::is_import(line)) {
+        let content = code::with_imports(content, &imports);
+        return ("write_file", json!({ "path": path, "content": content }));
+    }
     if end.is_empty() {
         return ("write_file", json!({ "path": path, "content": format!("{text}\n") }));
     }
@@ -118,6 +133,7 @@ fn edit(
         fitted(content, &old, &new).unwrap_or((old, new))
     };
     let (old, new) = whole_definition(content, &old, &new).unwrap_or((old, new));
+    let new = with_lost_body(&old, &new).unwrap_or(new);
     // What would be put there is there already: the tool says so, and the model thinks again.
     let old = if new.contains(&old) && content.contains(&new) { new.clone() } else { old };
     // A name is changed wherever it stands; of a longer text one place is meant.
@@ -135,23 +151,36 @@ fn is_other_definition(old: &str, new: &str) -> bool {
     head(new).is_some_and(|new| head(old).is_some_and(|old| old != new))
 }
 
-/// The same edit with the white space of the file: its lines, compared without indentation, stand there once.
+/// The same edit with the white space of the file: its lines, compared without any, stand there once.
 fn fitted(content: &str, old: &str, new: &str) -> Option<(String, String)> {
-    let wanted: Vec<&str> = old.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let wanted = squeezed(old);
     let lines: Vec<&str> = content.lines().collect();
-    let full: Vec<usize> = (0..lines.len()).filter(|&at| !lines[at].trim().is_empty()).collect();
-    let fits = |at: &usize| {
-        let window = full.get(*at..*at + wanted.len());
-        window.is_some_and(|window| {
-            window.iter().zip(&wanted).all(|(&n, line)| lines[n].trim() == *line)
-        })
-    };
-    let mut places = (0..full.len()).filter(fits);
-    let (at, None) = (places.next()?, places.next()) else { return None };
-    let (first, last) = (full[at], full[at + wanted.len() - 1]);
-    let found = lines[first..=last].join("\n");
+    let mut places =
+        (0..lines.len()).filter_map(|first| Some((first, fit(&lines[first..], &wanted)?)));
+    let ((first, count), None) = (places.next()?, places.next()) else { return None };
+    let found = lines[first..first + count].join("\n");
     let given = old.lines().find(|line| !line.trim().is_empty())?;
     Some((found, indented(new.trim_matches('\n'), indent(given), indent(lines[first]))))
+}
+
+/// How many lines from the first on are a text, compared without white space.
+fn fit(lines: &[&str], wanted: &str) -> Option<usize> {
+    let mut rest = wanted;
+    for (n, line) in lines.iter().enumerate() {
+        let line = squeezed(line);
+        if n == 0 && line.is_empty() {
+            return None;
+        }
+        rest = rest.strip_prefix(&line)?;
+        if rest.is_empty() {
+            return Some(n + 1);
+        }
+    }
+    None
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
 }
 
 /// The same edit of a whole definition: `old` is its first line alone, and `new` has a body of its own, which
@@ -172,6 +201,24 @@ fn whole_definition(content: &str, old: &str, new: &str) -> Option<(String, Stri
     // What was only added behind the first line keeps the rest.
     let keeps = lines[start + 1..=end].iter().all(|line| new.contains(line.trim()));
     (end > start && !keeps).then(|| (lines[start..=end].join("\n"), new))
+}
+
+/// The new text of a definition with its old body, where the new one has only a case that comes before it: all
+/// of it is inside an `if`, and nothing of the old body is left.
+fn with_lost_body(old: &str, new: &str) -> Option<String> {
+    let (head, body) = old.trim_end().split_once('\n')?;
+    let (new_head, added) = new.trim_end().split_once('\n')?;
+    let depth = |line: &str| indent(line).len();
+    let is_guard = |line: &&str| line.trim_start().starts_with("if ");
+    let inside = added.lines().filter(|line| !line.trim().is_empty());
+    let (first, last) = (inside.clone().next()?, inside.clone().next_back()?);
+    let guarded = is_guard(&first)
+        && depth(last) > depth(first)
+        && inside.clone().all(|line| depth(line) > depth(first) || is_guard(&line));
+    let lost = body.lines().all(|line| !added.contains(line.trim()) || line.trim().is_empty());
+    let same_head = code::head(head).is_some() && code::head(head) == code::head(new_head);
+    (guarded && lost && same_head && head.trim_end().ends_with(':'))
+        .then(|| format!("{new_head}\n{added}\n{body}"))
 }
 
 fn indent(line: &str) -> &str {

@@ -6,108 +6,9 @@ use quintet_kernel::model::{AssistantPart, Prompt, PromptMessage, PromptPart, as
 use quintet_kernel::tool::ToolSpec;
 use serde_json::{Value, json};
 
-/// Words that ask for a change.
-const CHANGES: &[&str] = &[
-    "add",
-    "append",
-    "bump",
-    "change",
-    "commit",
-    "convert",
-    "correct",
-    "create",
-    "decrease",
-    "delete",
-    "drop",
-    "edit",
-    "extract",
-    "fix",
-    "give",
-    "implement",
-    "increase",
-    "insert",
-    "make",
-    "modify",
-    "move",
-    "put",
-    "refactor",
-    "remove",
-    "rename",
-    "repair",
-    "replace",
-    "rewrite",
-    "set",
-    "switch",
-    "update",
-    "write",
-];
-/// Words that a question begins with.
-const QUESTIONS: &[&str] = &[
-    "what",
-    "which",
-    "where",
-    "who",
-    "whose",
-    "how",
-    "why",
-    "when",
-    "is",
-    "are",
-    "was",
-    "were",
-    "does",
-    "do",
-    "did",
-    "has",
-    "have",
-    "explain",
-    "describe",
-    "show",
-    "tell",
-    "list",
-    "find",
-    "summarize",
-    "there",
-];
-/// Words that tell a question about the workspace from small talk.
-const WORKSPACE: &[&str] = &[
-    "branch",
-    "bug",
-    "class",
-    "code",
-    "commit",
-    "committed",
-    "config",
-    "configured",
-    "constant",
-    "directory",
-    "error",
-    "exception",
-    "file",
-    "files",
-    "folder",
-    "function",
-    "functions",
-    "here",
-    "line",
-    "lines",
-    "method",
-    "module",
-    "package",
-    "program",
-    "project",
-    "raise",
-    "raises",
-    "repo",
-    "repository",
-    "script",
-    "server",
-    "test",
-    "tests",
-    "this",
-    "variable",
-    "version",
-];
+use super::code;
+use super::intent::{self, asks, asks_workspace, wants_change, words_in};
+
 /// Tools that change something.
 const WRITES: &[&str] = &["edit_file", "append_file", "write_file", "apply_patch", "shell"];
 /// How many files that a request names are read before the model is asked.
@@ -120,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) wants_change: bool,
     /// Something was changed since.
     pub(crate) changed: bool,
+    /// The user asked something.
+    pub(crate) asks: bool,
     /// The user asked something about the workspace.
     pub(crate) asks_workspace: bool,
     /// The last change was not tried out yet.
@@ -136,6 +39,13 @@ pub(crate) struct Request {
     pub(crate) failed: bool,
     /// Files as the model has seen them last, by path.
     pub(crate) files: HashMap<String, String>,
+    /// Files as they were read first, and which of them were edited since.
+    pub(super) originals: HashMap<String, String>,
+    pub(super) edited: Vec<String>,
+    /// What was looked for last is not there.
+    pub(crate) missing: bool,
+    /// Changes that were undone because they did not work.
+    pub(crate) undone: usize,
     pub(super) text: String,
 }
 
@@ -151,8 +61,10 @@ impl Request {
                     let text = words_of(parts);
                     request = Self {
                         wants_change: wants_change(&text),
+                        asks: asks(&text),
                         asks_workspace: asks_workspace(&text),
                         text,
+                        originals: request.files.clone(),
                         files: request.files,
                         ..Self::default()
                     };
@@ -168,6 +80,7 @@ impl Request {
                     request.repeats = if known { request.repeats + 1 } else { 0 };
                     request.failed |= !*ok && tool != "shell";
                     request.stumbled = !*ok;
+                    request.missing = stays_missing(request.missing, tool, text, *ok);
                     request.broken = request.changed && tool == "shell" && !*ok;
                     request.untried &= tool != "shell";
                     if *ok && changes(tool) && !request.is_trial(input) {
@@ -178,6 +91,7 @@ impl Request {
                     done.push((tool, input));
                     if *ok {
                         request.see(tool, input, text);
+                        request.note_undo(tool, input);
                     }
                 }
             }
@@ -204,10 +118,37 @@ impl Request {
             }),
             _ => return,
         };
+        if let Some(content) = content.as_ref().filter(|_| tool == "read_file") {
+            self.originals.entry(path.into()).or_insert_with(|| content.clone());
+        } else if !self.edited.iter().any(|edited| edited == path) {
+            self.edited.push(path.into());
+        }
         match content {
             Some(content) => drop(self.files.insert(path.into(), content)),
             None => drop(self.files.remove(path)),
         }
+    }
+
+    /// Begins anew if a call put back what was there before.
+    fn note_undo(&mut self, tool: &str, input: &Value) {
+        let path = input["path"].as_str().map(plain_path).unwrap_or_default();
+        let original = self.originals.get(path).map(String::as_str);
+        if tool == "write_file" && original.is_some() && original == input["content"].as_str() {
+            self.undone += 1;
+            (self.changed, self.broken, self.untried, self.stumbled) = (false, false, false, false);
+            self.edited.clear();
+            self.steps = 1;
+            self.repeats = 0;
+        }
+    }
+
+    /// The call that undoes the change of a file, if it was tried out and does not work.
+    pub(crate) fn undo(&self) -> Option<Value> {
+        let [path] = &self.edited[..] else { return None };
+        let original =
+            self.originals.get(path).filter(|_| self.broken && self.trial().is_some())?;
+        let changed = self.files.get(path).is_none_or(|content| content != original);
+        changed.then(|| json!({ "path": path, "content": original }))
     }
 
     /// The command that tries out a change: it runs what the request names as a test, or as what is to run.
@@ -233,17 +174,13 @@ impl Request {
 
     /// True if the request says that something does not work.
     fn is_repair(&self) -> bool {
-        self.says(&[
-            "fix",
-            "fails",
-            "error",
-            "stops",
-            "passes",
-            "pass",
-            "broken",
-            "syntaxerror",
-            "crashes",
-        ])
+        intent::is_repair(&self.text)
+    }
+
+    /// True if a repair is asked for, and code with functions was read for it.
+    pub(crate) fn is_code_repair(&self) -> bool {
+        let has_code = |content: &String| content.lines().any(|line| code::head(line).is_some());
+        self.wants_change && self.is_repair() && self.files.values().any(has_code)
     }
 
     /// True if the request has one of these words.
@@ -282,9 +219,30 @@ impl Request {
         if self.steps > 0 || !reads {
             return Vec::new();
         }
-        let is_there = |path: &&str| !self.files.contains_key(*path) && system.contains(*path);
-        let paths = self.named().into_iter().filter(is_there);
-        paths.take(READ_AT_ONCE).map(|path| json!({ "path": path })).collect()
+        let is_worth_it = |path: &&str| {
+            !self.files.contains_key(*path) && (system.contains(*path) || self.is_presumed(path))
+        };
+        let paths = self.named().into_iter().filter(is_worth_it);
+        paths.take(READ_AT_ONCE).map(|path| json!({ "path": listed(path, system) })).collect()
+    }
+
+    /// True if the request says that something is in a file. Reading shows that the file is not there.
+    fn is_presumed(&self, path: &str) -> bool {
+        let before = self.text.split(path).next().unwrap_or_default();
+        let last = before.split_whitespace().next_back().unwrap_or_default();
+        ["in", "of", "from"].contains(&last.to_lowercase().as_str())
+    }
+
+    /// The command that moves a file, if the request gives one of this name the other name.
+    pub(crate) fn file_move(&self, old: &str, new: &str) -> Option<String> {
+        let stem = |path: &&str, name: &str| {
+            let file = path.rsplit('/').next().unwrap_or(path);
+            file.rsplit_once('.').is_some_and(|(stem, _)| stem == name)
+        };
+        let named = self.named();
+        let from = named.iter().find(|path| stem(path, old) && self.files.contains_key(**path))?;
+        let to = named.iter().find(|path| stem(path, new) && !self.files.contains_key(**path))?;
+        Some(format!("mv {from} {to}"))
     }
 
     /// The command that shows what does not work, before the model has said anything. A test is not run
@@ -294,6 +252,16 @@ impl Request {
         let trial = self.trial().filter(|_| begins)?;
         let path = trial.split_once(' ')?.1;
         (system.contains(path) && !is_test_file(path)).then_some(trial)
+    }
+}
+
+/// True if what was looked for is not there, by the results up to this one.
+pub(crate) fn stays_missing(before: bool, tool: &str, text: &str, ok: bool) -> bool {
+    match tool {
+        "read_file" if ok => false,
+        "read_file" => text.starts_with("no such file"),
+        "search" => text.trim() == "no matches",
+        _ => before,
     }
 }
 
@@ -311,36 +279,10 @@ fn words_of(parts: &[PromptPart]) -> String {
     parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }
 
-fn words_in(text: &str) -> Vec<String> {
-    let text = text.to_lowercase();
-    let inner = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '\'';
-    let words = text.split(|letter: char| !inner(letter)).filter(|word| !word.is_empty());
-    words.map(str::to_owned).collect()
-}
-
-/// True if a message asks for something to be changed, not only answered.
-pub(crate) fn wants_change(text: &str) -> bool {
-    let text = text.to_lowercase();
-    let words = words_in(&text);
-    let polite = ["can", "could", "would", "will", "please"];
-    let asks = words.first().is_some_and(|first| {
-        let marked = text.trim_end().ends_with('?') && !polite.contains(&first.as_str());
-        marked || QUESTIONS.contains(&first.as_str())
-    });
-    let forbids =
-        ["don't change", "do not change", "without changing", "don't edit", "do not edit"];
-    let forbids = forbids.iter().any(|words| text.contains(words));
-    !asks && !forbids && words.iter().any(|word| CHANGES.contains(&word.as_str()))
-}
-
-/// True if a message is a question that only a look at the workspace can answer.
-pub(crate) fn asks_workspace(text: &str) -> bool {
-    let text = text.to_lowercase();
-    let asks = text.trim_end().ends_with('?')
-        || text.split_whitespace().next().is_some_and(|first| QUESTIONS.contains(&first));
-    let mut words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    asks && (text.contains("()")
-        || words.any(|word| word.contains('_') || WORKSPACE.contains(&word)))
+/// True if a result is a file with code in it that a request wants repaired.
+pub(crate) fn repairs(request: &str, tool: &str, text: &str) -> bool {
+    let has_code = text.lines().any(|line| code::head(line).is_some());
+    tool == "read_file" && has_code && wants_change(request) && intent::is_repair(request)
 }
 
 /// True if a tool may change something.
@@ -351,6 +293,16 @@ pub(crate) fn changes(tool: &str) -> bool {
 /// A path as it is written from the workspace.
 pub(crate) fn plain_path(path: &str) -> &str {
     path.trim().trim_start_matches("./")
+}
+
+/// The path of a file of which only the name was given, if one of that name is listed.
+fn listed<'s>(name: &'s str, system: &'s str) -> &'s str {
+    let ending = format!("/{name}");
+    let mut paths = system.lines().map(str::trim).filter(|line| line.ends_with(&ending));
+    match (paths.next(), paths.next()) {
+        (Some(path), None) if !system.lines().any(|line| line.trim() == name) => path,
+        _ => name,
+    }
 }
 
 fn is_test_file(path: &str) -> bool {
@@ -369,4 +321,4 @@ fn is_file_name(word: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -41,7 +41,8 @@ fn long_results_are_shown_in_short() {
 
 #[test]
 fn hints_say_what_to_do_with_a_result() {
-    let hint = |wants_change, changed, ok| Hints { wants_change, changed }.after(ok);
+    let hint =
+        |wants_change, changed, ok| Hints { wants_change, changed, ..Hints::default() }.after(ok);
     expect![[r#"
         Use this to answer my question in plain words now. Call another function only if the question cannot be answered without it.
         Now go on with the function call that does what I asked for.
@@ -57,6 +58,16 @@ fn hints_say_what_to_do_with_a_result() {
         hint(true, true, false),
         hint(true, false, false),
     ));
+}
+
+#[test]
+fn what_is_not_there_is_said_so_unless_it_is_general_knowledge() {
+    let hint = |asks_workspace, wants_change| {
+        Hints { asks_workspace, wants_change, missing: true, ..Hints::default() }.after(false)
+    };
+    assert!(hint(true, false).contains("is not there"));
+    assert!(hint(false, true).contains("is not there"));
+    assert!(hint(false, false).contains("from what you know"));
 }
 
 #[test]

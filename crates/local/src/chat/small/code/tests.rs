@@ -47,3 +47,20 @@ fn what_is_not_clear_is_nothing() {
     assert_eq!(edit("```python\ndef fresh():\n    pass\n```"), None);
     assert_eq!(edit("```python\ndef add(a, b):"), None, "the fence is not closed");
 }
+
+#[test]
+fn imports_come_along_and_examples_do_not() {
+    let answer = "```python\nimport math\n\ndef double(a):\n    return math.fsum([a, a])\n\nprint(double(2))\n```";
+    let content = format!("import math\n{}", FILE.replace("a * 2", "math.fsum([a, a])"));
+    let input = json!({ "path": "calc.py", "content": content });
+    assert_eq!(edit(answer), Some(("write_file".into(), input)));
+}
+
+#[test]
+fn several_functions_replace_those_of_their_names() {
+    let answer =
+        "```python\ndef double(a):\n    return a + a\n\n\ndef add(a, b):\n    return a + b\n```";
+    let content = FILE.replace("a * 2", "a + a").replace("a - b", "a + b");
+    let input = json!({ "path": "calc.py", "content": content });
+    assert_eq!(edit(answer), Some(("write_file".into(), input)));
+}

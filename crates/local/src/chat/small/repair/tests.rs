@@ -124,3 +124,39 @@ fn a_name_is_changed_in_all_files_by_a_command() {
     let other = json!({ "old": "x'; rm -rf .; '", "new": "y" });
     check("rename_everywhere", other.clone(), ("rename_everywhere", other));
 }
+
+#[test]
+fn a_file_is_moved_with_the_name_of_its_module() {
+    let files = HashMap::from([("util.py".to_owned(), "x = 1\n".to_owned())]);
+    let text = "Rename the file util.py to tools.py".into();
+    let request = Request { files, text, ..Request::default() };
+    let arguments = json!({ "old": "util.py", "new": "tools.py" }).to_string();
+    let call = RawToolCall { id: String::new(), tool: "rename_everywhere".into(), arguments };
+    let command = repair(&request, call).arguments;
+    assert!(command.contains(r#""mv util.py tools.py; grep -rlwI"#), "{command}");
+}
+
+#[test]
+fn imports_go_to_the_top() {
+    let content = format!("import os\n\n{FILE}");
+    check(
+        "append_file",
+        json!({ "path": "src/a.py", "text": "import os\n" }),
+        ("write_file", json!({ "path": "src/a.py", "content": content })),
+    );
+}
+
+#[test]
+fn a_case_that_comes_first_does_not_cost_the_body() {
+    let old = "    def add(self, a, b):\n        return a - b";
+    let case = "    def add(self, a, b):\n        if not b:\n            return a";
+    let kept = format!("{case}\n        return a - b");
+    check(
+        "edit_file",
+        json!({ "path": "src/a.py", "old": old, "new": case }),
+        ("edit_file", json!({ "path": "src/a.py", "old": old, "new": kept })),
+    );
+    let whole = format!("{case}\n        return b");
+    let edit = json!({ "path": "src/a.py", "old": old, "new": whole });
+    check("edit_file", edit.clone(), ("edit_file", edit));
+}

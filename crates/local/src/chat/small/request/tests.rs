@@ -8,15 +8,21 @@ use quintet_kernel::model::{
 };
 use serde_json::{Value, json};
 
-use super::{Request, wants_change};
+use super::Request;
 use crate::chat::small::tests::tool;
 
-fn user(text: &str) -> PromptMessage {
+pub(in crate::chat::small) fn user(text: &str) -> PromptMessage {
     PromptMessage::User(vec![PromptPart::Text(text.into())])
 }
 
 /// A call and its result.
-fn called(id: &str, tool: &str, input: Value, text: &str, ok: bool) -> [PromptMessage; 2] {
+pub(in crate::chat::small) fn called(
+    id: &str,
+    tool: &str,
+    input: Value,
+    text: &str,
+    ok: bool,
+) -> [PromptMessage; 2] {
     let call = CallId::parse(id).unwrap();
     let asked = PromptCall::new(call.clone(), tool, input);
     let (tool, text, media) = (tool.into(), text.into(), Vec::new());
@@ -37,24 +43,6 @@ fn request(messages: impl IntoIterator<Item = PromptMessage>) -> Request {
         sampling: Sampling::default(),
         account: None,
     })
-}
-
-#[test]
-fn a_change_is_told_from_a_question() {
-    for text in ["Fix the bug in calc.py.", "It fails. Please fix it", "can you rename x to y?"] {
-        assert!(wants_change(text), "{text}");
-    }
-    for text in [
-        "What does fix() do?",
-        "How would I add a test?",
-        "Is there a bug?",
-        "On which line is it set?",
-        "hello",
-        "",
-    ] {
-        assert!(!wants_change(text), "{text}");
-    }
-    assert!(!wants_change("Review the fix, but do not change anything"));
 }
 
 #[test]
@@ -94,19 +82,8 @@ fn files_that_a_request_names_are_read_first() {
     );
     assert!(reads("Write squares.py", tree).is_empty(), "there is no such file");
     assert!(reads("Set it to 2.0.0, see https://a.rs/b.html or e.g. this", tree).is_empty());
+    assert_eq!(reads("Fix a.rs", tree), [json!({ "path": "src/a.rs" })], "where it is");
     assert!(request([user("calc.py")]).first_reads(tree, &[]).is_empty(), "no tool for it");
-}
-
-#[test]
-fn questions_about_the_workspace_need_a_look() {
-    for text in
-        ["Which function calls send_mail?", "What does main() print?", "Who wrote this project?"]
-    {
-        assert!(super::asks_workspace(text), "{text}");
-    }
-    for text in ["What is the capital of France?", "How are you?", "Thank you.", ""] {
-        assert!(!super::asks_workspace(text), "{text}");
-    }
 }
 
 #[test]
@@ -129,4 +106,27 @@ fn what_a_request_names_as_a_test_tries_a_change_out() {
     assert!(untried.untried);
     let tried = request([user("Write a.py and run it")].into_iter().chain(written).chain(tried));
     assert!(!tried.untried, "also if it failed");
+}
+
+#[test]
+fn a_change_that_does_not_work_is_undone() {
+    let edit = json!({ "path": "a.py", "old": "1", "new": "2" });
+    let read = called("c1", "read_file", json!({ "path": "a.py" }), "x = 1\n", true);
+    let edited = called("c2", "edit_file", edit, "changed", true);
+    let tried = called("c3", "shell", json!({ "command": "python3 test_a.py" }), "", false);
+    let asked = [user("Fix a.py so that test_a.py passes")];
+    let broken = asked.into_iter().chain(read).chain(edited).chain(tried);
+    let undo = request(broken.clone()).undo();
+    assert_eq!(undo, Some(json!({ "path": "a.py", "content": "x = 1\n" })));
+    let undone = called("c4", "write_file", undo.unwrap(), "written", true);
+    let anew = request(broken.chain(undone));
+    assert_eq!((anew.undone, anew.changed, anew.broken, anew.undo()), (1, false, false, None));
+}
+
+#[test]
+fn a_file_that_something_is_said_to_be_in_is_read_even_if_it_is_not_listed() {
+    let tools = [tool("read_file", &["path"])];
+    let reads = |text: &str| request([user(text)]).first_reads("REPO TREE:\na.py", &tools);
+    assert_eq!(reads("Delete f() in gone.py."), [json!({ "path": "gone.py" })]);
+    assert!(reads("Write gone.py").is_empty());
 }
