@@ -183,7 +183,7 @@ def main(quintet):
         reader = Reader(home, quintet)
         try:
             steps = 0
-            for code, expected in blocks(section(readme, "A tour of two minutes")):
+            for code, expected in blocks(section(readme, "A two-minute tour")):
                 steps += 1
                 if code == MAKE_RUN:
                     if reader.daemon:
