@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of `quintet`: subcommands, arguments and their help texts.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,9 +9,14 @@ use serde::Deserialize;
 use crate::import::Source;
 use crate::worker::JOBS_LIMIT;
 
-/// One local agent daemon that every agent front end can talk to.
+/// A local agent daemon for every front end: terminal, editor, browser, desktop, scripts.
 #[derive(Debug, Parser)]
-#[command(name = "quintet", version)]
+#[command(
+    name = "quintet",
+    version,
+    after_help = "Start with `quintet serve` in one terminal and `quintet chat` in another.\n\
+                  `quintet doctor` checks the machine and the configuration."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -19,85 +24,87 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Run the daemon.
+    /// Run the daemon in the foreground.
     Serve {
         #[command(flatten)]
         flags: Flags,
-        /// Let protocols that have addresses for development listen there.
+        /// Use the development ports of the protocols that have them.
         #[arg(long)]
         dev: bool,
-        /// Leave the process group of the program that started it, and go on if that is killed.
+        /// Leave the process group of the starting program, and keep running if that is killed.
         #[arg(long, hide = true)]
         detached: bool,
     },
-    /// Serve an editor on standard input and output (Agent Client Protocol), by the daemon of the data
-    /// directory, which is started if it does not run.
+    /// Serve an editor on standard input and output (Agent Client Protocol).
+    ///
+    /// Connects to the daemon of the data directory, and starts it if it is not running.
     Acp(Flags),
-    /// Take over transcripts of codex, Claude Code, opencode and goose as sessions.
+    /// Import conversations from codex, Claude Code, opencode and goose as sessions.
     Import(Import),
-    /// Copy every session, blob, alias, setting, install, artifact and run into PostgreSQL or back, and
-    /// compare. The daemon must not be running.
+    /// Copy all data from SQLite to PostgreSQL or back, and verify the copy.
+    ///
+    /// Copies sessions, blobs, aliases, settings, installs, artifacts and runs. Stop the daemon first.
     Migrate(Migrate),
-    /// Talk to a running daemon in this terminal, or ask it one question from a script.
+    /// Chat with a running daemon, or ask it one question from a script.
     Chat(Chat),
-    /// Print where the web console is, and open it in the browser.
+    /// Print the address of the web console and open it in the browser.
     Console(Flags),
-    /// Print the effective configuration, secrets left out, and where each value comes from.
+    /// Print every effective setting and where it comes from, without secrets.
     Config(Flags),
-    /// List the tools: what they do, what they touch, whether they need approval.
+    /// List the tools: what they do, their kind, whether they need approval.
     Tools {
         #[command(flatten)]
         flags: Flags,
-        /// Print the JSON Schema of their arguments too.
+        /// Also print the JSON Schema of their arguments.
         #[arg(long)]
         schema: bool,
     },
-    /// List the models, or fetch one that runs here.
+    /// List the models, or download one that runs on this machine.
     #[command(args_conflicts_with_subcommands = true)]
     Models {
         #[command(subcommand)]
         verb: Option<Models>,
         #[command(flatten)]
         flags: Flags,
-        /// List those too that have no key, do not answer or were not fetched.
+        /// Also list models without a key, of servers that do not answer, or not downloaded yet.
         #[arg(long)]
         all: bool,
     },
-    /// Read the text in a picture, a line of the picture each.
+    /// Print the text in a picture, line by line.
     Ocr {
         #[command(flatten)]
         flags: Flags,
         /// PNG, JPEG, WebP or GIF; `-` reads standard input.
         file: PathBuf,
-        /// Print positions and confidence too, as JSON.
+        /// Print JSON, with positions and confidence.
         #[arg(long)]
         json: bool,
     },
-    /// Say what is on a picture, by the vision model or, where there is none, by the text on it.
+    /// Describe a picture with the vision model, or by its text if none is configured.
     Describe {
         #[command(flatten)]
         flags: Flags,
         /// PNG, JPEG, WebP or GIF; `-` reads standard input.
         file: PathBuf,
-        /// Print the model that looked at it too, as JSON.
+        /// Print JSON, with the model that was used.
         #[arg(long)]
         json: bool,
     },
-    /// Print the embedding of each text, a line of JSON numbers each.
+    /// Print the embedding of each text as one line of JSON.
     Embed {
         #[command(flatten)]
         flags: Flags,
         #[arg(required = true, value_name = "TEXT")]
         texts: Vec<String>,
     },
-    /// Print what is said in a recording, a line for each utterance.
+    /// Transcribe a recording, one line per utterance.
     Transcribe {
         #[command(flatten)]
         flags: Flags,
-        /// A WAV file with samples of 16 bits.
+        /// A WAV file with 16-bit samples.
         file: PathBuf,
     },
-    /// Read a text aloud into a WAV file.
+    /// Speak a text into a WAV file.
     Say {
         #[command(flatten)]
         flags: Flags,
@@ -106,14 +113,14 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
-    /// Wait for "hey Quintet", ask a running daemon what is said then, and answer aloud.
+    /// Wait for "hey Quintet", send the spoken question to a running daemon, and speak the answer.
     Listen(Listen),
-    /// Keep the keys of providers and of the search engine in the keyring of the desktop.
+    /// Store API keys of providers and of the search engine in the desktop's keyring.
     Keys {
         #[command(subcommand)]
         verb: Keys,
     },
-    /// List the computer-use clients that registered, or take one's token away.
+    /// List registered computer-use clients, or revoke the token of one.
     #[command(args_conflicts_with_subcommands = true)]
     Installs {
         #[command(subcommand)]
@@ -121,17 +128,17 @@ pub(crate) enum Verb {
         #[command(flatten)]
         flags: Flags,
     },
-    /// Find sessions by what was said in them.
+    /// Search the messages of all sessions.
     Sessions {
         #[command(subcommand)]
         verb: Sessions,
     },
-    /// List, start, follow and control runs: tasks for the workers of a fleet.
+    /// List, start, follow and control runs (tasks for workers on other machines).
     Runs {
         #[command(subcommand)]
         verb: Runs,
     },
-    /// List the nodes that share a store, or drain one. Asks the local daemon.
+    /// List the nodes that share a database, or drain one, through the local daemon.
     #[command(args_conflicts_with_subcommands = true)]
     Nodes {
         #[command(subcommand)]
@@ -139,10 +146,12 @@ pub(crate) enum Verb {
         #[command(flatten)]
         flags: Flags,
     },
-    /// Take runs from a control plane and carry them out on this machine.
+    /// Take runs from a daemon's queue and carry them out on this machine.
     Worker(Box<Worker>),
-    /// Serve an MCP client on standard input and output, by the daemon of the data directory, which is
-    /// started if it does not run; or manage the MCP servers whose tools models are offered.
+    /// Serve an MCP client on standard input and output, or manage MCP servers.
+    ///
+    /// Without a subcommand, connects to the daemon of the data directory, and starts it if it is not
+    /// running. The subcommands manage the servers whose tools are offered to models.
     #[command(args_conflicts_with_subcommands = true)]
     Mcp {
         #[command(subcommand)]
@@ -150,36 +159,38 @@ pub(crate) enum Verb {
         #[command(flatten)]
         flags: Flags,
     },
-    /// Have a model do small tasks, each in a folder of its own, and print which it did. `--set train` takes
-    /// the tasks that prompts are tuned on alone, `--set test` those that they are not.
+    /// Test a model on small tasks and print which it solved.
+    ///
+    /// Each task is a session in a folder of its own. `--set train` selects the tasks that prompts are tuned
+    /// on, `--set test` the others.
     Eval(Eval),
-    /// Make one call of a tool by hand, as a session would, and print what came of it as JSON.
+    /// Call a tool by hand, as a session would, and print the result as JSON.
     Try {
         #[command(flatten)]
         flags: Flags,
         #[command(flatten)]
         trial: Trial,
     },
-    /// Check the machine and the set-up, and say how to mend what is not well.
+    /// Check the machine and the configuration, and say how to fix problems.
     Doctor(Flags),
-    /// Write every session as a folder of plain files; the daemon must not be running.
+    /// Write every session as a folder of plain files. Stop the daemon first.
     Export {
         #[command(flatten)]
         flags: Flags,
-        /// Where to; what is there already is brought up to date.
+        /// The target folder; existing files are updated.
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
     },
-    /// Run a command so that nothing of it outlives the daemon.
+    /// Run a command and end all of its processes when the daemon ends.
     #[command(hide = true)]
     Supervise {
         /// A directory to remove after the command.
         #[arg(long, value_name = "DIR")]
         scratch: Option<PathBuf>,
-        /// Give the command namespaces of its own, with a network that is private or shared.
+        /// Run the command in its own namespaces, with a `private` or `shared` network.
         #[arg(long, value_name = "NETWORK")]
         namespaces: Option<String>,
-        /// The command begins a session by itself.
+        /// The command creates its own process session.
         #[arg(long)]
         confined: bool,
         /// The command is a server whose input arrives on stdin.
@@ -191,7 +202,7 @@ pub(crate) enum Verb {
         #[arg(last = true)]
         argv: Vec<OsString>,
     },
-    /// Put on a sandbox and become a command.
+    /// Enter a sandbox and execute a command in it.
     #[command(hide = true)]
     Confine {
         /// The command arrives on stdin.
@@ -201,7 +212,7 @@ pub(crate) enum Verb {
         #[arg(last = true)]
         argv: Vec<OsString>,
     },
-    /// Draw a diagram, whose source may be in several pieces.
+    /// Draw a diagram; the source may be split over several arguments.
     #[command(hide = true)]
     Draw {
         #[arg(last = true)]
@@ -209,58 +220,58 @@ pub(crate) enum Verb {
     },
 }
 
-/// A conversation.
+/// Arguments of `quintet chat`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Chat {
-    /// Ask this, print the answer and exit; what comes on standard input is added to it.
+    /// Ask this, print the answer and exit; standard input is added to the question.
     #[arg(short = 'p', long = "print", value_name = "QUESTION")]
     pub(crate) question: Option<String>,
-    /// Print everything that happens instead, a line of JSON each.
+    /// Print every notification as one line of JSON instead.
     #[arg(long, requires = "question")]
     pub(crate) json: bool,
-    /// Approve every tool that asks; without it they are refused.
+    /// Approve every tool call (default: deny calls that need approval).
     #[arg(long, requires = "question")]
     pub(crate) yes: bool,
-    /// Go on with a session.
+    /// Continue a session.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Which model is to answer.
+    /// The model to use.
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
-    /// The daemon's socket; without it the newest that answers.
+    /// The daemon's socket (default: the newest that answers).
     #[arg(long, value_name = "SOCKET", env = "OPENAGENT_SOCKET")]
     pub(crate) socket: Option<PathBuf>,
-    /// Keep nothing of what is typed.
+    /// Do not save the input history.
     #[arg(long)]
     pub(crate) no_history: bool,
 }
 
-/// An evaluation of a model.
+/// Arguments of `quintet eval`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Eval {
     #[command(flatten)]
     pub(crate) flags: Flags,
-    /// Which model; without it the one that sessions would use.
+    /// The model to test (default: the model that sessions use).
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
-    /// A task by name; may be given several times.
+    /// Run this task only; can be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) task: Vec<String>,
-    /// Tasks of your own instead: a folder with a TOML file each.
+    /// Run your own tasks: a folder with one TOML file per task.
     #[arg(long, value_name = "DIR")]
     pub(crate) tasks: Option<PathBuf>,
-    /// How long the model has for a task, in seconds.
+    /// Time limit per task, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub(crate) seconds: u64,
-    /// Print a line of JSON for each task.
+    /// Print one line of JSON per task.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print what was said and called on standard error.
+    /// Print the messages and tool calls on standard error.
     #[arg(long)]
     pub(crate) transcript: bool,
 }
 
-/// Which tasks of an evaluation.
+/// The sets of tasks of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Set {
@@ -273,7 +284,7 @@ pub(crate) enum Set {
 }
 
 impl Set {
-    /// Reads the word for it.
+    /// Parses the name of a set.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::from_str(word, false).ok()
     }
@@ -283,53 +294,54 @@ impl Set {
     }
 }
 
-/// Transcripts of other agents.
+/// Arguments of `quintet import`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Import {
     #[command(flatten)]
     pub(crate) flags: Flags,
-    /// The agent that wrote them; without it the files are recognized by their content.
+    /// The agent that wrote the files (default: recognized by content).
     #[arg(long, value_enum, value_name = "AGENT")]
     pub(crate) from: Option<Source>,
-    /// Files, databases or folders; without them the places where the agents keep theirs.
+    /// Files, databases or folders (default: where the agents store theirs).
     pub(crate) paths: Vec<PathBuf>,
 }
 
-/// From one store into another.
+/// Arguments of `quintet migrate`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Migrate {
     #[command(flatten)]
     pub(crate) flags: Flags,
-    /// The store to fill: `postgres://user@host/database`, from SQLite in the data directory; or `sqlite`,
-    /// from PostgreSQL.
+    /// The target: `postgres://user@host/database` to copy from SQLite in the data directory, or `sqlite` to
+    /// copy from PostgreSQL.
     #[arg(long, value_name = "STORE")]
     pub(crate) to: String,
-    /// The database to copy from, for `--to sqlite`; without it the one that `store.url` names.
+    /// The database to copy from, for `--to sqlite` (default: `store.url`).
     #[arg(long, value_name = "URL")]
     pub(crate) from: Option<String>,
 }
 
-/// Where questions come from and where answers go.
+/// Arguments of `quintet listen`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Listen {
     #[command(flatten)]
     pub(crate) flags: Flags,
-    /// A WAV file with samples of 16 bits instead of the microphone; `-` reads plain samples (16 kHz, one
-    /// channel) from a recorder.
+    /// Read a WAV file (16-bit samples) instead of the microphone; `-` reads raw samples (16 bit, 16 kHz,
+    /// mono) from standard input.
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// A WAV file to write the spoken answers to instead of the loudspeaker.
+    /// Write the spoken answers to a WAV file instead of the loudspeaker.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// The daemon's address for the computer-use protocol; without it that of the configuration.
+    /// The daemon's address of the computer-use protocol (default: `listen.windie`).
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Nodes {
-    /// Have a node give its sessions to others: idle ones at once, the others when their turns are over.
-    /// Waits until it has none.
+    /// Move a node's sessions to other nodes, and wait until it has none.
+    ///
+    /// Idle sessions move at once, the others when their turns are over.
     Drain {
         #[command(flatten)]
         flags: Flags,
@@ -343,18 +355,18 @@ pub(crate) enum Nodes {
     },
 }
 
-/// Where runs are controlled.
+/// Where and how to reach the runs API.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ControlPlane {
     #[command(flatten)]
     pub(crate) flags: Flags,
-    /// The daemon's computer-use address; without it that of the configuration.
+    /// The daemon's address of the computer-use protocol (default: `listen.windie`).
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// The key of the runs API; without it `windie.runs_key` of the configuration.
+    /// The key of the runs API (default: `windie.runs_key`).
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// The token of an install, where the daemon asks for one.
+    /// The token of an install, if the daemon requires one.
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
 }
@@ -371,51 +383,51 @@ pub(crate) enum Runs {
         /// List runs with this status: active, awaiting_worker, queued, running, paused, stopped, completed, failed.
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// How many.
+        /// The maximum number of runs.
         #[arg(long, default_value_t = 50)]
         limit: u64,
     },
-    /// Put a run in the queue of a workspace and print its id.
+    /// Queue a run and print its id.
     Start {
         #[command(flatten)]
         plane: ControlPlane,
-        /// The queue.
+        /// The workspace whose queue the run joins.
         #[arg(long, value_name = "NAME", default_value = "default")]
         workspace: String,
         /// The task.
         query: String,
-        /// The agent that is to work.
+        /// The agent that carries out the run.
         #[arg(long, value_name = "ID")]
         agent: Option<String>,
-        /// An uploaded file to begin with; may be given several times.
+        /// An uploaded file for the run; can be repeated.
         #[arg(long, value_name = "ID")]
         artifact: Vec<String>,
-        /// Show what happens until the run is over.
+        /// Print the events until the run ends.
         #[arg(long)]
         follow: bool,
     },
-    /// Show what happens in a run until it is over; fails unless the run completes.
+    /// Print the events of a run until it ends; the exit code is 0 if it completed.
     Follow {
         #[command(flatten)]
         plane: ControlPlane,
         run: String,
-        /// Print a line of JSON an event.
+        /// Print one line of JSON per event.
         #[arg(long)]
         json: bool,
     },
-    /// Halt a run: no tool of it runs until it is resumed.
+    /// Pause a run: its next tool call waits until the run is resumed.
     Pause {
         #[command(flatten)]
         plane: ControlPlane,
         run: String,
     },
-    /// Let a run go on, or let the calls run that wait for a person.
+    /// Resume a paused run, or release calls that wait for a person.
     Resume {
         #[command(flatten)]
         plane: ControlPlane,
         run: String,
     },
-    /// Say who may act in a run: agent_only, shared_control or human_override.
+    /// Set who may act in a run: agent_only, shared_control or human_override.
     Mode {
         #[command(flatten)]
         plane: ControlPlane,
@@ -432,7 +444,7 @@ pub(crate) enum Runs {
         /// Stop every active run.
         #[arg(long, conflicts_with = "run")]
         all: bool,
-        /// Only those of one workspace.
+        /// Only runs of this workspace.
         #[arg(long, value_name = "NAME", requires = "all")]
         workspace: Option<String>,
     },
@@ -440,33 +452,33 @@ pub(crate) enum Runs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Mcp {
-    /// List the servers of the configuration and of this folder's `.mcp.json`.
+    /// List the servers in the configuration and in this folder's `.mcp.json`.
     List {
         #[command(flatten)]
         flags: Flags,
     },
-    /// Add a server to the configuration file; the daemon takes it at its next start.
+    /// Add a server to the configuration file; restart the daemon to use it.
     Add {
         #[command(flatten)]
         flags: Flags,
         name: String,
-        /// The address of a server that is reached over HTTP.
+        /// The URL of a server that speaks HTTP.
         #[arg(long, value_name = "URL", conflicts_with = "command")]
         url: Option<String>,
-        /// A variable of its environment; may be given several times.
+        /// An environment variable for the server; can be repeated.
         #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
         env: Vec<String>,
-        /// A header of every request; may be given several times.
+        /// A header for every request; can be repeated.
         #[arg(long, value_name = "NAME=VALUE", requires = "url")]
         header: Vec<String>,
-        /// Seconds that a call may take without a sign of progress.
+        /// Seconds that a call may take without reporting progress.
         #[arg(long, value_name = "SECONDS")]
         timeout: Option<u64>,
         /// The program and its arguments, after `--`.
         #[arg(last = true, required_unless_present = "url")]
         command: Vec<String>,
     },
-    /// Take a server out of the configuration file.
+    /// Remove a server from the configuration file.
     Remove {
         #[command(flatten)]
         flags: Flags,
@@ -478,60 +490,59 @@ pub(crate) enum Mcp {
         flags: Flags,
         name: String,
     },
-    /// Log in at a server over HTTP, in the browser; the daemon takes the login at once.
+    /// Log in to a server over HTTP, in the browser; a running daemon uses the login at once.
     Login(Login),
-    /// Forget the login at a server.
+    /// Delete the login for a server.
     Logout {
         #[command(flatten)]
         flags: Flags,
         name: String,
     },
-    /// Allow the servers of a folder's `.mcp.json`, as it is now, to be started.
+    /// Allow the servers of a folder's `.mcp.json` to start, as they are defined now.
     Allow {
         #[command(flatten)]
         flags: Flags,
-        /// The folder; without it this one.
+        /// The folder (default: the current one).
         folder: Option<PathBuf>,
     },
 }
 
-/// A login at an MCP server.
+/// Arguments of `quintet mcp login`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Login {
     #[command(flatten)]
     pub(crate) flags: Flags,
     pub(crate) name: String,
-    /// A permission to ask for, in place of those that the server names; may be given several times.
+    /// A permission to request instead of those that the server names; can be repeated.
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Vec<String>,
-    /// Only print the address.
+    /// Print the address, but do not open the browser.
     #[arg(long)]
     pub(crate) no_browser: bool,
 }
 
-/// A worker of a fleet.
+/// Arguments of `quintet worker`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Worker {
     #[command(flatten)]
     pub(crate) plane: ControlPlane,
-    /// The queue to take runs from.
+    /// The workspace whose queue to take runs from.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) workspace: String,
-    /// How many runs to carry out at once.
+    /// The number of runs to carry out at once.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=JOBS_LIMIT))]
     pub(crate) jobs: u64,
-    /// The name of this worker, which must be its own in the fleet and the same after a restart; without
-    /// it `worker-` and the name of the machine.
+    /// The worker's id: unique in the fleet, and the same after a restart (default: `worker-` and the host name).
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// The user that the worker's conversations belong to; without it the name of the worker.
+    /// The user that owns the worker's conversations (default: the worker's id).
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
-    /// The folder that tools work in; without it this one.
+    /// The folder that tools work in (default: the current one).
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// The daemon that carries runs out as its sessions: an address, or `own` for the one that serves the data
-    /// directory, which is started if it does not run. Without it the one at --url, or without that `own`.
+    /// The daemon that runs the sessions: an address, or `own` for the daemon of the data directory, which is
+    /// started if it is not running (default: the daemon at --url, else `own`).
     #[arg(long, value_name = "URL")]
     pub(crate) daemon: Option<String>,
     /// Milliseconds between heartbeats.
@@ -539,50 +550,50 @@ pub(crate) struct Worker {
     pub(crate) interval_ms: u64,
 }
 
-/// One call of a tool.
+/// Arguments of `quintet try`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Trial {
-    /// The tool, as `quintet tools` names it.
+    /// The name of the tool (see `quintet tools`).
     pub(crate) tool: String,
-    /// Arguments of the tool, as JSON.
+    /// The arguments of the tool, as JSON.
     #[arg(default_value = "{}")]
     pub(crate) input: String,
-    /// Where it works, unless here.
+    /// The workspace (default: the current folder).
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Show what a person would be asked about it instead; nothing is changed.
+    /// Print the approval request instead; nothing is changed.
     #[arg(long)]
     pub(crate) assess: bool,
-    /// Make it so often, with everything that is remembered in between.
+    /// Repeat the call, with caches kept in between.
     #[arg(long, default_value_t = 1)]
     pub(crate) times: u32,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
-    /// Fetch the weights of a model that runs here; goes on where an earlier try ended.
+    /// Download the weights of a model that runs on this machine; resumes an interrupted download.
     Pull {
         #[command(flatten)]
         flags: Flags,
-        /// Which: a chat model, a sense (`embeddings`, `ocr`, `transcription`, `speech`, …), or `senses` for all senses that are on; without
-        /// a name the chat model that sessions would use.
+        /// A chat model, a sense (`embeddings`, `ocr`, `transcription`, `speech`, …), or `senses` for all senses
+        /// that are on (default: the chat model that sessions use).
         name: Option<String>,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Keys {
-    /// Put a key there. It is asked for, or read from a pipe; it is never an argument.
+    /// Store a key, read from a prompt or a pipe (never from an argument).
     Set {
         #[command(flatten)]
         flags: Flags,
-        /// A provider, as `quintet models --all` or the configuration names it, or `search`.
+        /// The provider (see `quintet models --all`), or `search`.
         name: String,
-        /// Whatever else is given, so that the complaint about it need not repeat it.
+        /// Surplus arguments, caught here so that the error message does not repeat a key.
         #[arg(hide = true)]
         more: Vec<OsString>,
     },
-    /// Name the keys that are there.
+    /// List the names of the stored keys.
     List,
     /// Remove a key.
     Forget {
@@ -593,32 +604,32 @@ pub(crate) enum Keys {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Installs {
-    /// Name them: whose they are, since when, and when they were last seen.
+    /// List clients: owner, registration and when they were last seen.
     List(Flags),
-    /// Revoke a token: requests with it are refused from then on.
+    /// Revoke the token of a client; requests with it are refused at once.
     Revoke {
         #[command(flatten)]
         flags: Flags,
-        /// Which, as the list names it.
+        /// The id of the client, as listed.
         id: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
-    /// Search the messages of people, models and tools in all sessions, also while the daemon runs.
+    /// Search messages of users, models and tools; works with or without a running daemon.
     Find(Find),
 }
 
-/// A search in all sessions.
+/// Arguments of `quintet sessions find`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Find {
     #[command(flatten)]
     pub(crate) flags: Flags,
-    /// What to search for; no character has a special meaning.
+    /// The words to search for; no character has a special meaning.
     #[arg(required = true)]
     pub(crate) words: Vec<String>,
-    /// The most messages.
+    /// The maximum number of messages.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) limit: u8,
     /// Print JSON.
@@ -631,16 +642,16 @@ pub(crate) struct Flags {
     /// The configuration file (TOML).
     #[arg(long, value_name = "FILE", env = "QUINTET_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Where sessions are kept.
+    /// The folder that holds sessions (default: ~/.local/share/quintet).
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Where a protocol listens: `harness=127.0.0.1:8787`, or `harness=off`.
+    /// The address of a protocol, such as `harness=127.0.0.1:8787` or `harness=off`; can be repeated.
     #[arg(long, value_name = "PROTOCOL=ADDRESS")]
     pub(crate) listen: Vec<String>,
-    /// Any other value: `approval.on_deny=fail`.
+    /// Any other setting, such as `approval.on_deny=fail`; can be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// How logs look on standard error.
+    /// The format of the log on standard error.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
 }

@@ -153,7 +153,7 @@ async fn wait_for_shutdown(
 /// Says what the kernel cannot keep commands from.
 fn warn_sandbox_gaps(mode: Mode) {
     if mode == Mode::Off {
-        return tracing::warn!("sandbox.mode is off: commands can do all that you can");
+        return tracing::warn!("sandbox.mode is off: commands can do everything you can");
     }
     for gap in sandbox::report(Path::new("/proc/self/exe")).missing() {
         tracing::warn!("the sandbox has a gap: {gap}");
@@ -193,13 +193,14 @@ async fn bind(listener: &Listener) -> Result<BoundSocket> {
     match &listener.place {
         ListenAddress::Tcp(address) => {
             let bound = TcpListener::bind(address).await.map(BoundSocket::Tcp);
-            let taken = bound.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse);
-            let bound = bound.with_context(|| format!("listen.{name} = {address}"));
-            if taken {
-                bound.context("another program has the address: stop it, or set another one")
+            let in_use = bound.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse);
+            let remedy = if in_use {
+                " is in use by another program: stop that program, or set another address \
+                 (port 0 takes a free one)"
             } else {
-                bound
-            }
+                ""
+            };
+            bound.with_context(|| format!("listen.{name} = {address}{remedy}"))
         }
         ListenAddress::Unix(path) => {
             let bound = Socket::bind(path).map(BoundSocket::Unix);

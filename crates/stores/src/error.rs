@@ -9,13 +9,13 @@ pub enum Error {
     #[error("{} is in use by another daemon; stop that one, or choose another data_dir", .0.display())]
     InUse(PathBuf),
     /// The file is not a database.
-    #[error("{} is not a database", .0.display())]
+    #[error("{} is not a database; choose another data_dir", .0.display())]
     NotADatabase(PathBuf),
     /// The file is a database of another program.
-    #[error("{} is the database of another program", .0.display())]
+    #[error("{} is the database of another program; choose another data_dir", .0.display())]
     Foreign(PathBuf),
     /// A newer version wrote the database.
-    #[error("{} has format {found}, and this version reads up to {known}: start the newer version that wrote it, or choose another data_dir", path.display())]
+    #[error("{} has format {found}, and this version reads up to {known}: use the newer version that wrote it, restore a backup, or choose another data_dir", path.display())]
     Newer {
         /// The database.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum Error {
         known: u32,
     },
     /// The database cannot be read.
-    #[error("{} is damaged: {reason}", path.display())]
+    #[error("{} is damaged: {reason}; restore a backup, or choose another data_dir (nothing was changed)", path.display())]
     Damaged {
         /// The database.
         path: PathBuf,

@@ -76,13 +76,13 @@ pub(crate) enum End {
 /// A command that could not be run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
-    #[error("the workspace is not a directory: {}", .0.display())]
+    #[error("the workspace is not a directory: {}; restore it, or start a session in another folder", .0.display())]
     Workspace(PathBuf),
     #[error("the command was not run: {0}")]
     Refused(#[from] Refused),
     #[error("the command could not be started: {0}")]
     Start(#[source] io::Error),
-    #[error("the command was lost sight of: {0}")]
+    #[error("the outcome of the command is unknown: {0}")]
     Wait(#[source] io::Error),
 }
 

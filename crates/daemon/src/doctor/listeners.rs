@@ -70,7 +70,7 @@ fn port(name: &'static str, address: SocketAddr, runs: bool) -> Finding {
         Ok(_) if exposed => Finding::warning(
             name,
             format!("{address} can be reached from other machines"),
-            "listen on 127.0.0.1, or let them come through a proxy with TLS: the token is sent as it is",
+            "listen on 127.0.0.1, or put a TLS proxy in front: the token is sent unencrypted",
         ),
         Ok(_) => Finding::ok(name, format!("{address} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && runs => {
@@ -100,7 +100,7 @@ fn socket(name: &'static str, path: &Path, runs: bool) -> Finding {
 }
 
 fn taken_finding(name: &'static str, place: &dyn std::fmt::Display) -> Finding {
-    Finding::ok(name, format!("{place} is taken, probably by the daemon that runs"))
+    Finding::ok(name, format!("{place} is in use, probably by the running daemon"))
 }
 
 fn unusable_place(name: &'static str, message: String, place: &str) -> Finding {
@@ -146,7 +146,7 @@ mod tests {
             &path,
             [true, true],
             Severity::Ok,
-            "is taken, probably by the daemon that runs",
+            "is in use, probably by the running daemon",
         );
         check_socket(&path, [true, false], Severity::Error, "another program answers");
         check_socket(&path, [false, false], Severity::Warning, "another program answers");

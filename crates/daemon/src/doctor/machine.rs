@@ -14,8 +14,8 @@ const OPEN_FILES_MINIMUM: u64 = 4096;
 
 /// A program, the package that has it, and what it is for.
 const PROGRAMS: [(&str, &str, &str); 4] = [
-    ("bash", "bash", "runs what `shell` and `verify` are told"),
-    ("git", "git", "tells git_status and the context of a session what changed"),
+    ("bash", "bash", "runs the commands of `shell` and `verify`"),
+    ("git", "git", "is needed by git_status and to tell models what changed"),
     ("make", "make", "runs the default check, `make test`"),
     ("dot", "graphviz", "draws Graphviz diagrams"),
 ];
@@ -45,7 +45,7 @@ fn confinement(mode: Mode) -> Finding {
     match mode {
         Mode::Off => {
             let remedy = "set sandbox.mode to \"prefer\" or \"require\"";
-            Finding::warning("sandbox", "off: commands can do all that you can", remedy)
+            Finding::warning("sandbox", "off: commands can do everything you can", remedy)
         }
         Mode::Prefer | Mode::Require if whole => Finding::ok("sandbox", has),
         Mode::Prefer => Finding::warning(
@@ -65,7 +65,7 @@ fn confinement(mode: Mode) -> Finding {
 }
 
 fn gaps(mode: Mode) -> Vec<Finding> {
-    let remedy = "a newer kernel closes this; until then approve commands with care";
+    let remedy = "use a newer kernel; until then approve commands with care";
     let missing = if mode == Mode::Off {
         Vec::new()
     } else {
@@ -88,7 +88,7 @@ fn files() -> Finding {
 
 fn open_files(limit: Option<u64>) -> Finding {
     match limit {
-        None => Finding::ok("open files", "as many as there is memory for"),
+        None => Finding::ok("open files", "unlimited"),
         Some(limit) if limit < OPEN_FILES_MINIMUM => Finding::warning(
             "open files",
             format!("{limit} at once, which many sessions and connections may exceed"),

@@ -24,7 +24,7 @@ fn one(server: &ToolServer, path: &str, logins: &Logins) -> Finding {
             if is_there(program, path) {
                 Finding::ok("mcp", format!("{name}: {program} is there"))
             } else {
-                let remedy = format!("install {program}, or mend mcp.servers.{name}.command");
+                let remedy = format!("install {program}, or correct mcp.servers.{name}.command");
                 Finding::error("mcp", format!("{name}: there is no program {program}"), remedy)
             }
         }

@@ -19,7 +19,7 @@ pub(super) fn check(options: &Options) -> Option<Finding> {
         Finding::warning(
             "memory",
             format!("{LONG_TERM} has {bytes} bytes, more than the {most} it should have"),
-            "take out of it what is out of date, or set memory.soft_limit_bytes",
+            "remove outdated entries, or raise memory.soft_limit_bytes",
         )
     } else {
         Finding::ok("memory", format!("{LONG_TERM} has {bytes} bytes"))

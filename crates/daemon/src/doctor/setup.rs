@@ -53,10 +53,10 @@ fn private(dir: &Path) -> Finding {
     match mode(dir) {
         Some(mode) if mode & 0o077 != 0 => Finding::warning(
             "data",
-            format!("others may look into {shown}"),
+            format!("other users can read {shown}"),
             format!("chmod 700 {shown}"),
         ),
-        _ => Finding::ok("data", format!("{shown} is yours alone")),
+        _ => Finding::ok("data", format!("{shown} is readable by you alone")),
     }
 }
 
@@ -64,14 +64,14 @@ fn free_space(dir: &Path) -> Finding {
     let Ok(disk) = statvfs(dir) else {
         return Finding::warning(
             "data",
-            "how much room there is cannot be told",
-            "look at the disk",
+            "the free disk space cannot be determined",
+            "check the disk",
         );
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let shown = format!("{} MiB free", free / (1024 * 1024));
     if free < FREE_SPACE_MINIMUM {
-        Finding::warning("data", shown, "make room: sessions cannot go on without")
+        Finding::warning("data", shown, "free disk space: sessions stop when the disk is full")
     } else {
         Finding::ok("data", shown)
     }
@@ -86,7 +86,7 @@ fn config(file: &Path, options: &Options) -> Option<Finding> {
     Some(if keys && open {
         Finding::warning(
             "configuration",
-            format!("others may read {shown}, and there are keys in use"),
+            format!("other users can read {shown}, and keys are in use"),
             format!("chmod 600 {shown}, or name the key's variable with api_key_env"),
         )
     } else {
@@ -144,7 +144,7 @@ fn reach(model: &str, provider: &Provider) -> Finding {
         Err(error) => Finding::error(
             "model",
             format!("{model}: {target} does not answer: {error}"),
-            format!("start the server, or mend providers.{}.base_url", provider.name),
+            format!("start the server, or correct providers.{}.base_url", provider.name),
         ),
     }
 }

@@ -34,8 +34,8 @@ fn database(options: &Options, url: &str) -> Finding {
             )
         }
         Err(error) => {
-            let mend = "start the server, or mend store.url; no password is shown here";
-            Finding::error("store", format!("{error:#}"), mend)
+            let remedy = "start the server, or correct store.url";
+            Finding::error("store", format!("{error:#}"), remedy)
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn check_chat_models(options: &Options) -> Vec<Finding> {
         finding(ABOUT, row.model(), &settings.models_dir, is_wanted(row))
     };
     let found: Vec<Finding> = chat::all().iter().filter_map(of).collect();
-    if found.is_empty() { vec![Finding::ok(ABOUT, "none fetched, none needed")] } else { found }
+    if found.is_empty() { vec![Finding::ok(ABOUT, "none downloaded, none needed")] } else { found }
 }
 
 /// A line for each sense.
@@ -64,7 +64,7 @@ pub(super) fn senses(options: &Options) -> Vec<Finding> {
 fn sense(about: &'static str, model: Model<'_>, dir: &Path) -> Finding {
     let missing = Finding::warning(
         about,
-        format!("the weights of {} are not here", model.title),
+        format!("the weights of {} are not downloaded", model.title),
         format!("quintet models pull {}", model.name),
     );
     finding(about, model, dir, false).unwrap_or(missing)
@@ -74,18 +74,18 @@ fn finding(about: &'static str, model: Model<'_>, dir: &Path, wanted: bool) -> O
     let (name, pull) = (model.name, format!("quintet models pull {}", model.name));
     let begun = |bytes: u64| format!("{name}: {bytes} of {} bytes", model.size());
     Some(match check(model, dir) {
-        State::Complete => Finding::ok(about, format!("{name} is whole")),
+        State::Complete => Finding::ok(about, format!("{name} is complete")),
         State::Wrong(file) => {
             let path = dir.join(file);
             Finding::error(
                 about,
-                format!("{} is not what was published", path.display()),
+                format!("{} has the wrong hash", path.display()),
                 format!("rm {} && {pull}", path.display()),
             )
         }
         State::Begun(bytes) if wanted => Finding::error(about, begun(bytes), pull),
         State::Begun(bytes) => Finding::warning(about, begun(bytes), pull),
-        State::Absent if wanted => Finding::error(about, format!("{name} is not here"), pull),
+        State::Absent if wanted => Finding::error(about, format!("{name} is not downloaded"), pull),
         State::Absent => return None,
     })
 }

@@ -83,9 +83,12 @@ fn weights_are_checked() {
         examine_with("[listen]\nharness = \"off\"\n", &[&[dir.as_str()], flags].concat())
     };
     let (told, well) = look(&[]);
-    assert!(well && told.contains("none fetched, none needed"), "{told}");
+    assert!(well && told.contains("none downloaded, none needed"), "{told}");
     let (told, well) = look(&["--set=default_model=local/smollm2-135m"]);
-    assert!(!well && told.contains("FAIL  model files    smollm2-135m is not here"), "{told}");
+    assert!(
+        !well && told.contains("FAIL  model files    smollm2-135m is not downloaded"),
+        "{told}"
+    );
     assert!(told.contains("-> quintet models pull smollm2-135m"), "{told}");
     std::fs::write(models.path().join("smollm2-135m.gguf.part"), "GGUF").unwrap();
     let (told, well) = look(&[]);
@@ -96,7 +99,7 @@ fn weights_are_checked() {
     let file = std::fs::File::create(models.path().join("smollm2-135m.gguf")).unwrap();
     file.set_len(98_362_432).unwrap();
     let (told, well) = look(&[]);
-    assert!(!well && told.contains("smollm2-135m.gguf is not what was published"), "{told}");
+    assert!(!well && told.contains("smollm2-135m.gguf has the wrong hash"), "{told}");
 }
 
 #[tokio::test]
@@ -107,5 +110,5 @@ async fn a_running_daemon_is_no_trouble() {
         said(quintet(&["doctor", "--config", file.to_str().unwrap()]).output().unwrap());
     assert!(well, "{told}");
     assert!(told.contains("is in use by a daemon"), "{told}");
-    assert!(told.contains("others may read"), "the file has a key and is open to all: {told}");
+    assert!(told.contains("other users can read"), "the file has a key and is open to all: {told}");
 }

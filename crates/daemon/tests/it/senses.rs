@@ -93,7 +93,7 @@ fn the_doctor_looks_at_senses() {
     };
     let told = doctor(&[]);
     assert!(
-        told.contains("warn  embeddings     the weights of all-MiniLM-L6-v2 are not here"),
+        told.contains("warn  embeddings     the weights of all-MiniLM-L6-v2 are not downloaded"),
         "{told}"
     );
     assert!(told.contains("-> quintet models pull ocr"), "{told}");

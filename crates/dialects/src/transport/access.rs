@@ -68,6 +68,11 @@ impl fmt::Debug for Token {
     }
 }
 
+const OTHER_USER: &str = "the daemon belongs to another user; set `auth.token` there to let you in";
+const OTHER_MACHINE: &str = "other machines may connect only if the daemon has `auth.token` set";
+const UNKNOWN_USER: &str =
+    "the user of this connection is unknown; `auth.token` must be set and sent";
+
 /// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
@@ -75,10 +80,10 @@ pub enum Denied {
     #[error("more than one {0} header")]
     DuplicateHeader(&'static str),
     /// The request is addressed to another host.
-    #[error("host not allowed: {0}; names besides localhost are set by `hosts` of the protocol")]
+    #[error("host not allowed: {0}; use localhost, or add the name to `hosts` of the protocol")]
     Host(String),
     /// The request comes from a page of another origin.
-    #[error("origin not allowed: {0}; `auth.origins` names the pages that may call")]
+    #[error("origin not allowed: {0}; add it to `auth.origins` to let its pages connect")]
     Origin(String),
     /// The request lacks the token.
     #[error("a token is needed: send `Authorization: Bearer TOKEN` with the value of `auth.token`")]
@@ -115,13 +120,11 @@ impl Access {
     pub(super) fn admit_peer(&self, peer: Peer) -> Result<(), Denied> {
         match peer {
             Peer::SameUser => Ok(()),
-            Peer::OwnCommand => Err(Denied::Peer("commands of the agent may not call it")),
+            Peer::OwnCommand => Err(Denied::Peer("commands of the agent may not connect")),
             Peer::OtherUser | Peer::Elsewhere | Peer::Unknown if self.token.is_some() => Ok(()),
-            Peer::OtherUser => Err(Denied::Peer("another user's daemon; it needs auth.token")),
-            Peer::Elsewhere => Err(Denied::Peer("another machine's daemon; it needs auth.token")),
-            Peer::Unknown => {
-                Err(Denied::Peer("whose connection this is cannot be told; it needs auth.token"))
-            }
+            Peer::OtherUser => Err(Denied::Peer(OTHER_USER)),
+            Peer::Elsewhere => Err(Denied::Peer(OTHER_MACHINE)),
+            Peer::Unknown => Err(Denied::Peer(UNKNOWN_USER)),
         }
     }
 

@@ -38,7 +38,9 @@ pub(crate) struct Confinement {
 /// Why a command does not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
-    #[error("the sandbox is required, and {0}")]
+    #[error(
+        "the sandbox is required, and {0} (`quintet doctor` says how to enable it; `sandbox.mode = \"prefer\"` runs commands without it)"
+    )]
     Kernel(&'static str),
     #[error("no scratch directory could be made: {0}")]
     Scratch(#[source] io::Error),

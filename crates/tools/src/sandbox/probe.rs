@@ -56,8 +56,9 @@ impl KernelReport {
         match self.landlock {
             // Namespaces leave nothing to guard that is not the command's own.
             None | Some(_) if self.namespaces => {}
-            None => missing
-                .push("this kernel has no Landlock: commands can read and write all that you can"),
+            None => missing.push(
+                "this kernel has no Landlock: commands can read and write everything you can",
+            ),
             Some(version) => {
                 if version < 6 {
                     missing.push(

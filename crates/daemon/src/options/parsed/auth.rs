@@ -32,7 +32,7 @@ pub(super) fn parse(layers: &Layers, listeners: &[Listener]) -> Result<Auth> {
     let origins = layers.list("auth.origins").unwrap_or_default();
     if let Some(wrong) = origins.iter().find(|origin| !is_origin(origin)) {
         bail!(
-            "auth.origins: {wrong:?} is no origin, which is scheme, host and port as in \
+            "auth.origins: {wrong:?} is no origin: write scheme, host and port as in \
              \"http://localhost:3000\" ({})",
             layers.source("auth.origins")
         );

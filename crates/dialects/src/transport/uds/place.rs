@@ -74,7 +74,9 @@ pub(super) fn stale(path: &Path) -> io::Result<()> {
     }
     match connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "somebody answers there already")),
+        Ok(_) => {
+            Err(io::Error::new(io::ErrorKind::AddrInUse, "another program listens on this socket"))
+        }
         Err(error) => Err(error),
     }
 }
