@@ -184,7 +184,7 @@ pub enum TurnStart {
     Now,
     /// After the turns before it.
     Queued,
-    /// Not by itself: the turn waits for [`Command::StartTurn`].
+    /// The turn waits for [`Command::StartTurn`].
     Later,
 }
 

@@ -65,7 +65,7 @@ pub enum Event {
     /// Models no longer read messages up to and including this one.
     Forgotten { upto: MessageId },
     /// This turn and those after it were replaced: models do not read them any more, and the
-    /// conversation is shown without them. What is said next stands in their place.
+    /// conversation is shown without them. The next message takes their place.
     Superseded { from: TurnId },
     /// A front end chose the tools that models are offered.
     ToolsChosen(Toolset),
@@ -129,8 +129,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<ModelRef>,
     },
-    /// The model's response broke off. What was received is kept as `message` for people
-    /// and not sent to models. If the prompt was too long and could not be summarized,
+    /// The model's response was interrupted. The text so far is kept as `message` for users and not
+    /// sent to models. If the prompt was too long and could not be summarized,
     /// `context_window` is the limit assumed for the rest of the turn.
     StepInterrupted {
         turn: TurnId,
@@ -342,7 +342,7 @@ pub struct RequestedCall {
     pub malformed: Option<String>,
 }
 
-/// What a client needs to know about a call that it should run, besides the call.
+/// What a client needs to run a call, in addition to the call itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientCallInfo {
     /// The risk of the tool.

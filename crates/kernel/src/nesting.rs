@@ -14,7 +14,7 @@ pub(crate) fn depth(value: &Value) -> usize {
     }
 }
 
-/// Takes what is nested too deeply out of a value that somebody wants kept.
+/// Removes parts of a value that are nested too deeply to be stored.
 pub(crate) fn cut(value: &mut Value) {
     cut_at(value, LEVELS_LIMIT);
 }

@@ -168,7 +168,7 @@ pub struct Limits {
 /// Limits of subagents.
 #[derive(Clone, Copy, Debug)]
 pub struct SubagentLimits {
-    /// Maximum nesting: 1 means that subagents have none, 0 that there are none at all.
+    /// Maximum nesting: at 1 subagents cannot start subagents, at 0 there are no subagents.
     pub depth: u32,
     /// Maximum number of concurrent subagents of a session.
     pub at_once: usize,
@@ -185,7 +185,7 @@ impl Default for SubagentLimits {
 /// What happens to a turn that a restart interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// The turn continues by itself.
+    /// The turn continues automatically.
     Continue,
     /// The turn waits for a client's decision.
     Ask,

@@ -69,8 +69,8 @@ pub use voice::{
 /// The future that port methods return, boxed so that ports can be used as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Inbound: what front ends do with sessions. Where sessions can only be read, the methods that
-/// change something are left as they are and fail with [`Error::ReadOnly`].
+/// Inbound: what front ends do with sessions. Read-only implementations keep the default of the methods
+/// that change something, which fail with [`Error::ReadOnly`].
 pub trait Sessions: Send + Sync {
     /// Creates a session and returns once its first events are durable.
     fn create(&self, origin: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
@@ -148,9 +148,9 @@ pub trait SessionInspection: Send + Sync {
         &self,
         changes: Vec<FileChange>,
     ) -> BoxFuture<'_, Result<Vec<ChangedFile>, Error>>;
-    /// The session as it was right after an event. Where that is the beginning of a model call,
-    /// [`crate::prompt::assemble`] makes of it the prompt that the model was sent. Fails if there is
-    /// no such session; nothing is given if there is no such event.
+    /// The session as it was right after an event. If that event starts a model call,
+    /// [`crate::prompt::assemble`] reproduces the prompt that the model was sent. Fails if the session does
+    /// not exist; `None` if the event does not.
     fn session_at<'a>(
         &'a self,
         session: &'a SessionId,
@@ -397,11 +397,10 @@ pub trait SessionIndex: Send + Sync {
         lease: &Lease,
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StorageError>>;
-    /// The session that an alias stands for.
+    /// The session of an alias.
     fn alias(&self, alias: &Alias) -> BoxFuture<'_, Result<Option<SessionId>, StorageError>>;
     /// Points an alias at a session, unless it points at another session than `instead_of`.
-    /// Returns the session that the alias stands for afterwards. Durable when the future
-    /// resolves.
+    /// Returns the session of the alias afterwards. Durable when the future resolves.
     fn set_alias(
         &self,
         alias: &Alias,
@@ -539,7 +538,7 @@ pub struct Invocation {
     pub pictures: Vec<message::CallArtifact>,
 }
 
-/// What a running tool is given besides its call.
+/// What a running tool gets in addition to its call.
 #[derive(Clone)]
 pub struct ToolContext {
     /// Receives output while the tool runs.

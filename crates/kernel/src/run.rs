@@ -1,8 +1,8 @@
 //! A run: a task for a worker of a fleet, from the queue to its end.
 //!
-//! A run is an aggregate like a session. [`decide()`] says whether a command may happen and which event
-//! follows, [`evolve()`] remembers it, and [`handle`] does both. The journal of a run is the truth;
-//! [`RunProgress`] is the fold over it and small, so that stores keep it beside the journal.
+//! A run is an aggregate like a session. [`decide()`] turns a command into an event
+//! or a refusal, [`evolve()`] applies the event, and [`handle`] does both. The journal of a run is the source of
+//! truth; [`RunProgress`] is computed from it and small, so that stores keep it beside the journal.
 
 mod command;
 mod decide;
@@ -23,8 +23,8 @@ pub use state::{
 
 use crate::stamp::Stamp;
 
-/// Carries out a command in memory; nothing if it changes nothing. The record must be kept before
-/// anybody is told of it; if it cannot be, `state` is worthless and must be read again.
+/// Carries out a command in memory; `None` if it changes nothing. The record must be stored before it is
+/// reported to anyone; if that fails, `state` is invalid and must be read again.
 pub fn handle(
     state: &mut RunState,
     command: RunCommand,

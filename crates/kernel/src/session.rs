@@ -2,7 +2,7 @@
 //! the work to do.
 //!
 //! [`handle`] combines the three: it decides, applies, and lets the session take every step
-//! that follows by itself, so that one command leads to one batch of events.
+//! that follows, so that one command leads to one batch of events.
 
 mod add_message;
 mod advance;

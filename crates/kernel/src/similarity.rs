@@ -120,8 +120,8 @@ impl<'a> Matcher<'a> {
         &places[first..end]
     }
 
-    /// A match with what stands around it in both texts: popular characters begin no match, but belong
-    /// to one.
+    /// Extends a match by equal text around it: popular characters do not start a match, but can be part of
+    /// one.
     fn extended(&self, mut found: Match, span: &TextRange) -> Match {
         while found.a > span.a.0 && found.b > span.b.0 && self.a[found.a - 1] == self.b[found.b - 1]
         {

@@ -28,7 +28,7 @@ impl Sentences {
                 sentences.extend(self.finish());
                 continue;
             }
-            // A code block is not spoken, and neither kept.
+            // A code block is not spoken, so it is not kept either.
             if self.is_code && self.length > SENTENCE_LIMIT {
                 continue;
             }
@@ -90,12 +90,12 @@ fn ends_sentence(text: &str) -> bool {
     let word = text.rsplit(char::is_whitespace).next().unwrap_or(text);
     let word = word.trim_start_matches(['(', '"', '“', '*', '_']).to_lowercase();
     let is_initial = word.chars().count() == 2 && word.starts_with(char::is_alphabetic);
-    // The number of an item of a list stands alone.
+    // The number of a list item is alone before its dot.
     let is_item = before.trim_start().bytes().all(|letter| letter.is_ascii_digit());
     !is_initial && !is_item && !ABBREVIATIONS.contains(&word.as_str())
 }
 
-/// A piece of Markdown as it is said; nothing if there is nothing to say.
+/// A piece of Markdown as spoken text; `None` if nothing is left to speak.
 fn spoken(markdown: &str, is_rest: bool) -> Option<String> {
     let line = markdown.trim();
     let line = if is_rest { line } else { without_marker(line) };
@@ -148,7 +148,7 @@ fn without_links(line: &str) -> String {
     text + rest
 }
 
-/// A word as it is said: addresses and HTML are left out.
+/// A word as spoken text; `None` for addresses and HTML.
 fn word(word: &str) -> Option<&str> {
     let inner =
         word.trim_matches(['(', ')', '<', '>', '[', ']', '"', '\'', ',', '.', ';', ':', '*', '`']);

@@ -80,8 +80,7 @@ pub struct ClientTool {
     /// True if the tool only reads: another client may repeat a call whose client is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeatable: bool,
-    /// The front end that brought the tool: only its clients run it. Any client may if
-    /// `None`.
+    /// The front end that provides the tool: only its clients run it. Any client may if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front_end: Option<String>,
     /// True if the provider is to hold the arguments to the schema exactly.

@@ -60,7 +60,7 @@ pub(crate) fn append(
     Ok(appended(&whole, at, entry, whole.len()))
 }
 
-/// An entry as it is written: nothing but its lines.
+/// The text of an entry without surrounding blank lines.
 pub(crate) fn entry(content: &str) -> Result<String, MemoryError> {
     let entry = content.replace("\r\n", "\n").replace('\r', "\n");
     let entry = entry.trim_matches('\n').trim_end();
@@ -97,7 +97,7 @@ fn separator(before: &[u8]) -> &'static str {
     }
 }
 
-/// The offset at which an entry stands as lines of its own.
+/// The offset of an entry that occupies whole lines.
 fn find(text: &[u8], entry: &str) -> Option<usize> {
     let text = std::str::from_utf8(text).ok()?;
     let alone = |at: &usize| {

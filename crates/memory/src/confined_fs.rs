@@ -58,7 +58,7 @@ impl Root {
 
     /// Reads a file; `None` if it does not exist.
     pub(crate) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, MemoryError> {
-        // A pipe without a writer must not hold up the call, nor a terminal become ours.
+        // A pipe without a writer must not block, and a terminal must not become the controlling one.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         match if_present(self.resolve(path, flags, Mode::empty()), path)? {
             Some(file) => content(&File::from(file), path).map(Some),

@@ -82,7 +82,7 @@ impl Index {
 
     fn open(&self) -> rusqlite::Result<Connection> {
         if let Some(folder) = self.path.parent() {
-            // Where this fails, opening the file will say so.
+            // If this fails, opening the file reports it.
             let _unmade = std::fs::create_dir_all(folder);
         }
         let db = Connection::open(&self.path)?;

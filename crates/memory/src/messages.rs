@@ -1,8 +1,8 @@
 //! The index of the messages of all sessions: an SQLite file beside the journal.
 //!
-//! The reader of the journal writes to it ([`Collector`], [`SessionUpdate`]); searches read on connections
-//! of their own and do not wait for that. Deleted messages leave no words behind in the file.
-//! An index that is damaged or of another version is deleted and filled anew.
+//! The reader of the journal writes to it ([`Collector`], [`SessionUpdate`]); searches use their
+//! own connections and do not wait for writes. Deleted messages leave no words behind in the file. An index
+//! that is damaged or of another version is deleted and rebuilt.
 
 mod collect;
 mod embed;

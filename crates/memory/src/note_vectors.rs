@@ -1,7 +1,7 @@
 //! Computes the vectors of notes in the background.
 //!
-//! There is one task for a workspace, and one task computes at a time. A task brings the index up to date
-//! and then goes on until every passage has a vector. A failure is tried again after the next search or entry.
+//! Each workspace has one task, and one task computes at a time. A task updates the index and continues until
+//! every passage has a vector. After a failure the next search or entry tries again.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -15,7 +15,7 @@ pub(crate) struct Passage<'a> {
     pub(crate) headings: String,
 }
 
-/// Splits a text at empty lines and before headings. A heading goes with what it is about.
+/// Splits a text at empty lines and before headings. A heading belongs to the paragraph below it.
 pub(crate) fn split(text: &str) -> Vec<Passage<'_>> {
     let mut splitter = Splitter { text, open: None, headings: Vec::new(), done: Vec::new() };
     let (mut fenced, mut at) = (false, 0);

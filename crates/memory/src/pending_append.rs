@@ -53,7 +53,7 @@ impl PendingAppend {
         if new { File::open(folder)?.sync_all() } else { Ok(()) }
     }
 
-    /// Clears the record: the addition is complete, or was cut off.
+    /// Clears the record: the addition is complete, or was truncated away.
     pub(crate) fn clear(&self) {
         let options = OpenOptions::new().write(true).to_owned();
         if let Err(error) = options.open(&self.path).and_then(|file| file.set_len(0)) {

@@ -12,12 +12,12 @@ pub(crate) const SCHEMA: &str = "
     CREATE TABLE embedding_space (version TEXT NOT NULL);
 ";
 
-/// The most vectors that are kept: those of the texts with the highest numbers, which came last. Others
-/// are found by words.
+/// The most vectors that are kept: those of the newest texts, which have the highest numbers. Others are found
+/// by words.
 const VECTORS_LIMIT: i64 = 50_000;
 
-/// The lowest cosine that counts as related. all-MiniLM-L6-v2 gives up to 0.15 to sentences that have
-/// nothing to do with each other, and 0.2 and more to questions and what answers them.
+/// The lowest cosine that counts as related. all-MiniLM-L6-v2 scores unrelated sentences up
+/// to 0.15, and questions with their answers 0.2 and more.
 const SIMILARITY_MINIMUM: f32 = 0.2;
 
 /// True if there are vectors of this space.

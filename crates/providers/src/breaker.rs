@@ -28,8 +28,8 @@ struct State {
 }
 
 impl Breaker {
-    /// Admits a call. Fails while the breaker is open; once its interval is over one call may try, and the
-    /// others are refused for another interval unless that call succeeds.
+    /// Admits a call. Fails while the breaker is open; after its interval one call may try, and the others
+    /// are refused for another interval unless that call succeeds.
     pub(crate) fn admit(&self, name: &str) -> Result<(), AttemptError> {
         let mut state = self.state();
         let now = Instant::now();

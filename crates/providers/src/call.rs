@@ -25,7 +25,7 @@ use crate::tokens;
 /// Bytes of an error response that are read; far fewer are passed on.
 const ERROR_BYTES_LIMIT: usize = 64 << 10;
 
-/// A call under way. Dropped, it closes its connection.
+/// A running call. Dropping it closes its connection.
 pub(crate) struct Call {
     endpoint: Arc<Endpoint>,
     url: String,
@@ -94,7 +94,7 @@ impl Call {
         self.state = CallState::Opening(Box::pin(opening));
     }
 
-    /// May be dropped while it waits and called again; what was read is kept in the state.
+    /// Waits for the next chunks. Cancel-safe: what was read is kept in the state.
     async fn advance(&mut self) -> Result<Vec<Chunk>, Failure> {
         loop {
             match &mut self.state {
@@ -206,7 +206,7 @@ async fn key(
         Some(key_source) => key_source.key(config).await,
         None => Ok(None),
     };
-    // No other model is asked instead either: who pays for that would be as unknown.
+    // No fallback model is used either: its account would be unknown as well.
     let own = own.map_err(|reason| provider_error::permanent(FailureKind::Rejected, reason))?;
     let key = own.or_else(|| config.api_key.clone());
     if key.is_none() && config.needs_key {

@@ -17,7 +17,7 @@ pub(crate) struct Calls {
 /// A call of which more may arrive.
 #[derive(Debug)]
 pub(crate) struct PartialCall {
-    /// The number by which the API tells its calls apart, where it has one.
+    /// The number by which the API identifies the call, if it has one.
     pub(crate) key: Option<u64>,
     pub(crate) call: RawToolCall,
 }

@@ -25,13 +25,13 @@ pub struct ProviderConfig {
     pub needs_key: bool,
     /// Where its models run.
     pub side: ModelLocation,
-    /// Models to offer besides those that the provider lists.
+    /// Models to offer in addition to those that the provider lists.
     pub models: Vec<String>,
     /// The model that is used if none is named.
     pub default_model: Option<String>,
     /// Words in the names of models that are not offered.
     pub hide: Vec<String>,
-    /// What its models can do, where the configuration says so.
+    /// What its models can do, as far as the configuration sets it.
     pub overrides: ModelOverrides,
     /// Time limits.
     pub timeouts: Timeouts,
@@ -70,7 +70,7 @@ impl ProviderConfig {
 /// Capabilities that the configuration states for all models of a provider; they override the catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelOverrides {
-    /// Media that the models take besides text.
+    /// Media that the models accept in addition to text.
     pub inputs: Option<Vec<MediaKind>>,
     /// True if the models can call tools.
     pub tools: Option<bool>,
@@ -177,8 +177,8 @@ impl Secret {
         &self.0
     }
 
-    /// The text with every occurrence of the secret replaced. A word as short as `test` is no secret, and
-    /// replacing it would spoil every message that has it.
+    /// The text with every occurrence of the secret replaced. A short word such as `test` is not replaced,
+    /// because that would garble unrelated messages.
     pub fn redact(&self, text: String) -> String {
         if self.0.len() < SECRET_LENGTH_MINIMUM {
             return text;
@@ -190,7 +190,7 @@ impl Secret {
         }
     }
 
-    /// The text before a secret that was cut off at the end of the text.
+    /// The text before a secret of which only the beginning fits at the end of the text.
     fn before_partial_secret<'a>(&self, text: &'a str) -> Option<&'a str> {
         let mut starts =
             (SECRET_PREFIX_MINIMUM..self.0.len()).rev().filter_map(|end| self.0.get(..end));

@@ -76,7 +76,7 @@ impl Decoder {
             }
             Encoding::Whole(body) => (answer_parser.take_whole(body, out), true),
         };
-        // A body that can be parsed is whole, whether it says so or not.
+        // A body that can be parsed is complete, even without an end mark.
         let whole = match self.answer_parser.state() {
             AnswerState::Complete | AnswerState::Done => true,
             AnswerState::Begun => plain && rest.is_ok(),

@@ -17,7 +17,7 @@ use crate::config::{ProviderConfig, Secret};
 use crate::http::Http;
 use wire::{Answer, Service, readable};
 
-/// Requests that may be under way at once.
+/// Requests that may run in parallel.
 const REQUESTS_LIMIT: usize = 16;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of an answer.

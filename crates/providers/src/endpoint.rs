@@ -36,7 +36,7 @@ impl Endpoint {
         self.http.client(&self.config.base_url).await
     }
 
-    /// The body of the request for a prompt. Fails if the model cannot take it.
+    /// The body of the request for a prompt. Fails if the model does not accept it.
     pub(crate) fn body(&self, mut prompt: Prompt, facts: &Facts) -> Result<Vec<u8>, Failure> {
         inputs::fit(&mut prompt, &facts.profile, |kind, mime| self.family.takes(kind, mime))?;
         // A model that cannot call tools may refuse a request that offers some.

@@ -28,7 +28,7 @@ pub(crate) enum Thinking {
     Effort,
     /// By a number of tokens.
     Budget,
-    /// The model decides by itself, and takes a word for how much.
+    /// The model decides itself; an effort word sets how much.
     Adaptive,
 }
 

@@ -11,7 +11,7 @@ use crate::Providers;
 /// The longest wait for a busy model while there is another one to fall back to.
 const RETRY_TIME_LIMIT: Duration = Duration::from_secs(3);
 
-/// A call that goes on with another model if it fails before its first output.
+/// A call that continues with another model if it fails before its first output.
 pub(crate) struct FallbackStream {
     providers: Providers,
     prompt: Prompt,
@@ -84,7 +84,7 @@ impl FallbackStream {
         chunks
     }
 
-    /// Goes on with the next model and reports that. Fails if there is none.
+    /// Switches to the next model and reports that. Fails if there is none.
     fn next_model(&mut self, failure: Failure) -> Result<Vec<Chunk>, Failure> {
         let Some(model) = self.rest.pop_front() else { return Err(failure) };
         let reason = format!("{}; asking {model} instead", failure.message);

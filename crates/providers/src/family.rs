@@ -1,10 +1,10 @@
 //! A family of model APIs: how a prompt is written for it and how its answers are read.
 //!
 //! Each family is a folder of plain functions over the shared parts of this crate: connections,
-//! retries, framing, media. A client library for all of them was considered and left out: what is
-//! hard about these APIs is exactly what libraries hide. Signed thoughts must go back byte for byte,
-//! text must reach a follower in the read that brought it, and a stream that breaks must say how. With
-//! the shared parts there, a family is two short translations.
+//! retries, framing, media. A client library for all of them was considered and rejected: the
+//! hard parts of these APIs are exactly what libraries hide. Signed thoughts must go back byte for byte, text must
+//! be forwarded with the network read in which it arrived, and a broken stream must be classified. With the
+//! shared parts, a family is two short translations.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{anthropic, gemini, openai_chat, openai_responses};
 pub(crate) trait Family: Send + Sync {
     /// The path of a model call, below the base URL.
     fn path(&self, model: &str) -> String;
-    /// The header that carries the key, and what stands before the key in it.
+    /// The header that carries the key, and the prefix of its value.
     fn key_header(&self) -> (&'static str, &'static str);
     /// Headers that every request has.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
@@ -36,7 +36,7 @@ pub(crate) trait Family: Send + Sync {
     fn searches(&self) -> SearchSupport {
         SearchSupport::Never
     }
-    /// The tools as they are offered, and with them the provider's own search.
+    /// The tool definitions, including the provider's own search.
     fn tools(&self, tools: &[Arc<ToolSpec>], search: bool) -> serde_json::Result<Box<RawValue>>;
     /// The body of a request.
     fn body(&self, model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>>;

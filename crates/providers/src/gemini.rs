@@ -41,7 +41,7 @@ impl Family for Generation {
         }
     }
 
-    /// Search is the only tool of a request: most models refuse it beside functions.
+    /// Search must be the only tool of a request: most models refuse to combine it with functions.
     fn searches(&self) -> SearchSupport {
         SearchSupport::WithoutTools
     }

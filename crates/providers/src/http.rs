@@ -82,12 +82,12 @@ fn plain() -> Result<Client, String> {
 
 /// A client for HTTPS that trusts the certificates of the platform.
 fn secure() -> Result<Client, String> {
-    // An error says that somebody else in this process chose a provider first, which is as good.
+    // An error means that another part of this process installed a provider first, which is fine.
     let _ = ring::default_provider().install_default();
     build(Client::builder())
 }
 
-/// A redirect could carry the key or the prompt to a stranger, so it is an error here.
+/// Builds a client. A redirect could send the key or the prompt to another server, so it is an error.
 fn build(builder: ClientBuilder) -> Result<Client, String> {
     builder
         .user_agent(concat!("quintet/", env!("CARGO_PKG_VERSION")))
@@ -113,7 +113,7 @@ pub(crate) fn attempt_error(error: reqwest::Error) -> AttemptError {
     provider_error::transient(FailureKind::Unavailable, message)
 }
 
-/// An error with its causes; the outermost alone says little.
+/// An error with its causes; the outermost alone is not specific.
 fn describe(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
     let mut text = error.to_string();

@@ -31,7 +31,7 @@ pub(crate) struct ListedModel {
     pub(crate) max_output: Option<u64>,
 }
 
-/// The list of a provider's models as it was last received.
+/// The last received list of a provider's models.
 #[derive(Debug, Default)]
 pub(crate) struct ModelListCache {
     /// The time until which the list is used. Locked during a request, so that concurrent callers send one.

@@ -1,5 +1,5 @@
-//! OpenAI responses, without any state kept by the provider: every request brings the whole
-//! conversation, and thoughts come and go encrypted.
+//! The OpenAI responses API, without state at the provider: every request contains the whole conversation,
+//! and thoughts are received and sent back encrypted.
 
 mod decode;
 mod items;

@@ -56,7 +56,7 @@ impl Provider {
         (demo_interval, max_retry_wait): (Duration, Duration),
         key_source: Option<KeySource>,
     ) -> Result<Box<dyn ModelStream>, Failure> {
-        // Whether somebody else has a key is known when it is needed.
+        // A key of the user's account is looked up when it is needed.
         if self.lacks_key() && key_source.is_none() {
             return Err(no_key(&self.config));
         }
@@ -136,7 +136,7 @@ impl Provider {
                 let usable = match cached.reachability {
                     Reachability::Reachable => true,
                     Reachability::KeyRefused => false,
-                    // The internet may be slow; what runs here answers at once or is not there.
+                    // The internet may be slow; a local server answers at once or is not running.
                     Reachability::Unreachable => self.config.side == ModelLocation::Online,
                 };
                 if cached.models.is_empty() {

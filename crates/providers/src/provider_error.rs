@@ -51,12 +51,12 @@ pub(crate) fn from_stream(error: &str) -> AttemptError {
     }
 }
 
-/// A failure that a retry does not mend.
+/// A failure that a retry does not fix.
 pub(crate) fn permanent(kind: FailureKind, message: impl Into<String>) -> AttemptError {
     AttemptError { failure: Failure { kind, message: message.into() }, retry: Retry::Never }
 }
 
-/// A failure that a retry may mend.
+/// A failure that a retry may fix.
 pub(crate) fn transient(kind: FailureKind, message: impl Into<String>) -> AttemptError {
     AttemptError { failure: Failure { kind, message: message.into() }, retry: Retry::Later }
 }
@@ -84,7 +84,7 @@ struct ErrorBody {
     keywords: String,
     /// A numeric `code`, which some use for what would have been the HTTP status.
     number: Option<u16>,
-    /// The wait that the body asks for.
+    /// The delay that the body requests.
     delay: Option<Duration>,
 }
 

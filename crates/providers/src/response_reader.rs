@@ -64,8 +64,8 @@ impl ResponseReader {
         })
     }
 
-    /// Waits for the next chunks. May be dropped while it waits. Fails if the answer breaks off, stalls or
-    /// reports an error.
+    /// Waits for the next chunks. Cancel-safe. Fails if the answer is cut off, stalls or reports an
+    /// error.
     pub(crate) async fn next(&mut self) -> Result<Vec<Chunk>, AttemptError> {
         loop {
             if !self.chunks.is_empty() {
@@ -91,8 +91,8 @@ impl ResponseReader {
         self.waiting_since = None;
     }
 
-    /// Takes what is there already. The connection hands over one piece at a time and prepares
-    /// the next when it gets a turn, so it is given some.
+    /// Reads what has already arrived. The connection returns one piece at a time and prepares the next when it
+    /// is scheduled, so this yields a few times.
     async fn read_ahead(&mut self) {
         let mut left = READ_AHEAD_BYTES;
         while left > 0 && self.error.is_none() {
@@ -115,7 +115,7 @@ impl ResponseReader {
                 self.response = None;
                 return self.end();
             }
-            // Whatever it said before, a connection that breaks did not come to its end.
+            // A broken connection means that the answer is incomplete, whatever was received before.
             Err(_) => {
                 let broken = "the answer broke off in the middle";
                 return self.fail(provider_error::transient(FailureKind::Cut, broken));

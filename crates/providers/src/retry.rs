@@ -53,7 +53,7 @@ pub(crate) enum Retry {
 }
 
 impl Retry {
-    /// The wait before the try that follows `tries` others; `None` if there is no other try.
+    /// The wait before the next try, after `tries` of them; `None` if there is no further try.
     pub(crate) fn wait(self, tries: u32, retries: &Retries) -> Option<Duration> {
         if tries > retries.max_retries {
             return None;

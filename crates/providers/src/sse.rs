@@ -1,7 +1,7 @@
-//! Server-sent events, cut from bytes as they come in.
+//! Parses server-sent events from a stream of bytes.
 //!
-//! Only `data` matters to model APIs; comments and other fields are skipped. Nothing here knows
-//! where a network read ends: a line, even a character, may be split anywhere.
+//! Only `data` matters to model APIs; comments and other fields are skipped. Network reads may
+//! split a line, and even a character, anywhere.
 
 use memchr::memchr;
 

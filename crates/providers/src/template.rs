@@ -1,8 +1,8 @@
-//! A shortcut past the JSON of events that differ only in their text, as most of a stream do.
+//! Skips JSON parsing for events that differ only in their text, as most events of a stream do.
 //!
-//! The shortcut is exact: if what stands before and after a string is byte for byte the same as in
-//! an event that was parsed, and the string has nothing that JSON escapes or forbids, then parsing
-//! would find the same event with another text.
+//! The shortcut is exact: if the bytes before and after a string are the same as in an event that was parsed,
+//! and the string has nothing that JSON escapes or forbids, then parsing would give the same event with
+//! another text.
 
 use memchr::memchr2;
 use quintet_kernel::model::Channel;
@@ -41,7 +41,7 @@ impl Template {
         }
         let text = event.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
         let plain = memchr2(b'"', b'\\', text).is_none() && text.iter().all(|byte| *byte >= b' ');
-        // An empty text may mean that another field is the one that counts.
+        // An empty text may mean that another field carries the content.
         if text.is_empty() || !plain {
             return None;
         }

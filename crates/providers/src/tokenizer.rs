@@ -3,8 +3,8 @@
 use quintet_kernel::model::TokenCount;
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
-/// Bytes without a word break that are tokenized; a longer stretch is no language and is estimated, because
-/// tokenizing it would take long.
+/// The longest run without a word break that is tokenized. A longer one is not natural language and is estimated,
+/// because tokenizing it is slow.
 const STRETCH_BYTES_LIMIT: usize = 4_096;
 
 /// A tokenizer that is built in.

@@ -1,7 +1,7 @@
 //! Estimates the tokens of prompts and answers, for providers that do not report them.
 //!
-//! Nothing is exact here and nothing pretends to be: what is guessed is marked as estimated. Even with
-//! the model's tokenizer at hand, how its API writes a request down is not known.
+//! Estimates are marked as such. Even with the model's tokenizer the count is not exact, because it is unknown how
+//! the API formats a request.
 
 use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, Usage};
 

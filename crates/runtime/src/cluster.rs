@@ -1,9 +1,9 @@
-//! Several nodes on one store: what this node does besides carrying out commands.
+//! Membership in a cluster: what this node does for other nodes that share its store.
 //!
 //! A session has one owner, the node that holds its lease. Other nodes read its journal, wake their
-//! followers when the store says that it moved on, and forward commands to the owner ([`route`]). A node
-//! takes over the open sessions of nodes that died, answers what was left in the store's inbox, and
-//! gives its own sessions away while it is drained.
+//! followers when the store reports new events, and forward commands to the owner ([`route`]). A node
+//! takes over the open sessions of dead nodes, answers requests in the store's inbox, and releases its own
+//! sessions while it is drained.
 
 mod remote_clients;
 mod request;
@@ -37,9 +37,9 @@ use views::Views;
 const CLAIM_LIMIT: usize = 16;
 /// How often the inbox is read, in case a notice was lost.
 const INBOX_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the journals of sessions with followers are looked at, in case a notice was lost.
+/// How often the journals of sessions with followers are polled, in case a notification was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// Journals that are looked at, and leases that are released, at a time.
+/// Journals that are polled, and leases that are released, in parallel.
 const CONCURRENCY: usize = 16;
 /// How long the release of a lease is waited for; it is queued in any case.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -71,8 +71,8 @@ pub(crate) struct Membership {
     instance: String,
     /// Cancelled, and replaced, when every lease given so far is void.
     void: Mutex<CancellationToken>,
-    /// Leases of sessions that left memory with an open turn: the turn waits for somebody, and giving
-    /// it away would only have another node wait instead.
+    /// Leases of sessions that left memory with an open turn: the turn waits for a person, and releasing
+    /// the lease would only make another node wait instead.
     parked: Mutex<HashMap<SessionId, Lease>>,
     served: Served,
     views: Views,
@@ -106,8 +106,8 @@ impl Membership {
 }
 
 impl Runtime {
-    /// Takes part in the cluster until the runtime closes; gives how many sessions were taken over at
-    /// once.
+    /// Takes part in the cluster until the runtime closes; returns the number of sessions that were taken
+    /// over at the start.
     pub(crate) async fn join(&self, cluster: &Cluster) -> Result<usize, Error> {
         let shared = self.shared();
         let tasks = [

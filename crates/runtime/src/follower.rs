@@ -43,7 +43,7 @@ impl Follower for LiveFollower {
 
 impl LiveFollower {
     async fn advance(&mut self) -> Result<Option<Vec<Item>>, Error> {
-        // What was there at the beginning comes from the journal: the tail may know nothing of it.
+        // Events from before this follower come from the journal; the tail may not have them.
         if self.seq() < self.head {
             return Ok(Some(self.page().await?));
         }
@@ -74,8 +74,8 @@ impl LiveFollower {
         }
     }
 
-    /// The tail knows of events that are not in the journal: the session is gone, or another node said
-    /// too much of it.
+    /// Handles a tail that reports events which are not in the journal: the session was deleted, or another
+    /// node reported too many.
     async fn found_nothing(&self, from: Seq) -> Result<(), Error> {
         match self.journal.head(&self.session).await? {
             None => Err(Error::NotFound(self.session.clone())),
@@ -92,7 +92,7 @@ impl LiveFollower {
     async fn page(&mut self) -> Result<Vec<Item>, Error> {
         let records = self.read().await?;
         if records.is_empty() {
-            // Shorter than it said: never wait for events that are not there.
+            // Shorter than reported: never wait for events that do not exist.
             self.head = self.seq();
         }
         let mut items = Vec::with_capacity(records.len());

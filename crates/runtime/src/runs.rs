@@ -1,9 +1,9 @@
-//! The control plane of runs: loads a run, has the kernel decide, appends, and answers when that is
+//! The control plane of runs: loads a run, lets the kernel decide, appends, and answers when that is
 //! durable.
 //!
-//! Commands on one run wait for each other here; another daemon on the same store is noticed by the
-//! number that an append must follow, and the command is decided again. Only runs that are being
-//! worked on are held in memory, and no more than a few hundred small ones.
+//! Commands for one run are serialized here. If another daemon on the same store was faster, the sequence
+//! number of the append conflicts, and the command is decided again. Only runs in use are held in memory,
+//! at most a few hundred small ones.
 
 mod live;
 
@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use live::LiveRuns;
 
-/// How often a command is decided again because somebody else was faster.
+/// How often a command is decided again after a conflict with another daemon.
 const CONFLICT_RETRIES: usize = 16;
 /// Commands of one sweep that run at once; they share commits.
 const SWEEP_CONCURRENCY: usize = 64;
@@ -44,8 +44,8 @@ const RENEWALS_PER_LEASE: u32 = 4;
 /// How often leases are checked.
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
-/// What a worker says that has nothing to do.
-const IDLE_SWEEP_INTERVAL: &str = "ready";
+/// The status of a worker without a run.
+const READY_STATUS: &str = "ready";
 
 /// How runs are looked after.
 #[derive(Clone, Copy, Debug)]
@@ -88,8 +88,7 @@ impl fmt::Debug for RunService {
 }
 
 impl RunService {
-    /// A control plane on a store. Workers that had runs before it began have a whole lease to be
-    /// heard of.
+    /// A control plane on a store. Workers that already have runs get a full lease to send a heartbeat.
     pub fn new(journal: Arc<dyn RunJournal>, clock: Arc<dyn Clock>, settings: RunSettings) -> Self {
         let now = clock.now();
         let watch = Mutex::new(Watch { since: now, last_sweep: now });
@@ -144,8 +143,8 @@ impl RunService {
 }
 
 impl Inner {
-    /// Since when workers could reach this daemon. A gap between sweeps means that the machine slept,
-    /// and the workers with it: they have a whole lease again.
+    /// The time since when workers could reach this daemon. A gap between sweeps means that the machine slept:
+    /// workers then get a full lease again.
     fn listening_since(&self, now: Time) -> Time {
         let mut watch = lock(&self.watch);
         let gap = (self.settings.lease / 2).max(MAX_SWEEP_INTERVAL);
@@ -242,8 +241,8 @@ impl Inner {
         let mine = self.journal.of_worker(&worker.id).await?;
         let renewal = self.settings.lease / RENEWALS_PER_LEASE;
         if mine.heartbeat.is_some_and(|oldest| oldest.after(renewal) <= now) {
-            // A worker that has nothing to do has not heard of a run that it did not begin.
-            let all = worker.status != IDLE_SWEEP_INTERVAL;
+            // A worker that reports `ready` did not receive a run that it has not started.
+            let all = worker.status != READY_STATUS;
             self.journal.renew(&worker.id, now, all).await?;
         }
         let assigned =
@@ -256,7 +255,7 @@ impl Inner {
         Ok(RunPoll { assigned, controls })
     }
 
-    /// Assigns the oldest run that waits and that nobody is assigning right now.
+    /// Assigns the oldest waiting run that is not being assigned already.
     async fn assign(&self, workspace: &str, worker: &Worker) -> Result<Option<RunEntry>, RunError> {
         let closed = |_| StorageError::Unavailable("the daemon is shutting down".into());
         let _permit = self.assignments.acquire().await.map_err(closed)?;
@@ -294,7 +293,7 @@ impl Inner {
                 async move {
                     match self.submit(&run, stop).await {
                         Ok(_) => Ok(Some(run)),
-                        // The run ended by itself meanwhile.
+                        // The run ended meanwhile.
                         Err(RunError::Refused(_)) => Ok(None),
                         Err(error) => Err(error),
                     }

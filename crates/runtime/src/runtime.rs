@@ -249,7 +249,7 @@ impl Sessions for Runtime {
         Box::pin(async move {
             let shared = self.deps().cluster.is_some();
             loop {
-                // To look at a session is no reason to own it.
+                // Viewing a session does not take ownership.
                 if shared && !self.shared.is_live(&session) {
                     return self.view_elsewhere(&session).await;
                 }
@@ -414,7 +414,7 @@ impl Shared {
         }
     }
 
-    /// The tail of a session that somebody has here.
+    /// The tail of a session, if it exists on this node.
     pub(crate) fn known_tail(&self, session: &SessionId) -> Option<Arc<Tail>> {
         lock(&self.tails).get(session).and_then(Weak::upgrade)
     }

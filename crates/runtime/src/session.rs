@@ -1,7 +1,7 @@
 //! The task that owns the state of one session.
 //!
-//! [`SessionTask`] loads the session, restarts it after storage failed and ends it when it has
-//! no work; [`command_loop`] is what runs in between.
+//! [`SessionTask`] loads the session, restarts it after a storage failure and ends it when it has
+//! no work; [`command_loop`] runs in between.
 
 mod call_questions;
 mod command_loop;
@@ -80,7 +80,7 @@ pub(crate) struct SessionTask {
     shared: Arc<Shared>,
     id: SessionId,
     messages: mpsc::Receiver<SessionMessage>,
-    /// A message that arrived while the session could not take it.
+    /// A message that arrived while the session could not process it.
     untaken: Option<SessionMessage>,
 }
 
@@ -121,7 +121,7 @@ impl SessionTask {
                         LiveEnd::Idle => return self.retire().await,
                         LiveEnd::Closing => break,
                         LiveEnd::Deleted(gone) => return self.erase(*gone).await,
-                        // What was under way goes on at the new owner, which may be this node once more.
+                        // Open work continues at the new owner, which may be this node again.
                         LiveEnd::Fenced if !self.has_open_turn().await => {
                             return self.retire().await;
                         }
@@ -160,7 +160,7 @@ impl SessionTask {
         self.has_open_turn().await
     }
 
-    /// True unless nothing is under way in the session.
+    /// True if a turn is open in the session, or that is unknown.
     async fn has_open_turn(&self) -> bool {
         match self.shared.deps.session_index.summary(&self.id).await {
             Ok(summary) => summary.is_some_and(|summary| summary.open),
@@ -194,7 +194,7 @@ impl SessionTask {
     }
 
     async fn wake(&self, begin: StartMode) -> Result<LiveSession, Error> {
-        // Known before the lease is asked for: one that is void at once is noticed, too.
+        // Taken before the lease is acquired, so that a lease that becomes void at once is noticed.
         let void = self.shared.membership.void();
         self.shared.unpark(&self.id);
         if begin == StartMode::New {

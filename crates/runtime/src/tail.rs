@@ -12,7 +12,7 @@ use quintet_kernel::follow::{Delta, Item, ItemReader};
 use quintet_kernel::{CallId, Time, TurnId, codec};
 use tokio::sync::watch;
 
-/// How many events and how many words of progress are at hand, and how many bytes each of them take.
+/// The number of recent events and progress messages in memory, and the bytes of each.
 const RECENT_EVENTS_LIMIT: usize = 64;
 const PROGRESS_LIMIT: usize = 256;
 const TAIL_BYTES_LIMIT: usize = 256 * 1024;
@@ -80,8 +80,8 @@ impl Tail {
         self.changed.send_replace(());
     }
 
-    /// Another node wrote the journal up to `head`; says whether that is news. What comes after a
-    /// follower's position is in the journal alone.
+    /// Records that another node wrote the journal up to `head`; true if that is new. Followers read those events
+    /// from the journal.
     pub(crate) fn moved_to(&self, head: Seq) -> bool {
         let mut inner = self.lock();
         let is_new = head > inner.head;
@@ -95,7 +95,7 @@ impl Tail {
         is_new
     }
 
-    /// True if somebody follows the session.
+    /// True if the session has followers.
     pub(crate) fn is_followed(&self) -> bool {
         self.changed.receiver_count() > 0
     }

@@ -22,7 +22,7 @@ pub(crate) const TMP_DIR: &str = "tmp";
 /// Lists the blobs that were stored since the last start, one per line.
 const PUT_LIST: &str = "put";
 const HEX_DIGITS: usize = 64;
-/// Bytes that are read from a file at once.
+/// Bytes per read of a file.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Blobs in a directory.
@@ -50,7 +50,7 @@ impl FileBlobs {
     }
 
     /// The blobs that were stored since [`Self::clear_recently_put`]. They may be
-    /// unreferenced, if the command that brought them was refused.
+    /// unreferenced, if their command was refused.
     pub(crate) fn recently_put(root: &Path) -> io::Result<Vec<BlobId>> {
         match fs::read_to_string(root.join(PUT_LIST)) {
             Ok(list) => Ok(list.lines().filter_map(BlobId::parse).collect()),

@@ -63,7 +63,7 @@ impl DataDir {
         &self.path
     }
 
-    /// Opens the database. Fails if it is damaged, newer or not ours.
+    /// Opens the database. Fails if it is damaged, newer or of another program.
     pub fn sqlite(&self) -> Result<sqlite::SqliteStore, Error> {
         let blobs = self.path.join(BLOBS_DIR);
         let store = sqlite::SqliteStore::open_and_collect(&self.path.join(DATABASE_FILE), &blobs)?;

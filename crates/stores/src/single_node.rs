@@ -10,8 +10,8 @@ use quintet_kernel::port::{
     BoxFuture, Inbox, InboxEntry, NodeAddress, NodeStatus, Nodes, SessionIndex, StorageError,
 };
 
-/// The node of a store in memory or in SQLite: it owns every session, and nobody sends it commands
-/// through the store.
+/// The only node of a store in memory or in SQLite: it owns every session and gets no commands through the
+/// store.
 pub struct SingleNode {
     address: NodeAddress,
     index: Arc<dyn SessionIndex>,

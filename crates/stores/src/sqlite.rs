@@ -53,7 +53,7 @@ impl SqliteStore {
     /// Opens a database; creates it if it does not exist. Leases of earlier stores on it
     /// become invalid.
     ///
-    /// Fails if the file is in use, damaged, newer or not ours; it is left unchanged then.
+    /// Fails if the file is in use, damaged, newer or of another program; the file is not changed then.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let (db, epoch) = open::open(path)?;
         Self::start(path, db, epoch)

@@ -1,7 +1,7 @@
 //! Copies everything from one store into another, and compares.
 //!
-//! A copy that was cut off goes on where it was: a session that is there already is appended to from its
-//! head on. Snapshots are left out, because they follow from the journal.
+//! An interrupted copy continues where it was: existing sessions are appended to from their head on. Snapshots
+//! are left out, because they follow from the journal.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,9 +17,9 @@ use quintet_kernel::run::{RunRecord, RunState, evolve};
 use quintet_kernel::session_summary::{Fork, SessionSummary};
 use serde_json::Value;
 
-/// How much is read at once.
+/// The size of a read.
 const PAGE: Page = Page { events: 512, bytes: 4 * 1024 * 1024 };
-/// How much of an upload is copied at once.
+/// The bytes of an upload that are copied per step.
 const UPLOAD_PART: usize = 1024 * 1024;
 
 /// A setting: its space, name and value.
@@ -37,7 +37,7 @@ pub trait Contents: Send + Sync {
     fn artifacts(&self) -> BoxFuture<'_, Result<Vec<ReferencedArtifact>, StorageError>>;
 }
 
-/// A store of sessions and of what front ends keep beside them.
+/// A store of sessions and of the data of front ends.
 pub trait CompleteStore:
     Journal + Leases + SessionIndex + Installs + Preferences + Artifacts + Contents
 {
@@ -48,7 +48,7 @@ impl<T> CompleteStore for T where
 {
 }
 
-/// A store and the content beside it.
+/// A store with its blobs and uploads.
 #[derive(Clone)]
 pub struct TransferEnd {
     /// The store.
@@ -82,7 +82,7 @@ pub struct Report {
     pub settings: u64,
     /// Front ends that registered.
     pub installs: u64,
-    /// Files that front ends handed in.
+    /// Files that front ends uploaded.
     pub artifacts: u64,
     /// Runs.
     pub runs: u64,
@@ -172,7 +172,7 @@ async fn copy_session(
     if head > summary.head {
         return Err(TransferError::Foreign(format!("event {head} of session {}", summary.id)));
     }
-    // The last append may have been text alone, or of a copy that was cut off.
+    // The last append may have been only text, or part of an interrupted copy.
     to.store.update(&lease, summary.clone()).await?;
     to.store.release(&lease).await?;
     report.sessions += 1;
@@ -230,7 +230,7 @@ async fn copy_blobs(
                 to.blobs.put(content).await?;
                 report.blobs += 1;
             }
-            // What a session refers to may never have been kept; it is missed in both stores then.
+            // Content that a session refers to may never have been stored; then it is missing in both stores.
             Err(StorageError::Missing(_)) => {}
             Err(error) => return Err(error.into()),
         }

@@ -123,7 +123,7 @@ impl Spool {
     }
 }
 
-/// An earlier write failed, or was given up in the middle.
+/// The error for an upload whose earlier write failed or was cancelled.
 fn broken_upload() -> StorageError {
     unavailable("the upload cannot be gone on with")
 }

@@ -4,9 +4,8 @@ use super::Event;
 use crate::id::BlobId;
 
 impl Event {
-    /// The content that must be kept for as long as the event is: what was handed over and what
-    /// calls left behind. What changed files held, for undo, is kept elsewhere and only while there
-    /// is room, so it does not count.
+    /// The content that must be kept as long as the event: attachments and artifacts. The old content of
+    /// changed files is not included: it is kept elsewhere, for undo, and only while there is space.
     pub fn blobs(&self) -> Vec<&BlobId> {
         match self {
             Self::AttachmentAdded(file) => vec![&file.blob],

@@ -31,7 +31,7 @@ pub struct TurnOptions {
     /// shorter time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_within_ms: Option<u64>,
-    /// True if the turn starts by itself after the turns before it.
+    /// True if the turn is queued: it starts automatically after the turns before it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub queued: bool,
     /// The client's idempotency key; a message that is sent again with the same key is

@@ -27,7 +27,7 @@ pub enum FailureKind {
     ContextOverflow,
     /// The provider rejected the request.
     Rejected,
-    /// The stream broke off.
+    /// The stream was cut off.
     Cut,
     /// The stream stopped without an end.
     Stalled,

@@ -268,12 +268,12 @@ pub enum PromptPart {
         blob: BlobId,
         /// The content, once loaded.
         content: Arc<[u8]>,
-        /// For a picture: how closely to look, if the sender says.
+        /// For a picture: the requested level of detail, if any.
         detail: Option<ImageDetail>,
     },
 }
 
-/// How closely a model looks at a picture.
+/// The level of detail at which a model reads a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageDetail {
     /// As the provider decides.

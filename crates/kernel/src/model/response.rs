@@ -12,7 +12,7 @@ use super::ModelRef;
 pub enum Chunk {
     /// Output text.
     Output(Channel, String),
-    /// The provider is not available; the call is retried by itself.
+    /// The provider is not available; the call is retried automatically.
     Retrying {
         /// The number of the next attempt, from 1 on.
         attempt: u32,

@@ -18,7 +18,7 @@ enum Token {
 }
 
 impl Pattern {
-    /// For paths: `*` and `?` stay within a name, `**` does not, `**/` may also stand for nothing.
+    /// For paths: `*` and `?` stay within a name, `**` crosses folders, `**/` may also match nothing.
     pub fn path(text: &str) -> Self {
         let (mut tokens, mut rest) = (Vec::new(), text);
         while let Some(first) = rest.chars().next() {
@@ -36,7 +36,7 @@ impl Pattern {
         Self { tokens }
     }
 
-    /// For commands: `*` stands for any text, `?` for one character.
+    /// For commands: `*` matches any text, `?` one character.
     pub fn command(text: &str) -> Self {
         let token = |c| match c {
             '*' => Token::Many(None),
@@ -46,9 +46,9 @@ impl Pattern {
         Self { tokens: text.chars().map(token).collect() }
     }
 
-    /// Whether all of a text is as the pattern says.
+    /// True if the whole text matches the pattern.
     ///
-    /// Keeps the set of places in the pattern that the text so far can have led to, so the work is
+    /// Tracks the set of positions in the pattern that the text so far can reach, so the work is
     /// bounded by the product of both lengths, whatever the pattern.
     pub fn matches(&self, text: &str) -> bool {
         let mut places = self.reach(vec![0], true);
@@ -73,7 +73,7 @@ impl Pattern {
         }
     }
 
-    /// The places that are reached without taking a character; `begins` says whether a name does.
+    /// The positions that are reached without consuming a character; `begins` is true at the start of a name.
     fn reach(&self, mut places: Vec<usize>, begins: bool) -> Vec<usize> {
         let mut n = 0;
         while let Some(&place) = places.get(n) {

@@ -9,8 +9,8 @@ use crate::id::SessionId;
 pub trait Editors: Send + Sync {
     /// The text of a file with what is not saved yet; nothing if no editor shares it.
     fn read<'a>(&'a self, session: &'a SessionId, path: &'a Path) -> BoxFuture<'a, Option<String>>;
-    /// Puts a text into the file where the editor has it open, too. The file on disk has it already, so
-    /// nothing is lost if the editor does not take it.
+    /// Updates the editor's copy of a file. The file on disk is already written, so nothing is lost if the
+    /// editor refuses.
     fn write<'a>(
         &'a self,
         session: &'a SessionId,

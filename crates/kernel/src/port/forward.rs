@@ -12,7 +12,7 @@ pub trait Forward: Send + Sync {
 /// Why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForwardError {
-    /// The request did not reach the node, so nothing came of it.
+    /// The request did not reach the node, so it had no effect.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
     /// The request may have been carried out.

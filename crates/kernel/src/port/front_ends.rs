@@ -1,4 +1,4 @@
-//! What is kept for front ends besides sessions: who they are, what they like, what they handed in.
+//! Data of front ends other than sessions: installs, preferences and uploaded files.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ pub struct Install {
     pub id: String,
     /// The owner.
     pub user: String,
-    /// The SHA-256 of its token, in hex; the token itself is kept nowhere.
+    /// The SHA-256 of its token, in hex; the token itself is not stored.
     pub token: String,
     /// When it registered.
     pub created: Time,
@@ -58,8 +58,7 @@ pub trait Preferences: Send + Sync {
         name: &str,
         value: Value,
     ) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// Sets a value if the current one equals `expected`, where `None` stands for no value; true if it
-    /// did. Durable when it resolves.
+    /// Sets a value if the current one equals `expected` (`None` means no value); true if it was set. Durable when it resolves.
     fn replace(
         &self,
         space: &str,
@@ -69,7 +68,7 @@ pub trait Preferences: Send + Sync {
     ) -> BoxFuture<'_, Result<bool, StorageError>>;
 }
 
-/// A file that a front end handed in.
+/// A file that a front end uploaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
     /// The artifact's id, which is also the name of its content.
@@ -86,7 +85,7 @@ pub struct Artifact {
     pub created: Time,
 }
 
-/// The list of files that front ends handed in.
+/// The list of files that front ends uploaded.
 pub trait Artifacts: Send + Sync {
     /// Adds an artifact; durable when it resolves.
     fn add(&self, artifact: Artifact) -> BoxFuture<'_, Result<(), StorageError>>;
@@ -102,7 +101,7 @@ pub trait Artifacts: Send + Sync {
     fn discard(&self, id: &str) -> BoxFuture<'_, Result<bool, StorageError>>;
 }
 
-/// Content that is too much to hold at once, by name.
+/// Content that is too large for memory, by name.
 pub trait Uploads: Send + Sync {
     /// Begins an upload, which gets its name when it is committed.
     fn begin(&self) -> BoxFuture<'_, Result<Box<dyn UploadWriter>, StorageError>>;

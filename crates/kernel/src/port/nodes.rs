@@ -49,8 +49,8 @@ pub trait Nodes: Inbox {
     fn this(&self) -> NodeAddress;
     /// Every node that ever registered, by name.
     fn list(&self) -> BoxFuture<'_, Result<Vec<NodeStatus>, StorageError>>;
-    /// Marks a node as draining, or ends that; `Missing` if there is no such node. The node itself
-    /// learns of it with its next heartbeat.
+    /// Starts or ends the draining of a node; `Missing` if the node does not exist. The node itself sees the
+    /// change with its next heartbeat.
     fn drain(&self, name: &str, draining: bool) -> BoxFuture<'_, Result<(), StorageError>>;
     /// True if this node is to take no new sessions.
     fn draining(&self) -> bool;
@@ -75,7 +75,7 @@ pub trait Inbox: Send + Sync {
     /// Answers a command; the first answer counts. Ignored if there is no such command.
     fn reply(&self, key: &str, body: Vec<u8>) -> BoxFuture<'_, Result<(), StorageError>>;
     /// The answer to a command; `None` if there is none yet. Commands and answers are kept for a day, so that
-    /// one who sends a command again gets the same answer.
+    /// a repeated command gets the same answer.
     fn take_reply(&self, key: &str) -> BoxFuture<'_, Result<Option<Vec<u8>>, StorageError>>;
 }
 

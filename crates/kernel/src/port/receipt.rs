@@ -30,7 +30,7 @@ pub struct AddedMessage<'a> {
 }
 
 impl Receipt {
-    /// The message that was added; none if the command added none, or one that was there before.
+    /// The message that was added; `None` if the command added none or repeated an earlier one.
     pub fn message(&self) -> Option<AddedMessage<'_>> {
         let events = || self.records.iter().map(|record| (record.seq, &record.event));
         let (seq, message, turn, nth) = events().find_map(|(seq, event)| {

@@ -1,4 +1,4 @@
-//! Runs of a fleet's workers: what front ends may do with them, and where they are kept.
+//! Runs for the workers of a fleet: the operations of front ends, and their storage.
 
 use super::{BoxFuture, Page, StorageError};
 use crate::event::Seq;
@@ -8,7 +8,7 @@ use crate::run::{
 };
 use crate::time::Time;
 
-/// A run and when its worker was last heard of.
+/// A run and the last heartbeat of its worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunEntry {
     /// The run.
@@ -102,7 +102,7 @@ pub trait Runs: Send + Sync {
     /// A worker's heartbeat: renews the leases of the worker's runs, assigns the oldest run that
     /// waits in the workspace if the worker is ready, and gives the commands for the worker.
     fn poll(&self, workspace: String, worker: Worker) -> BoxFuture<'_, Result<RunPoll, RunError>>;
-    /// A run as it is.
+    /// The current state of a run.
     fn view(&self, run: &RunId) -> BoxFuture<'_, Result<RunEntry, RunError>>;
     /// The events of a run after a number.
     fn events(
@@ -162,7 +162,7 @@ pub trait RunJournal: Send + Sync {
     fn of_worker(&self, worker: &str) -> BoxFuture<'_, Result<WorkerRuns, StorageError>>;
     /// Active runs of all workspaces or of one, oldest first.
     fn active(&self, workspace: Option<&str>) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>>;
-    /// Runs whose worker was last heard of before a time, the longest silent first.
+    /// Runs whose worker sent its last heartbeat before a time, oldest first.
     fn silent(
         &self,
         before: Time,

@@ -8,10 +8,9 @@ use crate::message::MediaKind;
 
 /// Inbound: the prompts of tool servers (MCP). A person sends one by its name.
 pub trait ServerPrompts: Send + Sync {
-    /// The prompts of a session that works in this folder, as they are known now. Must return at once.
+    /// The currently known prompts for a session in this folder. Must not block.
     fn list(&self, session: Option<&SessionId>, workspace: &Path) -> Vec<ServerPrompt>;
-    /// What a prompt says, filled in with arguments as a person types them. Fails with the reason, for the
-    /// person.
+    /// The text of a prompt with the arguments that the user typed. Fails with a reason for the user.
     fn fill<'a>(
         &'a self,
         session: Option<&'a SessionId>,
@@ -73,7 +72,7 @@ pub enum PromptContent {
     Text(String),
     /// A file that comes with it.
     File {
-        /// How models take it.
+        /// The kind of media.
         kind: MediaKind,
         /// A plain name.
         name: String,

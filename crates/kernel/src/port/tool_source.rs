@@ -1,4 +1,4 @@
-//! Tools that come and go while the daemon runs, and the servers that clients bring for a session.
+//! Tools that change while the daemon runs, and tool servers that clients provide for a session.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,25 +11,24 @@ use crate::id::SessionId;
 
 /// A source of tools that may change at any time.
 pub trait ToolSource: Send + Sync {
-    /// The tools of a session that works in this folder, as they are now. Must return at once; the same
-    /// tools are the same `Arc`.
+    /// The current tools of a session in this folder. Must not block; returns the same `Arc` as long as the
+    /// tools do not change.
     fn tools(&self, session: &SessionId, workspace: &Path) -> Arc<DynamicTools>;
     /// The tool of that name, if the session has it.
     fn find(&self, session: &SessionId, workspace: &Path, name: &str) -> Option<Arc<dyn Tool>>;
 }
 
-/// Inbound: tool servers that a client brings for one session.
+/// Inbound: tool servers that a client provides for one session.
 pub trait SessionToolServers: Send + Sync {
-    /// Replaces the servers that clients brought for this session, and begins to start the new ones
-    /// without waiting for them; processes work in the workspace. An empty list stops all of them.
+    /// Replaces the servers that clients provided for this session, and starts the new ones without waiting
+    /// for them; processes work in the workspace. An empty list stops all of them.
     /// Servers are not kept across restarts.
     fn join(&self, session: &SessionId, workspace: &Path, servers: Vec<ToolServer>);
 }
 
 /// Inbound: what people see of tool servers, and which of a workspace's own they allow.
 pub trait ToolServerControl: Send + Sync {
-    /// The servers of the configuration, those that clients brought, and those that these folders
-    /// define. Starts none.
+    /// The servers of the configuration, of clients, and of these folders. Starts none.
     fn list(&self, workspaces: Vec<PathBuf>) -> BoxFuture<'_, Vec<ToolServerInfo>>;
     /// Allows servers that a workspace defines, named by their digests, and starts them. Fails with a
     /// message for people, and allows none, if the workspace does not define all of them any more.
@@ -70,7 +69,7 @@ pub enum ServerOrigin {
     Configuration,
     /// In a file of a workspace.
     Workspace(PathBuf),
-    /// A client brought it for a session.
+    /// A client provided the server for a session.
     Session(SessionId),
 }
 
@@ -91,7 +90,7 @@ pub enum ServerState {
     Stopped,
 }
 
-/// A tool server (MCP), as somebody defines it.
+/// The definition of a tool server (MCP).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ToolServer {
     /// The name, which its tools' names begin with.
@@ -105,11 +104,11 @@ pub struct ToolServer {
 /// How a tool server is reached.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolTransport {
-    /// A process that is spoken to on its standard input and output.
+    /// A process that communicates on its standard input and output.
     Stdio {
         /// The program and its arguments.
         command: Vec<String>,
-        /// Variables besides the few that every process gets.
+        /// Variables in addition to the few that every process gets.
         env: BTreeMap<String, String>,
     },
     /// Streamable HTTP.

@@ -34,14 +34,14 @@ pub trait Recognizer: Send + Sync {
     ) -> BoxFuture<'_, Result<String, SenseError>>;
 }
 
-/// What becomes of the audio of a stream, in its order.
+/// The transcription of a stream, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transcript {
     /// The whole text of the utterance so far. A later one may differ in every word.
     Partial(String),
     /// The text of the utterance.
     Final(String),
-    /// The utterance is over; follows its final text.
+    /// The utterance ended; follows its final text.
     UtteranceEnd,
 }
 
@@ -57,16 +57,16 @@ pub trait Transcriber: Send + Sync {
 /// One stream of audio. Its methods may be called side by side.
 pub trait TranscriptionStream: Send + Sync {
     /// Adds audio. Waits while much audio is still to be processed, so that none has to be dropped.
-    /// Fails with `BadInput` if the sample rate cannot be used; the stream goes on.
+    /// Fails with `BadInput` if the sample rate cannot be used; the stream stays usable.
     fn push(&self, audio: Audio) -> BoxFuture<'_, Result<(), SenseError>>;
     /// Sets the language of what follows.
     fn set_language(&self, language: String) -> BoxFuture<'_, ()>;
-    /// Forgets the audio of the utterance that is under way.
+    /// Discards the audio of the current utterance.
     fn start_over(&self) -> BoxFuture<'_, ()>;
-    /// Ends the utterance that is under way; no audio follows.
+    /// Ends the current utterance; no audio follows.
     fn finish(&self) -> BoxFuture<'_, ()>;
     /// The next transcript; nothing after [`TranscriptionStream::finish`] once all audio is processed.
-    /// After an error the stream is over. Dropping the future loses nothing.
+    /// No transcript follows an error. Dropping the future loses nothing.
     fn next(&self) -> BoxFuture<'_, Option<Result<Transcript, SenseError>>>;
 }
 

@@ -28,7 +28,7 @@ struct Cached {
 }
 
 impl PromptCache {
-    /// Lets go of messages before this place: no prompt has them any more.
+    /// Drops messages before this index: no prompt uses them any more.
     pub(super) fn begin_at(&mut self, first: usize) {
         let gone = first.saturating_sub(self.first).min(self.slots.len());
         if first < self.first {
@@ -38,15 +38,15 @@ impl PromptCache {
         self.first = first;
     }
 
-    /// A message that was all that its entry brings to a prompt, if it still is. The entry itself is not
-    /// looked at: in a long session most of a prompt is found here.
+    /// The cached message of an entry, if it is the entry's only contribution to the prompt. Does not inspect the
+    /// entry: in a long session most of a prompt is found here.
     pub(super) fn alone(&self, entry: &HistoryEntry<'_>) -> Option<Arc<PromptMessage>> {
         let cached = self.slots.get(entry.at.checked_sub(self.first)?)?.as_ref()?;
         let same = cached.alone && Arc::ptr_eq(&cached.source, entry.message);
         same.then(|| Arc::clone(&cached.written))
     }
 
-    /// Notes that the cached message of an entry is all that the entry brings to a prompt.
+    /// Notes that the cached message of an entry is its only contribution to the prompt.
     pub(super) fn note_alone(&mut self, entry: &HistoryEntry<'_>) {
         let slot = entry.at.checked_sub(self.first).and_then(|n| self.slots.get_mut(n));
         if let Some(Some(cached)) = slot {
@@ -54,7 +54,7 @@ impl PromptCache {
         }
     }
 
-    /// A message as it was written with this limit, or as `write` writes it now.
+    /// The cached message for this limit, or the one that `write` creates now.
     pub(super) fn message(
         &mut self,
         entry: &HistoryEntry<'_>,

@@ -117,7 +117,7 @@ impl<'a> MessageWriter<'a> {
         let message = entry.message;
         match message.role {
             Role::Assistant => self.assistant(entry),
-            // A result stands right behind its call, see `assistant`.
+            // A result directly follows its call, see `assistant`.
             Role::Tool if message.call.is_some() => {}
             Role::Tool | Role::User | Role::System => {
                 let beside = context_message(message);
@@ -198,7 +198,7 @@ impl<'a> MessageWriter<'a> {
         Arc::new(result)
     }
 
-    /// A client's message that names files, or what it says of a result that has no call here.
+    /// The parts of a client's message with files, or of a result whose call is not in the history.
     fn parts_with_files(&self, entry: &HistoryEntry<'_>) -> Vec<PromptPart> {
         let message = entry.message;
         let part = |part: &Part| match part {
@@ -241,7 +241,7 @@ fn text_parts(message: &Message) -> Vec<PromptPart> {
     }
 }
 
-/// What the front end tells beside a message, in words of its own before it.
+/// The front end's context for a message, as a message of its own before it.
 fn context_message(message: &Message) -> Option<PromptMessage> {
     let told = message.parts.iter().filter_map(|part| match part {
         Part::Context(text) => Some(text.as_str()),

@@ -28,7 +28,7 @@ fn lines(HistoryEntry { message, .. }: &HistoryEntry<'_>) -> Vec<String> {
     let who = match message.role {
         Role::User => "user",
         Role::Assistant => "assistant",
-        // What came of a call is long and mostly of no use later.
+        // Results are long and mostly not useful later.
         Role::Tool | Role::System => return Vec::new(),
     };
     let text = one_line(&message.text());

@@ -1,6 +1,6 @@
-//! Which messages of a session models read, and which summary stands for those before them.
+//! Selects the messages of a session that models read, and the summary that replaces earlier ones.
 //!
-//! The cost is in proportion to what is read, not to how long the session is.
+//! The cost depends on what is read, not on the length of the session.
 
 use std::sync::Arc;
 
@@ -11,12 +11,11 @@ use crate::session::{HistorySummary, State};
 /// What models read of a session.
 #[derive(Debug, Default)]
 pub(crate) struct History<'a> {
-    /// The client's message of the open turn, where the summary covers it: that one stays as it was
-    /// said.
+    /// The client's message of the open turn, if the summary covers it: it is kept unchanged.
     pub(crate) request: Option<HistoryEntry<'a>>,
-    /// What stands for everything before `recent`.
+    /// The summary of everything before `recent`.
     pub(crate) summary: Option<&'a HistorySummary>,
-    /// What is read as it was said, turn by turn.
+    /// The messages that are read unchanged, turn by turn.
     pub(crate) recent: Vec<HistoryEntry<'a>>,
 }
 
@@ -44,9 +43,9 @@ impl History<'_> {
     }
 }
 
-/// Of each turn its client's words and its latest attempt. A turn that is tried again sees what it saw
-/// the first time, and nothing that was said after it. What belongs to a turn stands together, also if
-/// the next one was asked for before this one was answered.
+/// The client's message and the latest attempt of each turn. A retried turn sees what it saw the first time,
+/// and nothing after it. The messages of a turn stay together, even if the next turn was requested before
+/// this one was answered.
 pub(crate) fn history(state: &State) -> History<'_> {
     let open = state.open.as_ref().and_then(|open| state.turns.position(&open.id));
     let Some(last) = open.or(state.turns.len().checked_sub(1)) else {

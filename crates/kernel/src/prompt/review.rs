@@ -23,7 +23,7 @@ pub fn review_prompt(state: &State, call: &CallId) -> Option<Prompt> {
     Some(side_prompt(state, messages))
 }
 
-/// What a reviewer's words come to: an answer, where there is one, and the reason for it.
+/// Parses a review: the verdict, if it is clear, and the reason.
 pub fn parse_review(words: &str) -> (Option<ApprovalDecision>, String) {
     let verdict = |line: &str| {
         let line = line.trim().trim_start_matches(['*', '#', '>', '`', ' ']);

@@ -17,15 +17,15 @@ pub(crate) struct Shorten {
 }
 
 impl Shorten {
-    /// How a session's prompts are shortened: the results of one answer never fill more than half of
-    /// what its model reads at once.
+    /// The limits for a session's prompts: the results of one step never fill more than half of the context
+    /// window.
     pub(crate) fn of(state: &State) -> Self {
         let half = state.window().saturating_mul(TokenCount::BYTES) / 2;
         let step_bytes = usize::try_from(half).unwrap_or(usize::MAX);
         Self { before: state.compaction.shortened, step_bytes }
     }
 
-    /// Tokens that a model reads at once if the results of one answer fill so many bytes at most.
+    /// The context window for which the results of one step have at most this many bytes.
     pub(crate) fn window_of(step_bytes: usize) -> u64 {
         step_bytes as u64 * 2 / TokenCount::BYTES
     }

@@ -29,7 +29,7 @@ pub(crate) fn parse_summary(words: &str) -> (String, Vec<String>) {
     let facts = std::iter::once(first).chain(others).filter_map(|line| fact(&line));
     let facts = facts.take(FACTS_LIMIT).collect();
     match summary.trim() {
-        // Something must stand for the history.
+        // The history must not be replaced by nothing.
         "" => (words.to_owned(), facts),
         summary => (summary.to_owned(), facts),
     }

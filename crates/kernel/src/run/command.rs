@@ -36,12 +36,12 @@ pub enum RunEnd {
     Failed,
 }
 
-/// A worker that says who it is. One whose run went to another worker is refused.
+/// The worker that sends a report. A worker that lost the run is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reporter {
     /// The id of the worker.
     pub worker: String,
-    /// The assignment that the worker acts for, if it says so.
+    /// The assignment that the worker acts for, if it names one.
     pub assignment: Option<u64>,
 }
 
@@ -54,13 +54,13 @@ pub struct RunReport {
     pub source: String,
     /// The event.
     pub payload: Map<String, Value>,
-    /// The end, if the event says that the run is over.
+    /// The outcome, if the event ends the run.
     pub end: Option<RunEnd>,
     /// Commands that took effect.
     pub applied: Vec<ControlId>,
-    /// The worker that reports, if it says who it is.
+    /// The worker that reports, if it identifies itself.
     pub by: Option<Reporter>,
-    /// The turn in which it happened, if that is said.
+    /// The turn in which it happened, if it is named.
     pub turn: Option<String>,
     /// A key under which a repetition of the request is recognised.
     pub key: Option<String>,
@@ -103,7 +103,7 @@ pub enum RunCommand {
     Report(RunReport),
     /// The lease of the worker may be over.
     Expire {
-        /// When the worker was last heard of.
+        /// The time of the worker's last heartbeat.
         heartbeat: Time,
         /// How long a worker may be silent.
         grace: Duration,

@@ -1,7 +1,7 @@
 //! Decides what a run does with a command.
 //!
-//! Pure: time and fresh ids arrive in [`Stamp`]. A run that is over stays as it ended: late reports
-//! are kept in its journal, up to a limit, and change nothing else.
+//! Pure: time and fresh ids arrive in [`Stamp`]. An ended run does not change: late reports are kept
+//! in its journal, up to a limit, and have no other effect.
 
 use crate::event::Seq;
 use crate::id::{ControlId, RunId};
@@ -176,8 +176,8 @@ fn reported(run: &RunProgress, report: RunReport) -> Result<Option<RunEvent>, Ru
     Ok(Some(RunEvent::Reported { kind, source, payload, status, applied, key }))
 }
 
-/// Refuses reports of a worker that lost the run. Protocols whose workers do not say who they are
-/// name the turn; without either, only a run that has lost no worker is reported on.
+/// Refuses reports of a worker that lost the run. Workers that do not identify themselves name the turn;
+/// without either, a report is accepted only if the run has never lost a worker.
 fn reported_by(
     run: &RunProgress,
     by: Option<&Reporter>,

@@ -62,7 +62,7 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
     },
-    /// The worker's heartbeats stopped, and the worker has the run no more.
+    /// The worker's heartbeats stopped, and the worker lost the run.
     Lost { worker: String, assignment: u64, losses: u32, status: RunStatus },
 }
 

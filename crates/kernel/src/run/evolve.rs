@@ -7,8 +7,8 @@ use crate::id::RunId;
 use crate::run::event::{RunEvent, RunRecord};
 use crate::run::state::{Control, ControlAction, RunProgress, RunState, RunStatus, WorkerBinding};
 
-/// The most commands that wait for their effect; beyond that the oldest are given up, because later
-/// ones overrule them.
+/// The most commands that wait for confirmation; beyond that the oldest are dropped, because later ones
+/// override them.
 const CONTROLS_LIMIT: usize = 64;
 
 /// The run that a journal leads to; nothing if the journal does not begin with a run's beginning.
@@ -98,8 +98,8 @@ pub fn evolve(state: &mut RunState, record: &RunRecord) {
     }
 }
 
-/// Takes on a status. Nothing is left to carry out in a run that ended by itself; a worker that
-/// must be stopped is still sent the command.
+/// Sets the status. A run that completed or failed drops its open commands; a `stop` is still sent to the
+/// worker.
 fn set_status(run: &mut RunProgress, status: RunStatus) {
     run.status = status;
     if status.is_active() {

@@ -5,7 +5,7 @@ use crate::run::state::RunStatus;
 /// Why a command was not carried out. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunRefusal {
-    /// The run is over.
+    /// The run has ended.
     #[error("run is already {}", .0.name())]
     Finished(RunStatus),
     /// Another worker has the run, or none.

@@ -1,4 +1,4 @@
-//! What a run is: what was asked for, which never changes, and how far it is.
+//! The state of a run: its details, which never change, and its progress.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::event::Seq;
 use crate::id::{ControlId, RunId};
 use crate::time::Time;
 
-/// Where a run stands.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -75,7 +75,7 @@ pub enum ControlMode {
     /// The agent alone.
     #[default]
     AgentOnly,
-    /// The agent, and a person is asked before its tools run.
+    /// The agent; a person approves its calls before they run.
     SharedControl,
     /// A person alone: no tool of the agent runs.
     HumanOverride,
@@ -100,7 +100,7 @@ impl ControlMode {
     }
 }
 
-/// What a run is told to do.
+/// A command for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlAction {
@@ -192,7 +192,7 @@ pub struct Worker {
     pub id: String,
     /// The machine.
     pub vm: String,
-    /// The user that the worker's conversations belong to; unknown where the heartbeat does not say.
+    /// The owner of the worker's conversations; `None` if the heartbeat does not name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The worker's connection.
@@ -201,7 +201,7 @@ pub struct Worker {
     /// The agent on the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What the worker says of itself.
+    /// The status that the worker reports.
     pub status: String,
     /// The worker's own notes.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -227,7 +227,7 @@ pub struct WorkerBinding {
 /// How far a run is. Every field follows from the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunProgress {
-    /// Where the run stands.
+    /// The status of the run.
     pub status: RunStatus,
     /// The party that may act.
     pub mode: ControlMode,
@@ -254,7 +254,7 @@ pub struct RunProgress {
     /// The key of the last report that had one, so that a repeated request is stored once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_report: Option<String>,
-    /// When the worker was last heard of by an event; heartbeats that are no events are kept by stores.
+    /// The worker's last heartbeat that is an event; other heartbeats are kept by stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<Time>,
     /// When the run was created.

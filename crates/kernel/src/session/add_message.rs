@@ -70,7 +70,7 @@ fn message_events(state: &State, say: NewMessage, at_once: bool, stamp: &Stamp) 
     let started = Event::TurnStarted { turn: turn.clone(), attempt: 1, options: options.clone() };
     let nth = state.turns.len() as u64 + 1;
     events.push(Event::MessageAdded { message, turn, role, parts, options, nth });
-    // A message in the queue begins by itself, now or later.
+    // A queued message starts its turn automatically, now or later.
     events.extend((run == TurnStart::Now).then_some(started));
     events
 }

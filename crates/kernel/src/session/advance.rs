@@ -1,4 +1,4 @@
-//! The steps that a session takes by itself, without a command.
+//! The steps that a session takes without a command.
 //!
 //! Called until nothing follows, so each function does one thing and leaves the rest to the
 //! next round. Starting from any prefix of a journal this leads to the same end.
@@ -58,8 +58,8 @@ fn start_queued_turn(state: &State) -> Vec<Event> {
     add_message::start_turn(state, turn)
 }
 
-/// The calls that are not over and may be looked at before those ahead of them are: reads may overtake
-/// reads, and a client is handed all of its own at once. Nothing else may.
+/// The unfinished calls that may be processed before earlier ones are done: reads may overtake reads, and a
+/// client gets all of its calls at once.
 pub(super) fn eligible<'a>(
     state: &'a State,
     calls: &'a [Call],

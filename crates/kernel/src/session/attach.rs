@@ -1,4 +1,4 @@
-//! Files that are handed to a session, and the names they get.
+//! Files attached to a session, and their names.
 
 use crate::command::{NewAttachment, NewMessage};
 use crate::event::Event;

@@ -36,7 +36,7 @@ pub(super) fn requested(
     match verdict(state, (open, call), tool, None) {
         Verdict::Allow => Some(vec![call_started(state, (open, call), tool, stamp)]),
         Verdict::Refuse(why) => Some(vec![denied_call(open, call, why, stamp)]),
-        // `next` has it looked at.
+        // `next` requests an assessment.
         Verdict::Ask | Verdict::Assess => None,
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn assessed(
     let Some(tool) = state.tool(&call.request.tool) else {
         return vec![unknown_tool(open, call, stamp)];
     };
-    // Not started: what it was judged by may be another thing by then.
+    // Not started: what the assessment is based on could change before the call runs.
     if let Some(outcome) = assessment.settled {
         return vec![open.completed(call, outcome, stamp)];
     }
@@ -177,8 +177,8 @@ fn request_approval(
     Event::ApprovalRequested { turn, call, tool, input, assessment, expires }
 }
 
-/// The newest answer that counts for a call. What should not be done at all is asked about each time,
-/// unless it is the very same.
+/// The newest remembered answer that covers a call. An approval of similar calls does not cover an opaque call
+/// or one of critical risk.
 fn remembered_decision(
     state: &State,
     request: &RequestedCall,

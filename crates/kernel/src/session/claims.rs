@@ -11,8 +11,8 @@ use crate::stamp::Stamp;
 use crate::time::Time;
 use crate::tool::{Ending, Outcome, Placement};
 
-/// Gives calls to a client, all of them or none. Calls on a lost connection go to nobody but their
-/// holder that came back.
+/// Gives calls to a client, all of them or none. Calls on a lost connection can only be claimed by the same
+/// client after it reconnected.
 pub(super) fn claim(
     state: &State,
     calls: Vec<CallId>,
@@ -31,7 +31,7 @@ pub(super) fn claim(
     Ok(events)
 }
 
-/// Takes the result of a call that a client ran. A call that nobody claimed is claimed with it.
+/// Accepts the result of a call that a client ran. An unclaimed call is claimed with it.
 pub(super) fn return_result(
     state: &State,
     id: CallId,
@@ -71,7 +71,7 @@ pub(super) fn expired(open: &OpenTurn, call: &Call, at: Time, stamp: &Stamp) -> 
     })
 }
 
-/// The call, if it waits for this client: one of the front end that brought the tool.
+/// The call, if it waits for a client and this client belongs to the front end that provides the tool.
 fn call_awaiting_client<'a>(
     state: &'a State,
     id: &CallId,
@@ -103,7 +103,7 @@ fn call_awaiting_client<'a>(
     }
 }
 
-/// True if the client belongs to the front end that brought the call's tool.
+/// True if the client belongs to the front end that provides the call's tool.
 fn belongs_to_front_end(call: &Call, client: &ClientRef) -> bool {
     call.front_end.as_ref().is_none_or(|front_end| front_end == client.front_end())
 }

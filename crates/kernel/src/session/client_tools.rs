@@ -27,7 +27,7 @@ pub(super) fn check_tools(state: &State, toolset: &Toolset) -> Result<(), Refusa
     toolset.validation_error().or(clash).map_or(Ok(()), |fault| Err(Refusal::BadTools(fault)))
 }
 
-/// What a client is told about a call; `None` if the daemon runs it.
+/// What a client needs to know about a call; `None` if the daemon runs it.
 pub(super) fn client_call_info(
     state: &State,
     (open, call): (&OpenTurn, &Call),

@@ -1,8 +1,8 @@
-//! Decides when a conversation is too long for its model, and what is done about it.
+//! Decides when a conversation is too long for its model, and how it is shortened.
 //!
-//! Old results and pictures are shortened first. Then a summary stands for the older part: for whole
-//! turns, or for steps of the open turn, so that no call is parted from its result. Every summary ends
-//! later than the one before, so that this comes to an end.
+//! Old results and pictures are shortened first. Then a summary replaces the older part: whole
+//! turns, or steps of the open turn, so that no call is separated from its result. Every summary ends
+//! later than the previous one, so this terminates.
 
 use crate::event::{Event, TurnCounts};
 use crate::id::MessageId;
@@ -14,9 +14,9 @@ use crate::prompt::{
 };
 use crate::session::state::State;
 
-/// How many turns stay word for word, where there are at least twice as many.
+/// Turns that are kept unchanged, if there are at least twice as many.
 const VERBATIM_TURNS: u64 = 3;
-/// How many steps of the open turn stay word for word, where that is enough.
+/// Steps of the open turn that are kept unchanged, if that shortens the prompt enough.
 const VERBATIM_STEPS: usize = 3;
 /// Another summary is made when this part of the window was filled since the last one.
 const GROWTH_SHARE: u64 = 8;
@@ -29,7 +29,7 @@ pub(super) enum Reduction {
     Shorten { upto: MessageId },
     /// A model writes a summary up to this message.
     Summarize { upto: MessageId, tokens: u64 },
-    /// No model could: a list of what was done stands for everything up to this message.
+    /// No model could write a summary: a list of what was done replaces everything up to this message.
     Digest { upto: MessageId, tokens: u64 },
 }
 
@@ -83,23 +83,23 @@ pub(super) fn estimate_prompt_tokens(state: &State) -> u64 {
     }
 }
 
-/// The last message before the open turn, without the last few turns, if there is no summary up to it
-/// yet. A conversation of few turns is summarized whole: they must be long ones, and what is kept of
-/// them would soon be too much again.
+/// The last message before the open turn and the last few turns, if it is not summarized yet. A conversation
+/// of few turns is summarized completely: they must be long, and keeping some would soon exceed the window
+/// again.
 pub(super) fn past_but_last_turns(state: &State) -> Option<MessageId> {
     let history = history(state);
     let past = messages_before_open_turn(state, &history);
     last_message(&history, older_than_last_turns(&history.recent[..past]))
 }
 
-/// The longest part of the conversation for which a summary may stand now.
+/// The longest part of the conversation that a summary may replace now.
 pub(super) fn largest_range(state: &State) -> Option<MessageId> {
     let history = history(state);
     last_message(&history, possible_ranges(state, &history).into_iter().max()?)
 }
 
-/// The shortest part of the conversation for which a summary may stand, if that brings the tokens down
-/// to `target`; else the longest.
+/// The shortest part of the conversation that a summary may replace to bring the tokens down to `target`, or
+/// the longest possible part.
 fn smallest_range(
     state: &State,
     history: &History<'_>,
@@ -114,7 +114,7 @@ fn smallest_range(
     last_message(history, *enough.or(ranges.last())?)
 }
 
-/// About how many tokens the longest part of the conversation takes for which a summary may stand.
+/// Estimated tokens of the longest part of the conversation that a summary may replace.
 fn summarizable_tokens(state: &State) -> u64 {
     let history = history(state);
     let end = possible_ranges(state, &history).into_iter().max().unwrap_or(0);
@@ -159,8 +159,8 @@ fn last_message(history: &History<'_>, end: usize) -> Option<MessageId> {
     Some(history.recent[..end].last()?.message.id.clone())
 }
 
-/// The last message whose result may be shortened, and how many tokens that saves; nothing if there
-/// is none that is not short already.
+/// The last message whose result may be shortened, and the tokens that this saves; `None` if all are short
+/// already.
 fn shortenable(state: &State, history: &History<'_>) -> Option<(MessageId, u64)> {
     let answers = history.recent.iter().enumerate().rev();
     let mut answers = answers.filter(|(_, entry)| entry.message.role == Role::Assistant);
@@ -173,7 +173,7 @@ fn shortenable(state: &State, history: &History<'_>) -> Option<(MessageId, u64)>
     (then.before > now.before && saved > 0).then(|| (old.message.id.clone(), saved))
 }
 
-/// A summary, and what it names as worth keeping, stands for the history up to a message.
+/// The event that replaces the history up to a message by a summary, with the facts to save.
 pub(super) fn compacted_event(
     state: &State,
     upto: MessageId,
@@ -195,7 +195,7 @@ pub(super) fn compacted_event(
     Event::Compacted { upto, summary, messages, tokens_before, tokens_after, usage, turns, facts }
 }
 
-/// A list of what was said and done stands for the history up to a message.
+/// The events that replace the history up to a message by a list of what was done.
 pub(super) fn digest_events(state: &State, upto: MessageId, tokens: u64) -> Vec<Event> {
     let history = history(state);
     let text = digest(&history, history.upto(&upto).unwrap_or(0));
@@ -203,7 +203,7 @@ pub(super) fn digest_events(state: &State, upto: MessageId, tokens: u64) -> Vec<
     vec![Event::CompactionRequested { upto, tokens, overflow: false }, compacted]
 }
 
-/// About how many tokens a model reads once a summary stands for `gone` tokens of the history.
+/// Estimated tokens of the prompt once a summary replaces `gone` tokens of the history.
 fn tokens_left(tokens: u64, history: &History<'_>, gone: u64, summary: &str) -> u64 {
     let guess = |text: &str| TokenCount::guess(text).tokens;
     let earlier = history.summary.map_or(0, |earlier| guess(&earlier.text));

@@ -162,8 +162,8 @@ fn tools_chosen(state: &mut SessionData, toolset: &Toolset) {
     compaction::prompt_changed(state);
 }
 
-/// What was replaced is neither read nor shown, and what was told of the workspace beside it stands at
-/// the beginning from now on.
+/// Replaced turns are neither read by models nor shown. Workspace context that was sent with them moves to
+/// the system prompt.
 fn superseded(state: &mut SessionData, from: &TurnId) {
     let Some(first) = state.turns.position(from) else { return };
     state.turns.supersede(first);
@@ -221,7 +221,7 @@ fn message_added(state: &mut SessionData, said: AddedMessage<'_>, at: Time) {
         sealed: Vec::new(),
         files: Vec::new(),
     });
-    // No call of this session goes by the name of one that was taken over.
+    // Calls of an imported history must not share ids with calls of this session.
     let called = said.parts.iter().filter_map(|part| match part {
         Part::Call { call, .. } => Some(call.clone()),
         Part::Text(_) | Part::Context(_) | Part::Thought(_) | Part::Media { .. } => None,
@@ -254,7 +254,7 @@ fn turn_started(
     state.error = None;
 }
 
-/// Whether the open turn waits for a client's word after a crash.
+/// Sets whether the open turn waits for a client's decision after a crash.
 fn set_held(state: &mut SessionData, held: bool, at: Time) {
     change_open_turn(state, |open| open.held = held);
     update_waiting(state, at);
@@ -326,7 +326,7 @@ fn model_completed(
     }
 }
 
-/// What else is known of the answer that was just taken.
+/// Stores the model and the sealed parts of the newest answer.
 fn set_author(state: &mut SessionData, by: Option<&ModelRef>, sealed: &[Sealed]) {
     change_last_message(state, |last| {
         if let Some(by) = by {
@@ -360,7 +360,7 @@ fn turn_over(
         turn.completed = Some(at);
         turn.error = error.cloned();
     });
-    // A turn that had not begun says nothing of the session.
+    // A turn that had not started does not affect the session's status.
     if state.open.as_ref().is_none_or(|open| open.id != *id) {
         return;
     }
@@ -377,7 +377,7 @@ fn turn_over(
     };
 }
 
-/// Whether somebody is being waited for shows in three places; they change together.
+/// Updates the three places that record whether an approval is pending; they change together.
 fn update_waiting(state: &mut SessionData, at: Time) {
     let Some(open) = &mut state.open else { return };
     let waits = open.waits_for_approval() || !open.questions.is_empty();

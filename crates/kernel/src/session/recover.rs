@@ -22,7 +22,7 @@ pub(super) fn recover(
         return Vec::new();
     };
     let asked = open.stopping.is_some() || open.waits_for_approval();
-    // A client may not have noticed anything: it is waited for, whatever policy says of turns.
+    // The client may not have noticed the restart, so its result is awaited, whatever the recovery policy says.
     let waits = asked || open.waits_for_client();
     let leave = state.rules.recovery == Recovery::Leave && !waits;
     let over = leave || open.stopping.is_some();

@@ -330,7 +330,7 @@ impl SessionData {
         of_role.map(|message| first_line(message)).find(|line| !line.is_empty()).unwrap_or_default()
     }
 
-    /// What was said, in order, without the turns that were replaced.
+    /// The messages in order, without those of replaced turns.
     pub fn current_messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         let replaced = |turn: &TurnId| self.turns.find(turn).is_some_and(|turn| turn.superseded);
         self.messages.iter().filter(move |message| !replaced(&message.turn))

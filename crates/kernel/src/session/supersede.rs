@@ -1,4 +1,4 @@
-//! Turns that are replaced: what comes next is said instead of them.
+//! Replaces turns: the next message takes their place.
 
 use crate::event::{Event, StopCause};
 use crate::id::TurnId;
@@ -7,8 +7,7 @@ use crate::session::Refusal;
 use crate::session::state::State;
 use crate::session::turn::{Turn, TurnStatus};
 
-/// Replaces a turn and those after it. What of them is not over is called off; one that is replaced
-/// already stays so.
+/// Replaces a turn and those after it. Unfinished ones are cancelled; turns that are already replaced stay so.
 pub(super) fn supersede(state: &State, from: &TurnId) -> Result<Vec<Event>, Refusal> {
     let Some(turn) = state.turn(from) else { return Err(Refusal::UnknownTurn(from.clone())) };
     if turn.superseded {

@@ -60,7 +60,7 @@ pub struct Turn {
     /// True if the changes are reverted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reverted: bool,
-    /// True if what was said later replaced it: it is neither read by models nor shown.
+    /// True if a later message replaced the turn: it is neither read by models nor shown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub superseded: bool,
     /// The position of `message`.
@@ -301,7 +301,7 @@ impl OpenTurn {
         }
     }
 
-    /// The model call under way.
+    /// The running model call.
     pub fn step(&self) -> Option<&OpenStep> {
         match &self.phase {
             Phase::Thinking(step) => Some(step),
@@ -320,7 +320,7 @@ impl OpenTurn {
         }
     }
 
-    /// The event that closes a model call of this turn which broke off.
+    /// The event that ends an interrupted model call of this turn.
     pub(super) fn interrupted(
         &self,
         step: &OpenStep,
@@ -436,7 +436,7 @@ impl CallHistory {
         if placement == Placement::Client || kind.changes_visible_state() {
             self.changes += 1;
         }
-        // What a crash cut off may be worth another try.
+        // A call that a crash interrupted may be repeated.
         if placement == Placement::Client || outcome.ending == Ending::Interrupted {
             return placement == Placement::Client;
         }

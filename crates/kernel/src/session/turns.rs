@@ -1,4 +1,4 @@
-//! The turns of a session in the order in which they were asked for, found by id and by key.
+//! The turns of a session in the order of their messages, indexed by id and by key.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Index;
@@ -17,7 +17,7 @@ pub struct TurnList {
     turns: Vec<Arc<Turn>>,
     by_id: HashMap<TurnId, usize>,
     by_key: HashMap<String, usize>,
-    /// The turns that begin by themselves once those before them are over.
+    /// The turns that start automatically after those before them.
     queued: BTreeSet<usize>,
     /// The newest one that ever began.
     last_started: Option<usize>,
@@ -54,7 +54,7 @@ impl TurnList {
         self.position(id).map(|n| &*self.turns[n])
     }
 
-    /// Where the turn of that id stands, counted from 0.
+    /// The index of a turn, counted from 0.
     pub(crate) fn position(&self, id: &TurnId) -> Option<usize> {
         self.by_id.get(id).copied()
     }
@@ -64,7 +64,7 @@ impl TurnList {
         self.by_key.get(key).map(|n| &*self.turns[*n])
     }
 
-    /// The first turn that waits to begin by itself.
+    /// The first queued turn.
     pub(super) fn next_queued(&self) -> Option<&Turn> {
         self.queued.first().map(|n| &*self.turns[*n])
     }
@@ -96,7 +96,7 @@ impl TurnList {
         }
     }
 
-    /// Calls off every turn that waits to begin by itself.
+    /// Cancels every queued turn.
     pub(super) fn cancel_queued(&mut self, at: Time) {
         for n in std::mem::take(&mut self.queued) {
             let turn = Arc::make_mut(&mut self.turns[n]);

@@ -151,7 +151,7 @@ fn insert(
     )?;
     let mut body =
         change.prepare_cached("INSERT INTO words (rowid, body, headings) VALUES (?1, ?2, ?3)")?;
-    // What should stay known is as good as new.
+    // Long-term notes rank as if they were newest.
     let (kind, day) = (paths::kind(path).name(), paths::day_of(path).unwrap_or("9999"));
     for Passage { line_start, line_end, text, headings } in passages::split(text) {
         let (first, last) = (line_start as i64, line_end as i64);

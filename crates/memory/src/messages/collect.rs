@@ -1,7 +1,7 @@
-//! Picks the messages out of the events of a session.
+//! Extracts the messages from the events of a session.
 //!
-//! An answer is written in pieces and is a message once its step is over. Until then the position stays
-//! before its first piece, so that a reader that begins there again gets all of it.
+//! An answer arrives in pieces and is a message once its step has ended. Until then the position stays before
+//! its first piece, so that a reader that starts there again gets all of it.
 
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::message::{Role, text_of};
@@ -109,8 +109,8 @@ impl Collector {
     }
 }
 
-/// The texts in a result that is JSON, such as what a command wrote, a line each; else the result as it
-/// is. In JSON itself a word at the beginning of a line would be another one: `\nword`.
+/// The texts in a JSON result, such as the output of a command, one per line; other results unchanged. In JSON
+/// itself, a word at the beginning of a line would be indexed wrongly: `\nword`.
 fn readable(result: String) -> String {
     if !result.starts_with(['{', '[']) {
         return result;

@@ -58,7 +58,7 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     }
 }
 
-/// Opens the index for reading, also beside a process that writes. Fails if it does not exist.
+/// Opens the index for reading, also while another process writes. Fails if it does not exist.
 pub(super) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
     // Without the right to write it could not be read after a crash: the log is to be looked through.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -80,7 +80,7 @@ pub(super) fn delete(path: &Path) {
 }
 
 fn prepared(path: &Path) -> rusqlite::Result<Connection> {
-    // The file is for this user alone. Where it cannot be made, opening it will say so.
+    // The file is private to this user. If it cannot be created, opening it reports that.
     let _unmade = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     let db = Connection::open(path)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
@@ -112,7 +112,7 @@ fn version(db: &Connection) -> rusqlite::Result<i32> {
     db.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// True if the file is no index of this version, and never will be.
+/// True if the file cannot be used as an index of this version.
 fn unusable(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))

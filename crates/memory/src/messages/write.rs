@@ -24,7 +24,7 @@ pub struct SessionUpdate {
     pub workspace: String,
     /// The event up to which messages were collected.
     pub position: Seq,
-    /// The messages after the last position. Those that the index has already are left as they are.
+    /// The messages after the last position. Messages that are already indexed are not changed.
     pub messages: Vec<IndexedMessage>,
 }
 

@@ -83,7 +83,7 @@ pub(super) fn messages<'a>(model_request: &ModelRequest<'a>, thinks: bool) -> Ve
     let mut out: Vec<Message<'a>> = Vec::new();
     for message in &model_request.prompt.messages {
         let (role, blocks) = match &**message {
-            // There is no place for instructions but the beginning.
+            // Instructions are possible only at the beginning.
             PromptMessage::System(text) if is_blank(text) => ("user", Vec::new()),
             PromptMessage::System(text) => {
                 ("user", vec![Block::Text { text: RequestText::Plain(text) }])

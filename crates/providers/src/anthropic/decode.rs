@@ -157,7 +157,7 @@ impl Parser {
         }
     }
 
-    /// Thoughts may stand between calls too, where the model thinks in between.
+    /// Thoughts may also come between calls, if the model thinks in between.
     fn seal(&mut self, content: Value) {
         let place = match self.calls.len() {
             0 => SealPosition::Output(self.writer.written),
@@ -199,7 +199,7 @@ fn finish(word: &str) -> FinishReason {
     }
 }
 
-/// The API counts what came from the cache, what went into it and the rest apart from each other.
+/// The API counts tokens read from the cache, tokens written to it and the others separately.
 fn counted(usage: wire::Usage) -> Usage {
     let cached = usage.cache_read_input_tokens.unwrap_or_default();
     let cache_written = usage.cache_creation_input_tokens.unwrap_or_default();

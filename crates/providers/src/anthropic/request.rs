@@ -15,7 +15,7 @@ use crate::family::ModelRequest;
 
 /// Limit on the answer for models whose own limit is not known; the API requires one.
 const DEFAULT_TOKENS_LIMIT: u64 = 8_192;
-/// Tokens reserved for the answer besides its thoughts.
+/// Tokens reserved for the answer, in addition to its thoughts.
 const ANSWER_TOKENS_RESERVE: u64 = 8_192;
 /// The smallest thinking budget that the API takes.
 const THINKING_TOKENS_MINIMUM: u64 = 1_024;
@@ -48,8 +48,7 @@ pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u
     })
 }
 
-/// The tools as they are offered, the provider's own search first; the last one has everything up to
-/// it cached.
+/// The tool definitions, the provider's own search first; the last one has the cache mark.
 pub(super) fn tools(tools: &[Arc<ToolSpec>], search: bool) -> serde_json::Result<Box<RawValue>> {
     let last = tools.len().saturating_sub(1);
     let tool = |(n, spec): (usize, &'_ Arc<ToolSpec>)| {
@@ -188,8 +187,8 @@ fn word(effort: Effort) -> &'static str {
     }
 }
 
-/// In the middle of calling tools a model goes on thinking only if its last answer began with a
-/// thought of its own; one that was written by another model, or without thinking, does not.
+/// Between tool calls a model may think only if its last answer began with its own thought, not if that answer
+/// was written by another model or without thinking.
 fn may_think(model_request: &ModelRequest<'_>) -> bool {
     if !in_tool_loop(&model_request.prompt.messages)
         || model_request.facts.thinking == Thinking::Adaptive

@@ -1,7 +1,7 @@
 //! Searches that the provider makes in the middle of an answer.
 //!
-//! What was searched for and what was found are blocks of the answer. The finds are encrypted, and the
-//! model wants both back, in this order and whole, to know in later turns what it read.
+//! Queries and results are blocks of the answer. The results are encrypted, and the model needs both back,
+//! in this order and complete, to use them in later turns.
 
 use quintet_kernel::model::{SealPosition, Sealed};
 use serde_json::value::RawValue;

@@ -1,4 +1,4 @@
-//! The events of an answer as they stand on the wire. Everything may be missing.
+//! The events of an answer in wire format. Every field is optional.
 
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The service that is spoken to.
+/// The kind of embedding service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Service {
     /// `POST /embeddings` of the OpenAI API.
@@ -62,7 +62,7 @@ impl Service {
         }
     }
 
-    /// The text as the service takes it: not empty and not too long.
+    /// Makes a text acceptable to the service: not empty and not too long.
     pub(super) fn fit(self, mut text: String) -> String {
         let (_, limit, _) = self.limits();
         if let Some((end, _)) = text.char_indices().nth(limit) {

@@ -66,7 +66,7 @@ pub(super) fn contents<'a>(model_request: &ModelRequest<'a>) -> Vec<Content<'a>>
     let mut out: Vec<Content<'a>> = Vec::new();
     for message in &model_request.prompt.messages {
         match &**message {
-            // There is no place for instructions but the beginning.
+            // Instructions are possible only at the beginning.
             PromptMessage::System(text) => push(&mut out, "user", [plain(text)]),
             PromptMessage::User(parts) => push(&mut out, "user", parts.iter().map(shown)),
             PromptMessage::Assistant { by, parts } => {

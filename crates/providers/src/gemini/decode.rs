@@ -55,7 +55,7 @@ impl AnswerParser for Parser {
         Err(malformed("it is not a stream"))
     }
 
-    /// Nothing says that a stream is over but its end.
+    /// Only the end of the stream marks the end of an answer.
     fn state(&self) -> AnswerState {
         match &self.finish {
             Some(_) => AnswerState::Complete,

@@ -39,7 +39,7 @@ pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u
     })
 }
 
-/// The tools as they are offered; where the provider searches, that is the only one.
+/// The tool definitions; if the provider searches, search is the only one.
 pub(super) fn tools(tools: &[Arc<ToolSpec>], search: bool) -> serde_json::Result<Box<RawValue>> {
     if search {
         return to_raw_value(&[Search { google_search: Empty {} }]);

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that are copied as they are; those that hold schemas are handled below.
+/// Keywords that are copied unchanged; those that contain schemas are handled below.
 const KEYWORDS: [&str; 13] = [
     "description",
     "title",
@@ -60,7 +60,7 @@ fn resolve<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     found.unwrap_or(schema)
 }
 
-/// `type` may be a list, of which "null" is only a way to say that it may be left out.
+/// `type` may be a list, in which "null" only means that the value is optional.
 fn kind(given: &Map<String, Value>, out: &mut Map<String, Value>) {
     let names: Vec<&str> = match given.get("type") {
         Some(Value::String(name)) => vec![name],
@@ -76,7 +76,7 @@ fn kind(given: &Map<String, Value>, out: &mut Map<String, Value>) {
     }
 }
 
-/// Only strings can be chosen from; of numbers only the type is said.
+/// Only strings can be enumerated; for numbers only the type is sent.
 fn choices(given: &Map<String, Value>, out: &mut Map<String, Value>) {
     let constant = given.get("const").map(std::slice::from_ref);
     let listed = given.get("enum").and_then(Value::as_array).map(Vec::as_slice);

@@ -1,4 +1,4 @@
-//! The events of an answer as they stand on the wire. Everything may be missing.
+//! The events of an answer in wire format. Every field is optional.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(super) struct Event<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// One of the alternatives; only the first is ever asked for.
+/// One of the alternative answers; only the first is used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Candidate<'a> {

@@ -53,7 +53,7 @@ impl AnswerParser for Parser {
         }
     }
 
-    /// Servers do not agree what to call an answer that asks for tools.
+    /// The finish reason of an answer with tool calls differs between servers.
     fn answer(&mut self) -> ModelResponse {
         let asks = !self.calls.is_empty();
         let finish = match self.finish.take() {

@@ -1,4 +1,4 @@
-//! The list of models. Imitators add what OpenAI does not say, each by another name.
+//! The list of models. Compatible servers add fields that OpenAI does not have, under various names.
 
 use serde::Deserialize;
 

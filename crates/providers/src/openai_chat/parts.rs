@@ -60,7 +60,7 @@ pub(super) fn part(part: &PromptPart) -> Part<'_> {
     }
 }
 
-/// The word for a type of sound, if it can be sent.
+/// The API's name for an audio type, if it can be sent.
 pub(super) fn audio_format(mime: &str) -> Option<&'static str> {
     match inputs::essence(mime).as_str() {
         "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some("wav"),

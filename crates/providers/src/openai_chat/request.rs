@@ -74,7 +74,7 @@ fn format(format: &OutputFormat) -> Value {
     }
 }
 
-/// The tools as they are offered.
+/// The tool definitions.
 pub(super) fn tools(tools: &[Arc<ToolSpec>]) -> serde_json::Result<Box<RawValue>> {
     to_raw_value(&tools.iter().map(|spec| Tool::new(spec)).collect::<Vec<_>>())
 }
@@ -212,7 +212,7 @@ fn messages<'a>(model_request: &ModelRequest<'a>) -> Vec<Message<'a>> {
     if !prompt.system.is_empty() {
         out.push(Message::System { content: &prompt.system });
     }
-    // Results have no room for pictures; they follow when all results of an answer are told.
+    // Results cannot contain pictures; these follow after all results of an answer.
     let mut pictures = Vec::new();
     for message in &prompt.messages {
         match &**message {
@@ -278,7 +278,7 @@ fn assistant<'a>(
         | AssistantPart::Call(_) => None,
     });
     Message::Assistant {
-        // Nothing said is null beside calls, and an empty text where there are none.
+        // An empty text is null if there are calls, and an empty string otherwise.
         content: (!text.is_empty() || tool_calls.is_empty()).then_some(text),
         reasoning_content: thoughts.collect(),
         reasoning_details: details,

@@ -1,4 +1,4 @@
-//! A piece of an answer as it stands on the wire. Everything may be missing.
+//! A piece of an answer in wire format. Every field is optional.
 //!
 //! Strings borrow from the event unless they have escapes.
 
@@ -19,7 +19,7 @@ pub(super) struct Event<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// One of the alternatives; only the first is ever asked for.
+/// One of the alternative answers; only the first is used.
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice<'a> {
     #[serde(default)]
@@ -100,7 +100,7 @@ pub(super) struct Function<'a> {
     pub(super) arguments: Option<&'a RawValue>,
 }
 
-/// A string that borrows where it can, which `Option<Cow<str>>` by itself would not.
+/// A string that borrows if possible, which `Option<Cow<str>>` would not.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);

@@ -163,7 +163,7 @@ impl Parser {
         self.seal(content);
     }
 
-    /// Shows a search and keeps it: the thought before it is not taken back without.
+    /// Shows a search and stores it: the API does not accept the thought before it without it.
     fn searched(&mut self, item: &wire::Item<'_>, out: &mut Vec<Chunk>) {
         let action = item.action.map_or("{}", |action| action.get());
         let action: Value = serde_json::from_str(action).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::family::ModelRequest;
 /// The body of a request.
 pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>> {
     let (prompt, sampling) = (model_request.prompt, &model_request.prompt.sampling);
-    // A model that does not think refuses to be asked for its thoughts.
+    // A model without thinking refuses a request for thoughts.
     let thinks = match model_request.facts.thinking {
         Thinking::Never => false,
         Thinking::Unknown => sampling.effort.is_some(),
@@ -44,7 +44,7 @@ pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u
     })
 }
 
-/// The tools as they are offered, the provider's own search first.
+/// The tool definitions, the provider's own search first.
 pub(super) fn tools(tools: &[Arc<ToolSpec>], search: bool) -> serde_json::Result<Box<RawValue>> {
     let tool = |spec: &'_ Arc<ToolSpec>| {
         to_raw_value(&Tool {

@@ -1,4 +1,4 @@
-//! The events of an answer as they stand on the wire. Everything may be missing.
+//! The events of an answer in wire format. Every field is optional.
 
 use std::borrow::Cow;
 
@@ -64,7 +64,7 @@ pub(super) struct Summary {
     pub(super) text: String,
 }
 
-/// The answer as a whole, when it is over.
+/// The complete answer, sent at its end.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Response<'a> {

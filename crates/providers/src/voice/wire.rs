@@ -3,7 +3,7 @@
 use quintet_kernel::port::{Audio, RECOGNITION_SAMPLE_RATE};
 use serde_json::{Value, json};
 
-/// Samples per second of `pcm`, which says nothing about itself.
+/// The sample rate of `pcm`, which has no header.
 const PCM_RATE: u32 = 24_000;
 /// Separates the fields of an upload; the samples of a WAV file may be anything, so it is long.
 const BOUNDARY: &str = "quintet-7d1f4a90c2e84b6f9b35e0aa61c7d2f8";

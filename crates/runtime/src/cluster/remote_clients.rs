@@ -1,5 +1,5 @@
-//! Clients of other nodes that hold calls of sessions owned here. Who is connected where is known to
-//! the node with the connection alone; if that node dies, nobody else can say that its clients are gone.
+//! Clients of other nodes that hold calls of sessions owned here. Only the node with the connection knows its
+//! clients; if that node dies, this record is how the owner learns that they are gone.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -28,8 +28,8 @@ struct Clients {
 }
 
 impl RemoteClients {
-    /// Notes what a request says of the sender's clients. Gives those of an earlier process of that
-    /// node, which are gone.
+    /// Records the sender's clients that a request names. Returns those of an earlier process of that node,
+    /// which are gone.
     fn note(&self, request: &Request) -> Vec<Holder> {
         let Sender { name, instance } = &request.from;
         let mut nodes = lock(&self.nodes);
@@ -69,7 +69,7 @@ impl RemoteClients {
 }
 
 impl Runtime {
-    /// Notes what a request says of the clients of its sender.
+    /// Records the clients that the sender of a request names.
     pub(super) async fn note_clients(&self, request: &Request) {
         let gone = self.shared().membership.remote_clients.note(request);
         self.disconnect(gone).await;

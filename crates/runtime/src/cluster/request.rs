@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 /// The version that both nodes must have.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What the owner of a session is asked for.
+/// A request to the owner of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Action {
     /// Carry out a command.
@@ -70,7 +70,7 @@ impl Action {
         }
     }
 
-    /// Names a message that has no name of its own, so that it is taken once.
+    /// Gives a message without a key this one, so that it is processed once.
     pub(super) fn with_key(mut self, key: &str) -> Self {
         if let Self::Submit(command) = &mut self
             && let Command::AddMessage(say) = &mut **command
@@ -92,7 +92,7 @@ impl Action {
     }
 }
 
-/// What came of it.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Done {
     Receipt(Receipt),
@@ -133,7 +133,7 @@ pub(super) enum Reply {
     Removed,
     /// Nothing was done: another node owns the session.
     NotOwner,
-    /// Nothing was read, or what was kept did not come to its end: the node shuts down.
+    /// The node shuts down: the request was not read, or its result is not complete.
     Closing,
     /// Nothing was done: the node has another version.
     Version(String),
@@ -175,7 +175,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Request, Vec<u8>> {
     serde_json::from_str(envelope.request.get()).map_err(unreadable)
 }
 
-/// True if a reply says what came of a request; otherwise the request may be sent again.
+/// True if a reply has the result of a request; otherwise the request may be sent again.
 pub(super) fn is_final(reply: &[u8]) -> bool {
     !matches!(Reply::decode(reply), Ok(Reply::NotOwner | Reply::Closing))
 }

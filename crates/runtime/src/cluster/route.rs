@@ -1,9 +1,9 @@
 //! Decides whether a request is carried out here or by the node that owns the session.
 //!
-//! The store says who owns a session: whoever holds its lease. A request goes there over HTTP or, if
-//! that node cannot be reached, through the store's inbox. What may have been carried out already is
-//! sent again only if that changes nothing ([`Action::is_repeatable`]); of anything else the client is
-//! told that the outcome is not known.
+//! The owner is the node that holds the session's lease in the store. A request goes there over HTTP or, if
+//! that node cannot be reached, through the store's inbox. A request that may have been carried out already
+//! is sent again only if it is repeatable ([`Action::is_repeatable`]); otherwise the client is told that the
+//! outcome is unknown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::runtime::Runtime;
 
 /// How long to wait before a request is tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-/// How often the inbox is looked at for a reply.
+/// How often the inbox is polled for a reply.
 const REPLY_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a node that lives may take for a request; a cancel waits for the end of what runs.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -31,7 +31,7 @@ const ROUTE_LEASES_LIMIT: u32 = 3;
 
 const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
 
-/// What came of asking a node.
+/// The result of sending a request to a node.
 enum Attempt {
     /// The node's answer.
     Answered(Result<Done, Error>),
@@ -100,7 +100,7 @@ impl Route<'_> {
                 answer => return self.completed(answer, &action).await,
             };
             if let Some(owner) = elsewhere(&error) {
-                // It was dead before, and nobody else may own the session: nobody else has its workspace.
+                // The owner was dead before, and no other node may own the session, because none has its workspace.
                 if dead.as_ref() == Some(owner) {
                     return Err(self.gave_up(error));
                 }
@@ -160,7 +160,7 @@ impl Route<'_> {
                 }
             }
         }
-        // What is in the inbox may be read after it was given up here.
+        // The request in the inbox may be read after this node stopped waiting.
         if action.is_repeatable() && !self.is_dead(node).await {
             self.by_inbox(body).await
         } else {
@@ -168,7 +168,7 @@ impl Route<'_> {
         }
     }
 
-    /// What the client is told if no owner was found.
+    /// The error for the client if no owner was found.
     fn gave_up(&self, error: Error) -> Error {
         if self.sent { unknown(&error.to_string()) } else { error }
     }
@@ -231,8 +231,8 @@ impl Route<'_> {
         nodes.is_ok_and(|nodes| !nodes.iter().any(alive))
     }
 
-    /// What came of a request that was perhaps carried out before: a message that is there already is
-    /// found by its key, and a session that is gone is gone.
+    /// The result of a request that may have been carried out before: an existing message is found by its key,
+    /// and a missing session counts as deleted.
     async fn completed(&self, answer: Result<Done, Error>, action: &Action) -> Result<Done, Error> {
         match (answer, action) {
             (Err(Error::NotFound(_)), Action::Remove) if self.sent => Ok(Done::Removed),

@@ -25,20 +25,20 @@ struct Requests {
     replies: HashMap<String, Remembered>,
     /// The keys, oldest first.
     order: VecDeque<String>,
-    /// The size of all replies that are there.
+    /// The size of all stored replies.
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct Remembered {
     reply: watch::Receiver<Option<Arc<[u8]>>>,
-    /// The size of the reply in bytes, once it is there.
+    /// The size of the reply in bytes, once it is known.
     size: usize,
 }
 
 impl Served {
-    /// The reply to a request, which is carried out now unless it was before. It goes on if the sender
-    /// hangs up.
+    /// The reply to a request, which is carried out unless it was before. The work continues if the sender
+    /// disconnects.
     pub(super) async fn serve(&self, runtime: &Runtime, request: Request) -> Arc<[u8]> {
         let mut reply = self.begin(runtime, request);
         let reply = reply.wait_for(Option::is_some).await;

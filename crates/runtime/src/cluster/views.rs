@@ -10,10 +10,10 @@ use quintet_kernel::{SessionId, State};
 use crate::runtime::{Runtime, lock};
 use crate::session::recovery::{read, read_on};
 
-/// Sessions that are kept; the one that was looked at longest ago goes first.
+/// Sessions that are cached; the least recently used is dropped first.
 const CACHED_VIEWS_LIMIT: usize = 32;
 
-/// The sessions that were looked at last.
+/// The most recently viewed sessions.
 #[derive(Debug, Default)]
 pub(super) struct Views {
     kept: Mutex<VecDeque<Arc<State>>>,

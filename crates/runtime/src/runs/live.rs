@@ -9,12 +9,12 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::lock;
 
-/// Runs whose state is kept at most.
+/// The most runs whose state is cached.
 const LIVE_LIMIT: usize = 256;
-/// The largest run whose state is kept, in bytes of what was asked for.
+/// The largest run whose state is cached, in bytes of its request.
 const LIVE_BYTES_LIMIT: usize = 64 * 1024;
 
-/// A run's place: the lock for its commands, and its state if it is kept.
+/// The lock for the commands of a run, with its state if that is cached.
 pub(super) type Slot = Arc<AsyncMutex<Option<RunEntry>>>;
 
 /// The runs that are being worked on.
@@ -29,12 +29,11 @@ impl LiveRuns {
         Arc::clone(lock(&self.slots).entry(run.clone()).or_default())
     }
 
-    /// Gives a place back. A place that nobody uses goes if there is nothing in it, or if there are
-    /// too many.
+    /// Returns a slot. An unused slot is dropped if it is empty or there are too many.
     pub(super) fn release(&self, run: &RunId, slot: Slot) {
         let mut slots = lock(&self.slots);
         drop(slot);
-        // Places are only handed out under this lock, so one with a single owner is free.
+        // Slots are only cloned under this lock, so one with a single owner is free.
         let idle = |slot: &mut Slot| Arc::get_mut(slot).map(|slot| slot.get_mut().is_none());
         if slots.get_mut(run).and_then(idle) == Some(true) {
             slots.remove(run);
@@ -45,7 +44,7 @@ impl LiveRuns {
     }
 }
 
-/// Keeps a run's state, unless the run is over or large.
+/// Caches a run's state, unless the run has ended or is large.
 pub(super) fn keep(cached: &mut Option<RunEntry>, entry: RunEntry) {
     let brief = &entry.run.brief;
     let metadata = |(name, value): (&String, &serde_json::Value)| {

@@ -34,7 +34,7 @@ impl SubagentRun {
 
     /// Cancels the subagent, if there is one.
     pub(super) async fn stop(&self) -> Outcome {
-        // Refused if the daemon shuts down: then the work goes on after the restart.
+        // Fails if the daemon shuts down: then the work continues after the restart.
         if let Ok(parent) = self.runtime.view(&self.parent).await
             && let Some(known) = parent.subagents.of(&self.call)
             && let Ok(news) = self.cancel(&known.session).await
@@ -138,7 +138,7 @@ impl SubagentRun {
         };
         match rests.await {
             Ok(state) => Ok(subagent::subagent_result(&state).0),
-            // It could not begin, or the daemon died before it was there.
+            // The subagent could not start, or the daemon crashed before it existed.
             Err(Error::NotFound(_) | Error::Refused(_)) => Ok(lost("it never began".into())),
             // Nothing can ever run for it again.
             Err(Error::Storage(error @ StorageError::Damaged(_))) => Ok(lost(error.to_string())),

@@ -50,7 +50,7 @@ impl Last {
         self.turn == delta.turn && self.step == delta.step
     }
 
-    /// The microseconds between this record and a piece that goes on where it ended.
+    /// The microseconds between this record and a piece that continues it.
     fn microseconds_to(&self, delta: &Delta) -> Option<u64> {
         let goes_on = self.channel == delta.channel && self.end == delta.offset;
         let later = u64::try_from(delta.at.micros().checked_sub(self.at.micros())?).ok()?;

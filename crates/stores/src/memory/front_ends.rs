@@ -1,4 +1,4 @@
-//! Data of front ends besides sessions, in memory.
+//! Data of front ends other than sessions, in memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::ready;

@@ -1,4 +1,4 @@
-//! Several nodes on one store in memory, for tests: each has a handle, and dies when it is told to.
+//! Several nodes on one store in memory, for tests: each has a handle, and can be killed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::ready;

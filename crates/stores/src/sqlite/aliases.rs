@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::writer::WriteResult;
 
-/// Gives a name, if it may be given, and says which session has it. Must run in a transaction.
+/// Sets an alias, if allowed, and returns the session that has it. Must run in a transaction.
 pub(super) fn set(
     db: &Connection,
     alias: &Alias,
@@ -31,7 +31,7 @@ pub(super) fn find(db: &Connection, alias: &Alias) -> rusqlite::Result<Option<St
         .optional()
 }
 
-/// A session's id as it is kept with a name.
+/// Parses the session id stored with an alias.
 pub(super) fn session(id: &str) -> Result<SessionId, StorageError> {
     SessionId::parse(id).ok_or_else(|| StorageError::Damaged(format!("an alias of {id:?}")))
 }

@@ -20,7 +20,7 @@ pub(super) struct Append {
     session: SessionId,
     expected: Seq,
     events: Vec<EncodedEvent>,
-    /// What the list of sessions says then; nothing if that is the same as before.
+    /// The new summary row; `None` if it does not change.
     summary: Option<SummaryRow>,
 }
 

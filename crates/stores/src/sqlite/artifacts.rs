@@ -1,4 +1,4 @@
-//! The list of files that front ends handed in, and which sessions refer to them.
+//! The list of files that front ends uploaded, and the sessions that refer to them.
 
 use std::sync::Arc;
 

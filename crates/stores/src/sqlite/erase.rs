@@ -1,4 +1,4 @@
-//! A session taken away: every trace of it in the database that no fork of it needs.
+//! Deletes a session: everything in the database that no fork of it needs.
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::SessionId;
@@ -23,8 +23,8 @@ pub(super) fn erase(db: &Connection, session: &SessionId) -> rusqlite::Result<()
     release(db, key)
 }
 
-/// Deletes the events of a session that is gone, as far as nobody shares them; then what it shared
-/// itself with one that was gone before.
+/// Deletes the events of a deleted session that no fork shares; then those of deleted parents that only this
+/// session shared.
 fn release(db: &Connection, key: i64) -> rusqlite::Result<()> {
     let mut key = key;
     loop {

@@ -1,7 +1,7 @@
-//! The first bytes of a database file, looked at before SQLite may touch it.
+//! The first bytes of a database file, checked before SQLite opens it.
 //!
-//! Every database of ours is born with its application id (see [`super::open`]), so the id in the
-//! file is final, whatever may still wait in the log beside it.
+//! Every database of this program is created with its application id (see [`super::open`]), so the id in the
+//! file is final, whatever the write-ahead log still contains.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -10,7 +10,7 @@ use std::path::Path;
 use super::migrate;
 use crate::Error;
 
-/// "Qntt", in the header of every database of ours.
+/// "Qntt", in the header of every database of this program.
 pub(super) const APPLICATION_ID: i32 = 0x516e_7474;
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
@@ -21,7 +21,7 @@ const APPLICATION: usize = 68;
 /// Whether there is a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileState {
-    /// There is, and it looks like ours.
+    /// The file is a database of this program.
     OurDatabase,
     /// There is not.
     Missing,

@@ -34,7 +34,7 @@ impl SessionIndex for SqliteStore {
         workspace: Option<&Path>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StorageError>> {
-        // What is no text is no card's workspace either: cards are text.
+        // A path that is not UTF-8 matches no session: summaries are text.
         let workspace = workspace.map(|path| path.to_string_lossy().into_owned());
         Box::pin(Arc::clone(&self.readers).run(move |db| match workspace {
             Some(workspace) => summaries(

@@ -81,15 +81,15 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Install> {
     })
 }
 
-/// The list of installs alone, for whoever looks after it from outside, also while a daemon runs: it
-/// takes nothing over, and a daemon sees what becomes of it with the next request.
+/// The table of installs, for administration from outside, also while a daemon runs: it takes no lock on the
+/// data directory, and a daemon sees changes with the next request.
 #[derive(Debug)]
 pub struct InstallTable {
     path: PathBuf,
 }
 
 impl InstallTable {
-    /// The list that lies in a database; nothing if there is no such file.
+    /// The table in a database; `None` if the file does not exist.
     pub fn of(path: &Path) -> Option<Self> {
         path.is_file().then(|| Self { path: path.into() })
     }
@@ -99,12 +99,12 @@ impl InstallTable {
         self.open()?.map_or(Ok(Vec::new()), |db| all(&db).map_err(storage_error))
     }
 
-    /// Takes one away and says whether it was there; durable when it returns.
+    /// Revokes an install; true if it existed. Durable when it returns.
     pub fn revoke(&self, id: &str) -> Result<bool, StorageError> {
         self.open()?.map_or(Ok(false), |db| revoke(&db, id).map_err(storage_error))
     }
 
-    /// A database that is older than the list has nobody on it.
+    /// Opens the database; `None` if it is older than the table.
     fn open(&self) -> Result<Option<Connection>, StorageError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(&self.path, flags).map_err(storage_error)?;

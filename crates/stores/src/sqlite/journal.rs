@@ -95,7 +95,7 @@ fn read(
     numbered.map(|(event, seq)| event.record(session, seq)).collect()
 }
 
-/// An event as it is kept.
+/// A stored event.
 struct StoredEvent {
     seq: Seq,
     at: i64,
@@ -172,7 +172,7 @@ impl StoredEvent {
         })
     }
 
-    /// Decodes an event that must have this number: a hole is never passed over in silence.
+    /// Decodes an event that must have this number: a gap is an error.
     fn record(self, session: &SessionId, seq: Seq) -> Result<Record, StorageError> {
         let damaged =
             |why: String| StorageError::Damaged(format!("event {seq} of {session}: {why}"));

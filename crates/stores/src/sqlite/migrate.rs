@@ -10,14 +10,14 @@ use super::references;
 use crate::Error;
 
 /// `created` is indexed upwards and read backwards, so that of two sessions with the same time the
-/// later one comes first. `open` holds few rows of many. A fork's own events come after `base`; those up
-/// to it are its parent's, which stay for as long as somebody shares them, even if the parent is gone.
+/// later one comes first. `open` indexes only the few rows with open turns. A fork's own events come after `base`; those up
+/// to it belong to its parent and are kept as long as a fork shares them, even if the parent was deleted.
 ///
-/// Since step 6 an event lies at `session << 32 | seq`, so that an append of text writes to one tree
-/// only; the head of a session is its last event. Large things left the list of sessions.
+/// Since step 6 an event has the key `session << 32 | seq`, so that an append of text writes to one tree
+/// only; the head of a session is its last event. Large values were moved out of the list of sessions.
 ///
-/// Runs (step 7) are laid out the same way. The columns of a run beside its journal say where the run is
-/// looked for: in the queue (`waiting`), in the limit of its workspace (`active`), with its worker if
+/// Runs (step 7) are laid out the same way. The columns of a run, in addition to its journal, are for
+/// finding it: in the queue (`waiting`), in the limit of its workspace (`active`), with its worker if
 /// there are commands for it (`commands`), and where a worker may be lost (`leased`, `heartbeat`).
 const STEPS: &[&str] = &[
     "
@@ -187,10 +187,10 @@ const STEPS: &[&str] = &[
 ",
 ];
 
-/// The step that brought installs.
+/// The step that added installs.
 pub(super) const INSTALLS: u32 = 4;
 
-/// The step that brought references, which those before it must be searched for.
+/// The step that added references; events from before it must be searched for them.
 const REFERENCES_VERSION: u32 = 5;
 
 /// The newest format that is known here.

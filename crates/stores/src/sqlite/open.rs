@@ -115,7 +115,7 @@ fn create(path: &Path) -> Result<(), Error> {
         Err(failed) if failed.error.kind() != ErrorKind::AlreadyExists => {
             Err(Error::unusable(path)(failed.error))
         }
-        // Another process made it in the meantime, which is as good.
+        // Another process created it in the meantime, which is fine.
         Ok(_) | Err(_) => {
             File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::unusable(path))
         }

@@ -61,8 +61,8 @@ impl Preferences for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Writes the database anew, so that nothing is left in its files of what was replaced before. Fails
-    /// if somebody else uses it at the same time.
+    /// Rewrites the database, so that replaced values leave no trace in its files. Fails if another process uses
+    /// it at the same time.
     pub async fn vacuum(&self) -> Result<(), StorageError> {
         let path = self.readers.path().to_owned();
         blocking(move || open::vacuum(&path).map_err(storage_error)).await

@@ -146,7 +146,7 @@ impl QueueWorker {
             return false;
         };
         drop(queue);
-        // The caller sees the dropped reply as an error. The next query runs all the same.
+        // The caller sees the dropped reply as an error. The next query still runs.
         if catch_unwind(AssertUnwindSafe(|| query(&self.readers))).is_err() {
             tracing::error!("a query panicked");
         }

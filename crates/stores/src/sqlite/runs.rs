@@ -252,7 +252,7 @@ fn ids(db: &Connection, query: &str, by: &[&dyn ToSql]) -> Result<Vec<RunId>, St
     let mut query = db.prepare_cached(query).map_err(storage_error)?;
     let found = query.query_map(by, |row| row.get::<_, String>(0)).map_err(storage_error)?;
     let found = found.collect::<rusqlite::Result<Vec<_>>>().map_err(storage_error)?;
-    // An id that is none can only be damage; hiding the others would not mend it.
+    // An invalid id can only be damage; failing would hide the other runs.
     Ok(found.iter().filter_map(|id| RunId::parse(id)).collect())
 }
 

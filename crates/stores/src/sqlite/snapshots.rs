@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{append, fork, from_sql, to_sql};
 
-/// Keeps a snapshot, unless it is of more than there is. Must run in a transaction.
+/// Stores a snapshot, unless it covers events that do not exist. Must run in a transaction.
 pub(super) fn keep(
     db: &Connection,
     session: &SessionId,

@@ -15,7 +15,7 @@ use crate::tool::{Ending, Outcome};
 
 use super::{add_usage, change_open_turn, new_message, update_waiting};
 
-/// Takes an event about a call into the state; any other is none of its business.
+/// Applies an event about a call to the state; ignores other events.
 pub(super) fn evolve(state: &mut SessionData, event: &Event, at: Time) {
     match event {
         Event::VerificationRequested { call, .. } => verification_requested(state, call),
@@ -114,7 +114,7 @@ fn reviewed(state: &mut SessionData, id: &CallId, answer: Option<ApprovalDecisio
     });
 }
 
-/// A call that was never asked about has nothing that later ones could be like.
+/// Stores an answer for later calls. A call without an approval request has no similar calls.
 fn remember_decision(
     state: &mut SessionData,
     id: &CallId,
@@ -188,14 +188,14 @@ fn call_done(
 
 fn apply_verification(open: &mut OpenTurn, ending: Ending) {
     open.dirty = ending == Ending::Interrupted;
-    // A check that had nothing to run says nothing.
+    // A check that had nothing to run is no result.
     if ending != Ending::Idle {
         open.verified = Some(ending == Ending::Succeeded);
     }
     match ending {
-        // The model reads the output and goes on.
+        // The model reads the output and continues.
         Ending::Failed => open.failed_checks += 1,
-        // It says nothing about the changes; there will be another check.
+        // An interrupted check is no result; there will be another one.
         Ending::Interrupted => {}
         // There is nothing the model could do about these.
         Ending::Succeeded

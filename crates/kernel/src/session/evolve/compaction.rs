@@ -1,4 +1,4 @@
-//! Remembers what became of summaries and of what they named as worth keeping.
+//! Applies events about summaries and about the facts that they save to memory.
 
 use crate::id::{MessageId, TurnId};
 use crate::model::Usage;
@@ -6,8 +6,8 @@ use crate::session::SessionData;
 use crate::session::state::{Compaction, HistorySummary, PendingMemory};
 use crate::time::Time;
 
-/// What models do not read any more needs no summary. What was told of the workspace beside it stands
-/// at the beginning from now on.
+/// History that models no longer read needs no summary. Workspace context that was sent with it moves to the
+/// system prompt.
 pub(super) fn forgotten(state: &mut SessionData, upto: &MessageId) {
     state.forgotten = state.position(upto).map_or(state.forgotten, |last| last + 1);
     state.first_read = state.turns.len();
@@ -15,8 +15,8 @@ pub(super) fn forgotten(state: &mut SessionData, upto: &MessageId) {
     state.context.fold_updates();
 }
 
-/// A summary in the middle of a turn is of no use if that turn is tried again: then the one that was
-/// made before the turn is read.
+/// Stores a summary. One in the middle of a turn is not used if that turn is retried; then the previous one,
+/// from before the turn, applies.
 fn summarized(state: &mut SessionData, upto: &MessageId, text: &str) {
     let Some(at) = state.position(upto) else { return };
     let summary = HistorySummary { upto: upto.clone(), text: text.to_owned(), at };
@@ -27,7 +27,7 @@ fn summarized(state: &mut SessionData, upto: &MessageId, text: &str) {
     }
 }
 
-/// Results up to a message are shortened from now on; what was counted before says nothing any more.
+/// Results up to a message are shortened from now on; earlier token counts are no longer valid.
 pub(super) fn shortened(state: &mut SessionData, upto: Option<&MessageId>) {
     if let Some(at) = upto.and_then(|upto| state.position(upto)) {
         state.compaction.shortened = at + 1;
@@ -41,24 +41,24 @@ pub(super) fn tokens_counted(state: &mut SessionData, usage: Usage) {
     state.compaction.overflow = false;
 }
 
-/// What stands beside the conversation in a prompt is another: what was counted says nothing any more.
+/// The parts of the prompt around the conversation changed: earlier token counts are no longer valid.
 pub(super) fn prompt_changed(state: &mut SessionData) {
     state.compaction.counted = None;
 }
 
-/// Another model counts otherwise, and reads more or less at once.
+/// Another model has its own tokenizer and context window.
 pub(super) fn model_switched(state: &mut SessionData) {
     prompt_changed(state);
     state.compaction.window = None;
 }
 
-/// The model reads less at once than it was said to, where that is known.
+/// The model's context window is smaller than assumed.
 pub(super) fn limit_window(state: &mut SessionData, window: Option<u64>) {
     state.compaction.window = window.or(state.compaction.window);
 }
 
-/// A turn may try again what came to nothing in the last one. One that is tried again, or was waiting,
-/// does not read what was counted.
+/// A new turn may retry a compaction that failed in the last one. For a retried or queued turn, earlier token
+/// counts are not valid.
 pub(super) fn turn_started(state: &mut SessionData, turn: &TurnId, attempt: u32) {
     let newest = state.turns.last().is_some_and(|last| last.id == *turn);
     let compaction = &mut state.compaction;
@@ -74,7 +74,7 @@ pub(super) fn requested(state: &mut SessionData, upto: &MessageId, tokens: u64, 
     state.compaction.overflow = overflow;
 }
 
-/// A summary stands for the history up to a message, with about so many tokens left to read.
+/// A summary replaces the history up to a message, which leaves about `left` tokens.
 pub(super) fn compacted(state: &mut SessionData, upto: &MessageId, text: &str, left: Option<u64>) {
     summarized(state, upto, text);
     let before = std::mem::take(&mut state.compaction);

@@ -1,4 +1,4 @@
-//! Remembers that a session branched off: what was under way there is not under way here.
+//! Applies the start of a fork: work in progress in the source is not in progress in the fork.
 
 use crate::event::{FailureCode, Seq, StopCause};
 use crate::id::SessionId;
