@@ -1,8 +1,8 @@
 //! Returns free memory to the operating system.
 //!
-//! The C library keeps what threads freed for later allocations, which after a model was unloaded are
-//! more than a hundred megabytes. The system counts every page of the program that was ever run as memory of
-//! the process, most of which only its start needs.
+//! Two kinds of memory stay with the process although it does not need them: memory that threads freed, which the C
+//! library keeps for later allocations (more than a hundred megabytes after a model was unloaded), and pages of the
+//! program's file that only its start needed.
 
 /// Free memory that a thread's heap may keep at its end, in bytes.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

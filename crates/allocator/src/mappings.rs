@@ -1,10 +1,10 @@
-//! Where the program's own file is in memory, as the kernel tells it.
+//! The memory mappings of the program's file, from `/proc`.
 
 use std::fs;
 use std::path::Path;
 
 /// The start and the length of each mapping of the program's file that cannot be written and of which the
-/// process has no changed copies. None, if the kernel does not tell.
+/// process has no changed copies. Empty if that is unknown.
 pub(crate) fn unchanged() -> Vec<(usize, usize)> {
     let program = fs::read_link("/proc/self/exe");
     let mappings = fs::read_to_string("/proc/self/smaps");

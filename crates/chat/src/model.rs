@@ -194,7 +194,7 @@ impl Model {
             Some(session) => {
                 let received_bytes =
                     self.chat.running.as_ref().map(|running| running.received_bytes);
-                // A screen that shows nothing yet wants to be told everything.
+                // An empty screen needs the whole answer.
                 let received_bytes = received_bytes.filter(|_| !self.transcript.is_empty());
                 vec![Request::Load { session: session.clone(), received_bytes }]
             }

@@ -1,7 +1,7 @@
 //! Notifications of the daemon, decoded.
 //!
-//! The specification's shapes are read first, then the flat copies that older servers send. A member that
-//! is missing is empty and an unknown message is none: no message from outside is an error here.
+//! The fields of the specification are read first, then the flat copies that older servers send. A missing
+//! member is empty and an unknown message is ignored: no message from outside is an error.
 
 use serde_json::Value;
 
@@ -121,7 +121,7 @@ impl ApprovalRequest {
 }
 
 impl Notice {
-    /// Reads a message; none if it is no notification that is known here.
+    /// Reads a message; `None` if it is not a known notification.
     pub(crate) fn read(message: &Value) -> Option<Self> {
         let params = message.get("params")?;
         let query = text(params, "/query_id");

@@ -44,7 +44,7 @@ pub enum Ending {
     Cancelled,
 }
 
-/// The outputs for the answer and for messages beside it.
+/// The outputs for the answer and for notices.
 pub struct Output<'a> {
     pub answer: &'a mut (dyn Write + Send),
     pub messages: &'a mut (dyn Write + Send),

@@ -25,7 +25,7 @@ pub(crate) async fn open(settings: &Settings) -> Result<UnixStream, Error> {
 
 async fn connect(socket: &Path) -> Result<UnixStream, Error> {
     let silent = |error| Error::Unreachable(socket.to_owned(), error);
-    // Whoever may write to the folder can put a socket there; only ours is to be trusted.
+    // Other users may be able to create a socket in the folder; only one of this user is trusted.
     let owner = std::fs::metadata(socket).map_err(silent)?.uid();
     if owner != rustix::process::getuid().as_raw() {
         return Err(Error::OtherOwner(socket.to_owned()));

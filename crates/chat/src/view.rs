@@ -50,7 +50,7 @@ impl View {
         if !body.is_empty() {
             self.body(frame, model, body);
         }
-        // Last, because it tells what was found in the rest.
+        // Drawn last, because it shows search results from the other parts.
         footer::draw(frame, model, footer, self.palette);
     }
 

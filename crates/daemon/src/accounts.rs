@@ -87,8 +87,8 @@ impl EncryptedSettings {
         Ok(sealed)
     }
 
-    /// Encrypts the keys that an older version kept as they came, and erases what is left of them in the
-    /// database's files. Nobody else may use the store meanwhile. Fails if a key cannot be encrypted or
+    /// Encrypts the keys that an older version stored in clear text, and erases their traces in the
+    /// database's files. No other process may use the store meanwhile. Fails if a key cannot be encrypted or
     /// storage fails; the next start tries again then.
     pub(crate) async fn encrypt_old_keys(
         &self,

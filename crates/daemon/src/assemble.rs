@@ -33,7 +33,7 @@ use crate::storage::Storage;
 use crate::vision;
 use crate::voice::{self, Voice};
 
-/// CompleteStore that runs.
+/// All parts of the running daemon.
 pub(crate) struct Assembly {
     pub(crate) runtime: Runtime,
     pub(crate) storage: Storage,
@@ -41,7 +41,7 @@ pub(crate) struct Assembly {
     pub(crate) node_token: Option<NodeToken>,
     pub(crate) models: Arc<dyn Models>,
     pub(crate) local: Option<Local>,
-    /// Sessions as they are in the journal, read without waking them.
+    /// Reads sessions from the journal without loading them.
     pub(crate) archive: Archive,
     pub(crate) senses: Senses,
     pub(crate) vision: Arc<dyn Vision>,
@@ -49,7 +49,7 @@ pub(crate) struct Assembly {
     pub(crate) voice: Voice,
     /// What is remembered, unless that is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
-    /// The index of what was said in sessions.
+    /// The search index of messages.
     pub(crate) messages: MessageIndex,
     pub(crate) directory_listing: Arc<dyn DirectoryListing>,
     /// The MCP servers, which are starting.
@@ -62,7 +62,7 @@ pub(crate) struct Assembly {
     pub(crate) settings: Arc<EncryptedSettings>,
     /// The control plane of runs.
     pub(crate) runs: RunService,
-    /// Tools that run without anybody being asked.
+    /// Tools that never need approval.
     pub(crate) unattended_tools: Vec<String>,
     /// Whether the usual model can search the web, or why not.
     pub(crate) searches: Result<(), String>,
@@ -221,7 +221,7 @@ fn mcp_settings(options: &Options, logins: Arc<Logins>) -> McpSettings {
     }
 }
 
-/// What needs approval: what the options say and, always, the start of programs that a workspace names.
+/// The approval policy of the options; starting programs that a workspace defines always needs approval.
 fn approval(options: &Options) -> ApprovalPolicy {
     let mut approval = options.approval.clone();
     approval.rules.push(Rule {
@@ -266,13 +266,13 @@ fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<ToolSpec>> {
     tools
 }
 
-/// The tools that run without anybody being asked, whatever they are called with.
+/// The tools that never need approval, whatever their arguments.
 fn unattended_tools(rules: &Rules) -> Vec<String> {
     let tools = rules.tools.iter().filter(|tool| rules.verdict(tool, None) == Verdict::Allow);
     tools.map(|tool| tool.name.clone()).filter(|name| name != WEB_SEARCH).collect()
 }
 
-/// Whether the usual model can search the web, where a front end asks for that.
+/// `Ok` if the default model can search the web, otherwise the reason why not.
 fn searches(rules: &Rules, models: &dyn Models) -> Result<(), String> {
     let wanted = Toolset { daemon: Some(vec![WEB_SEARCH.into()]), ..Toolset::default() };
     let profile = models.profile(&rules.default_model);

@@ -1,9 +1,8 @@
 //! Attaches standard input and output to a listener of the daemon that serves the data directory.
 //!
-//! Editors and tools start a program and speak with it on its standard input and output. That program
-//! must hold nothing of its own: it is killed without notice. So it only copies bytes to and from a
-//! Unix socket of the daemon, and starts the daemon where none runs, in a session of its own and with
-//! its log in the data directory.
+//! Editors and tools start a program and communicate with it on its standard input and output. That program may
+//! be killed at any time, so it keeps no state: it copies bytes to and from a Unix socket of the daemon. If no
+//! daemon is running, it starts one in a process session of its own, with its log in the data directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom, Write};
@@ -178,7 +177,7 @@ fn copy_both(stream: UnixStream) -> Result<()> {
     if ended.load(Ordering::SeqCst) { Ok(()) } else { bail!("the daemon closed the connection") }
 }
 
-/// Copies until the end, each piece at once.
+/// Copies until the end of input, without buffering.
 fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {

@@ -1,8 +1,7 @@
 //! Every decision about a tool call, in every protocol, as a line of `audit.jsonl`.
 //!
-//! A projection of the journal: a line names its session and event, so whatever a crash left unwritten
-//! is found again, and nothing is written twice. How far each session was read is kept in the database,
-//! where it is looked up again when the session changes.
+//! A projection of the journal: a line names its session and event, so lines that a crash left unwritten are
+//! written later, and none is written twice. The position in each session is kept in the database.
 
 mod entry;
 mod file;
@@ -26,7 +25,7 @@ use entry::Trail;
 use file::Log;
 use redact::Redactor;
 
-/// Where positions are kept among the settings of front ends.
+/// The space of the positions among the settings of front ends.
 const SPACE: &str = "audit";
 /// The name of the position of the whole log; no session is called so.
 const WHOLE: &str = "";
@@ -38,7 +37,7 @@ pub(crate) struct Audit {
     redactor: Redactor,
     log: Log,
     since: Time,
-    /// Sessions that changed since positions were last kept.
+    /// Sessions that changed since positions were last saved.
     active: HashMap<SessionId, Progress>,
     /// The last events with a line, of lines that are newer than the positions.
     found: HashMap<SessionId, Seq>,
@@ -48,14 +47,14 @@ pub(crate) struct Audit {
 #[derive(Clone, Debug)]
 struct Progress {
     trail: Trail,
-    /// CompleteStore up to this event was read.
+    /// The last event that was read.
     read: Seq,
     /// The last event that has a line.
     written: Seq,
 }
 
 impl Audit {
-    /// Opens the log in this folder, in which these secrets never stand.
+    /// Opens the log in this folder; these secrets are redacted in it.
     pub(crate) async fn open(
         folder: &Path,
         secrets: Vec<Secret>,
@@ -69,7 +68,7 @@ impl Audit {
         Ok(Self { sessions, positions, redactor, log, since, active, found })
     }
 
-    /// How far the log is in a session, as it was kept.
+    /// The saved position of the log in a session.
     async fn progress(&self, session: &SessionId) -> Result<Progress, ProjectionError> {
         let kept = self.positions.preference(SPACE, session.as_str()).await?;
         let Some(kept) = kept else { return self.beginning(session).await };
@@ -94,8 +93,8 @@ impl Audit {
         self.found.get(session).copied().unwrap_or_default()
     }
 
-    /// The positions that are newer than those that are kept. Lines behind the position of the whole log
-    /// are not looked at again, so every session that has any needs a position.
+    /// The positions that are newer than the saved ones. Lines before the position of the whole log are not read
+    /// again, so every session with lines needs a position.
     async fn new_positions(&self) -> Result<Vec<(SessionId, Value)>, ProjectionError> {
         let mut positions = Vec::new();
         for session in self.found.keys().filter(|session| !self.active.contains_key(*session)) {
@@ -165,7 +164,7 @@ impl Projection for Audit {
     async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), ProjectionError> {
         match change {
             Change::Head(_) => match self.read_on(session).await {
-                // What was written down stays: that is what it is for.
+                // The lines of a deleted session stay in the log.
                 Err(ProjectionError::Session(Error::NotFound(_))) => Ok(()),
                 done => done,
             },

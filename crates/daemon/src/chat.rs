@@ -70,7 +70,7 @@ fn piped() -> Result<String> {
 
 fn settings(arguments: &Chat) -> Result<Settings> {
     let environment = options::environment();
-    // An empty variable says as little as none.
+    // An empty variable counts as unset.
     let path = |name: &str| {
         let set = environment.iter().find(|(known, value)| known == name && !value.is_empty());
         set.map(|(_, value)| PathBuf::from(value))

@@ -1,7 +1,7 @@
-//! `quintet eval`: has a model do small tasks as ordinary sessions and counts which it did.
+//! `quintet eval`: tests a model on small tasks, each an ordinary session.
 //!
-//! [`task`] is the data, [`trial`] runs one task in a folder of its own, [`check`] looks at what came of it and
-//! [`report`] prints it.
+//! [`task`] is the data, [`trial`] runs one task in its own folder, [`check`] checks the result and [`report`]
+//! prints it.
 
 mod check;
 mod report;
@@ -54,7 +54,7 @@ fn sorted(flags: &Flags) -> Result<(Flags, Set)> {
     Ok((Flags { set: values, ..flags.clone() }, set))
 }
 
-/// The tasks that were asked for.
+/// The selected tasks.
 fn chosen(asked: &Eval, set: Set) -> Result<Vec<Task>> {
     let all = match &asked.tasks {
         Some(folder) => task::read(folder)?,
@@ -75,9 +75,8 @@ fn chosen(asked: &Eval, set: Set) -> Result<Vec<Task>> {
     Ok(tasks)
 }
 
-/// The options as they are configured, but for what would make a difference between two machines or touch
-/// what the user has: everything is allowed, nothing is remembered, and all data goes to a folder that is
-/// removed afterwards.
+/// The configured options, without anything that differs between machines or touches the user's data: everything
+/// is allowed, memory is off, and all data goes to a temporary folder.
 fn adjusted(mut options: Options, asked: &Eval, home: &Path) -> Result<Options> {
     if let Some(model) = &asked.model {
         let parsed = ModelRef::parse(model);
@@ -110,7 +109,7 @@ async fn run(
     for (n, task) in tasks.iter().enumerate() {
         let folder = home.join("workspaces").join(&task.name);
         let trial = bench.attempt(task, &folder).await?;
-        // Whoever ends it early has what was done by then.
+        // Printed as soon as it is known, so that an early end keeps the results so far.
         if asked.json {
             writeln!(std::io::stdout(), "{}", report::line(task, &trial, &options.default_model))?;
         } else {

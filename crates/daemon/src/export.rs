@@ -14,7 +14,7 @@ use crate::options;
 use crate::senses;
 use crate::storage::Storage;
 
-/// Writes the folders. Sessions with an open turn are written as they are; nothing goes on.
+/// Writes the folders. Open turns are written as they are and not continued.
 pub(crate) fn main(flags: &Flags, to: &Path) -> Result<()> {
     let options = options::read(flags)?;
     if options.store.is_none() && !options.data_dir.is_dir() {

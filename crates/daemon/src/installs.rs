@@ -10,7 +10,7 @@ use crate::cli::{Flags, Installs};
 use crate::options::{self, Options};
 use crate::storage::Storage;
 
-/// Works beside a daemon that runs, which minds it from the next request on.
+/// Lists or revokes installs. Works while a daemon runs, which applies the change from the next request on.
 pub(crate) fn main(verb: Option<Installs>, flags: &Flags) -> Result<()> {
     match verb {
         None => list(flags),
@@ -37,7 +37,7 @@ fn list(flags: &Flags) -> Result<()> {
 
 fn line(install: &Install) -> String {
     let Install { id, user, created, seen, system, .. } = install;
-    // What a client said of itself must not reach into the terminal.
+    // Text from a client must not contain terminal control characters.
     let system: String = system.iter().flat_map(|text| text.chars()).map(plain).collect();
     format!("{id}  {user}  registered {created}  last seen {seen}  {system}").trim_end().to_owned()
 }

@@ -65,7 +65,7 @@ pub(crate) fn set_vault_key(name: &str, key: &str) -> Result<(), KeyringError> {
     })
 }
 
-/// Checks that there is a keyring. Fails if there is none.
+/// Checks that a keyring is available. Fails if there is none.
 pub(crate) fn reach() -> Result<(), KeyringError> {
     within(PROMPT_TIMEOUT, async { Keyring::open().await.map(|_| ()) })
 }
@@ -152,7 +152,7 @@ impl Keyring {
         Ok(!items.locked.is_empty() || !items.unlocked.is_empty())
     }
 
-    /// A locked key may hide its name, so those that we know are asked for one by one.
+    /// Lists the keys. A locked key may hide its name, so recorded names are looked up one by one.
     async fn list(&self, recorded: &[String]) -> Result<BTreeMap<String, bool>, KeyringError> {
         let mut names = BTreeMap::new();
         for item in

@@ -1,4 +1,4 @@
-//! `quintet keys`: puts the keys of providers and of the search engine into the keyring of the desktop, and takes them out.
+//! `quintet keys`: stores, lists and removes API keys in the desktop's keyring.
 
 mod typed;
 
@@ -28,7 +28,7 @@ pub(crate) fn main(verb: Keys) -> Result<()> {
 fn set(flags: &Flags, name: &str, names: &Names) -> Result<()> {
     let options = options::read_closed(flags)?;
     check(name, &options)?;
-    // Nobody should look for a key only to hear that there is no place for it.
+    // Checked first, so that the user is not asked for a key that cannot be stored.
     keyring::reach().map_err(keyring_error)?;
     let key = typed::read(&format!("key for {name}: "))?;
     keyring::set(name, &key).map_err(keyring_error)?;
@@ -59,7 +59,7 @@ fn check(name: &str, options: &Options) -> Result<()> {
     )
 }
 
-/// Names only. What is special about one stands behind it.
+/// Prints the names, each with a note if something is wrong with it.
 fn list(names: &Names) -> Result<()> {
     let recorded = names.read()?;
     let kept = keyring::list(&recorded).map_err(keyring_error)?;

@@ -1,6 +1,6 @@
-//! `quintet listen`: wake word, transcription, query and spoken answer, for people without a desktop app.
+//! `quintet listen`: wake word, transcription, query and spoken answer, without a desktop app.
 //!
-//! A client of the computer-use protocol. The wake word is detected here; all else is the daemon's work.
+//! A client of the computer-use protocol. The wake word is detected here; the daemon does the rest.
 //!
 //! ```text
 //! microphone or file → wake word → /ws/transcription → query on /ws → audio chunks → loudspeaker or file
@@ -28,7 +28,7 @@ use source::Source;
 
 /// The user that the daemon knows this client as.
 const USER: &str = "listen";
-/// Seconds of audio after the wake word in which something must be said.
+/// Seconds after the wake word in which a question must begin.
 const QUESTION_SECONDS: u32 = 8;
 
 /// Listens until the audio ends, or until it is interrupted.
@@ -113,7 +113,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The audio behind the wake word; `None` if the audio ends before it is said.
+    /// The audio after the wake word; `None` if the audio ends without it.
     async fn wait_for_wake_word(&mut self) -> Result<Option<Audio>> {
         eprintln!("waiting for \"hey Quintet\"");
         while let Some(audio) = self.source.next().await? {
@@ -133,7 +133,7 @@ impl Conversation {
         Ok(None)
     }
 
-    /// What is said after the wake word; `None` if that is nothing.
+    /// The question after the wake word; `None` if there is none.
     async fn question(&mut self, rest: Audio) -> Result<Option<String>> {
         let mut transcription = Transcription::open(&self.address).await?;
         let limit = u64::from(QUESTION_SECONDS) * u64::from(rest.rate);
@@ -143,7 +143,7 @@ impl Conversation {
                 sent += audio.samples.len() as u64;
                 transcription.push(&audio).await?;
             }
-            // Audio is handed over as fast as it comes; what was said follows at its own pace.
+            // Audio is sent as it arrives; transcripts are received in parallel.
             tokio::select! {
                 message = transcription.next() => match message? {
                     message if message["type"] == "realtime" => {
@@ -166,7 +166,7 @@ impl Conversation {
         }
     }
 
-    /// Asks, and keeps what is spoken; returns the text of the answer.
+    /// Sends the question and plays the spoken answer; returns the text of the answer.
     async fn answer(&mut self, question: &str) -> Result<String> {
         let payload = json!({ "text": question, "conversation_ref": "listen" });
         let id = self.client.send("query", payload).await?;
@@ -187,14 +187,14 @@ impl Conversation {
                         _ => {}
                     }
                 }
-                // What a microphone hears of the answer is no question.
+                // The microphone picks up the answer; that audio is dropped.
                 ended = self.source.drop_live() => ended?,
             }
         }
     }
 }
 
-/// Where answers are spoken to.
+/// The destination of spoken answers.
 enum Output {
     /// A WAV file, which is written at the end, and what it will contain.
     File(PathBuf, Audio),
@@ -222,7 +222,7 @@ impl Output {
         Ok(())
     }
 
-    /// Returns when the answer was heard to its end.
+    /// Returns when the answer has been played.
     async fn finish_answer(&mut self) -> Result<()> {
         match self {
             Self::Loudspeaker(_, playback) => match playback.take() {

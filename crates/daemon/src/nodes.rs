@@ -23,7 +23,7 @@ use listener::{NodeListener, ServedNode};
 use settings::NodeSettings;
 pub(crate) use token::NodeToken;
 
-/// How often a node that is drained is looked at.
+/// How often a draining node is polled.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(500);
 
 /// This node, once its address for others is bound.
@@ -120,7 +120,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("-")
 }
 
-/// Has a node give its sessions away, and waits until it has none.
+/// Drains a node and waits until it has no sessions.
 async fn drain(client: &HttpForward, url: &str, name: &str) -> Result<()> {
     client.drain(url, name, true).await.with_context(|| url.to_owned())?;
     let mut last = None;

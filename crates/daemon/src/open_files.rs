@@ -1,4 +1,4 @@
-//! How many files the daemon may have open at once.
+//! The limit of open files.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 

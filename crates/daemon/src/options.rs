@@ -26,7 +26,7 @@ pub(crate) use parsed::{
     VoiceSource,
 };
 
-/// Reads everything that says something.
+/// Reads the options from flags, environment and file.
 pub(crate) fn read(flags: &Flags) -> Result<Options> {
     Options::parse(&load(flags)?)
 }
@@ -38,7 +38,7 @@ pub(crate) fn read_closed(flags: &Flags) -> Result<Options> {
 
 fn load(flags: &Flags) -> Result<Layers> {
     let mut layers = layers::load(flags, &environment())?;
-    // A home that cannot be read has no names for us, which is no reason not to start.
+    // An unreadable home has no recorded names; the daemon starts without them.
     let names = Names::of(|name| layers.environment.get(name)).read().unwrap_or_default();
     layers.keyring = keyring::look_up(&parsed::wanted_keys(&layers, &names));
     Ok(layers)
@@ -49,7 +49,7 @@ pub(crate) fn print(flags: &Flags) -> Result<()> {
     Ok(std::io::stdout().lock().write_all(shown(flags)?.as_bytes())?)
 }
 
-/// CompleteStore that is set and where it comes from, without the secrets.
+/// Every setting and where it comes from, without secrets.
 pub(crate) fn shown(flags: &Flags) -> Result<String> {
     let layers = load(flags)?;
     let options = Options::parse(&layers)?;

@@ -16,7 +16,7 @@ use crate::cli::{ControlPlane, Runs};
 use crate::options::{self, Options};
 use api::Api;
 
-/// How often a run that is followed is looked at.
+/// How often a followed run is polled.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(300);
 
 /// `quintet runs`.
@@ -83,11 +83,11 @@ async fn control(plane: &ControlPlane, run: &str, mut body: Value) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows what happens in a run until it is over; well if the run completes.
+/// Prints the events of a run until it ends; succeeds if the run completes.
 async fn follow(api: &Api, run: &str, json: bool) -> Result<ExitCode> {
     let (mut after, mut shown) = (0, show::Timeline::default());
     loop {
-        // The status is read first: events up to the end are there once it says that the run is over.
+        // The status is read first: if it says that the run has ended, all events are present.
         let view = api.view(run).await?;
         let page = api.events(run, after).await?;
         after = page["next_after_seq"].as_u64().unwrap_or(after);

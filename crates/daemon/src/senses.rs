@@ -68,7 +68,7 @@ fn is_on(ready: Result<(), SenseError>) -> bool {
     !matches!(ready, Err(SenseError::Off(_)))
 }
 
-/// `quintet ocr`: prints the text of a picture, a line each, or all of it as JSON.
+/// `quintet ocr`: prints the text in a picture, line by line or as JSON.
 pub(crate) fn ocr(flags: &Flags, file: &Path, as_json: bool) -> Result<()> {
     let senses = build(&options::read(flags)?);
     senses.ocr.ready()?;

@@ -1,4 +1,4 @@
-//! Runs the daemon: binds, says so, serves, and shuts down in order.
+//! Runs the daemon: binds listeners, prints the ready line, serves, and shuts down in order.
 
 mod memory;
 mod signals;
@@ -43,7 +43,7 @@ use tasks::Tasks;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long connections may take to end once sessions are parked.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the whole shutdown may take, but for blocking calls that are under way.
+/// How long the whole shutdown may take, apart from running blocking calls.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(9);
 /// How long blocking calls may take to end after that, such as a read on a disk that hangs.
 const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
@@ -105,8 +105,8 @@ async fn run(options: &Options, doctor: Arc<Doctor>, detached: bool) -> Result<(
     }
     tracing::info!("shutting down");
     if let Some(code) = wait_for_shutdown(daemon.stop(), signals.next(), SHUTDOWN_TIMEOUT).await {
-        // Returning would wait for threads that hang. CompleteStore that was acknowledged is durable, and
-        // the next start goes on with the rest.
+        // Returning would wait for threads that hang. Everything acknowledged is durable, and the next
+        // start continues the rest.
         process::exit(code);
     }
     ended
@@ -129,9 +129,9 @@ async fn encrypt_old_keys(assembly: &Assembly) {
     }
 }
 
-/// Waits for the end of a shutdown. Gives the exit code if somebody sends another signal or it takes
-/// too long; the process is to end then. What the shutdown still owns is not dropped, because that may
-/// wait for a disk that hangs.
+/// Waits for the end of a shutdown. Returns the exit code if another signal arrives or it takes too long; the
+/// process must end then. What the shutdown still owns is not dropped, because that may wait for a disk that
+/// hangs.
 async fn wait_for_shutdown(
     shutdown: impl Future<Output = ()>,
     signal: impl Future<Output = Signal>,
@@ -227,9 +227,9 @@ fn print_ready_line(bound: &[Bound]) -> Result<()> {
 
 struct Daemon {
     assembly: Assembly,
-    /// Nothing new comes in any more.
+    /// Cancelled when nothing new is accepted.
     closing: CancellationToken,
-    /// Sessions are parked, so projections can come to their end.
+    /// Cancelled when sessions are parked, so that projections can finish.
     parked: CancellationToken,
     listeners: Tasks,
     followers: Tasks,
@@ -431,7 +431,7 @@ mod tests {
 
     use super::*;
 
-    /// A store whose disk hangs until this is told otherwise.
+    /// A store whose disk hangs until the sender releases it.
     struct Hangs(Receiver<()>);
 
     impl Drop for Hangs {

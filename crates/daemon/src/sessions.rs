@@ -27,7 +27,7 @@ pub(crate) use indexer::Indexer;
 /// The file of the index in the data directory.
 const INDEX_FILE: &str = "search.db";
 
-/// Sessions from which on the user is told why the search takes long.
+/// Number of sessions from which on progress is shown.
 const PROGRESS_SESSIONS_MINIMUM: usize = 100;
 
 pub(crate) fn main(verb: Sessions) -> Result<()> {
@@ -62,7 +62,7 @@ async fn run(find: Find) -> Result<()> {
     let index = index(data_dir, senses::build(&options).embedder_if_on());
     match DataDir::open(data_dir) {
         Ok(dir) => {
-            // A lock is for whoever has the folder to himself.
+            // The search needs no exclusive access to the folder.
             drop(dir);
             catch_up(&Storage::beside(&options)?, &index).await?;
         }

@@ -1,5 +1,5 @@
-//! Opens what sessions are kept in: SQLite below the data directory, or a PostgreSQL database that several
-//! daemons share.
+//! Opens the store of sessions: SQLite in the data directory, or a PostgreSQL database that several daemons
+//! share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,8 +53,8 @@ impl Storage {
         Ok(storage)
     }
 
-    /// Opens the store for a command that runs beside daemons and owns no session. SQLite has room for one
-    /// alone: its daemon must not be running.
+    /// Opens the store for a command that owns no session. With PostgreSQL daemons may run meanwhile; with SQLite
+    /// the daemon must be stopped.
     pub(crate) fn beside(options: &Options) -> Result<Self> {
         match &options.store {
             Some(url) => {
@@ -103,7 +103,7 @@ impl Storage {
         }
     }
 
-    /// Resolves with the reason when nothing can be written any more, ever.
+    /// Resolves with the reason when the store can never be written again.
     pub(crate) fn ended(&self) -> BoxFuture<'static, String> {
         match &self.engine {
             Engine::Sqlite(store) => {

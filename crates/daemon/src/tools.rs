@@ -10,7 +10,7 @@ use crate::cli::Flags;
 use crate::options;
 use crate::senses;
 
-/// Prints a line a tool and, where asked for, its schema below it.
+/// Prints one line per tool and, on request, its schema below it.
 pub(crate) fn list(flags: &Flags, schema: bool) -> Result<()> {
     let options = options::read(flags)?;
     let mut stdout = std::io::stdout().lock();

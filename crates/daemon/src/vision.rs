@@ -1,5 +1,4 @@
-//! Vision: which model looks at pictures, and `quintet describe`, which has one described without a
-//! daemon.
+//! Builds vision by the configured model, and `quintet describe`, which uses it without a daemon.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -15,7 +14,7 @@ use crate::cli::Flags;
 use crate::options::{self, Options};
 use crate::senses;
 
-/// Vision by the configured model; where there is none, by the text on pictures.
+/// Vision by the configured model or, without one, by the text in pictures.
 pub(crate) fn build(
     options: &Options,
     models: &Arc<dyn Models>,

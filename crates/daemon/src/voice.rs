@@ -22,7 +22,7 @@ use crate::cli::Flags;
 use crate::options::TranscriptionSource::Utterances;
 use crate::options::{self, Options, Provider, TranscriptionSource, VoiceSource};
 
-/// Samples of a file that are handed over at once.
+/// Samples of a file that are sent at a time.
 const PIECE_SAMPLES: usize = 16_000;
 
 /// Transcription and speech, as the options set them up. Nothing is loaded before it is used.
@@ -90,7 +90,7 @@ impl Voice {
     }
 }
 
-/// `quintet transcribe`: prints what is said in a file, a line for each utterance.
+/// `quintet transcribe`: transcribes a file, one line per utterance.
 pub(crate) fn transcribe(flags: &Flags, file: &Path) -> Result<()> {
     let voice = build(&options::read(flags)?);
     let audio = wav::read(file).with_context(|| format!("{}", file.display()))?;
@@ -118,7 +118,7 @@ async fn print(stream: &dyn TranscriptionStream) -> Result<()> {
     Ok(())
 }
 
-/// `quintet say`: writes a WAV file in which a text is read aloud.
+/// `quintet say`: speaks a text into a WAV file.
 pub(crate) fn say(flags: &Flags, text: &str, out: &Path) -> Result<()> {
     let voice = build(&options::read(flags)?);
     voice.speaker.ready()?;

@@ -1,8 +1,8 @@
 //! `quintet worker`: takes runs from a control plane and carries each out as a session of a daemon.
 //!
-//! The worker is a client of the computer-use protocol: the daemon thinks, the worker's tools act, in
-//! the worker's folder and sandbox. What the worker must remember is in the control plane and in the
-//! daemon, so a worker that was killed and started again under the same id goes on with its runs.
+//! The worker is a client of the computer-use protocol: the daemon calls models, the worker runs tools in its
+//! folder and sandbox. All state is in the control plane and in the daemon, so a worker that is killed and
+//! restarted with the same id continues its runs.
 
 mod assignment;
 mod call;
@@ -38,7 +38,7 @@ use toolkit::Toolkit;
 pub(crate) const JOBS_LIMIT: u64 = 4;
 /// The value of `--daemon` for the daemon that serves the data directory.
 const OWN_DAEMON: &str = "own";
-/// Commands that were carried out, as far back as they are remembered.
+/// The most ids of applied commands that are remembered.
 const APPLIED_LIMIT: usize = 4096;
 
 /// `quintet worker`.
@@ -187,12 +187,12 @@ impl ActiveRuns {
         Ok(())
     }
 
-    /// Goes on with runs that the control plane says this worker has.
+    /// Continues the runs that the control plane has assigned to this worker.
     async fn catch_up(&mut self) -> Result<(), ApiError> {
         let id = self.context.identity.id.clone();
         let query = [("worker_id", id.as_str()), ("status", "active"), ("limit", "200")];
         let listed = match self.context.api.list(&query).await {
-            // A control plane that lists nothing cannot say what this worker has.
+            // This control plane cannot list runs.
             Err(ApiError::Refused { status: 404 | 405, .. }) => json!({}),
             listed => listed?,
         };
@@ -246,7 +246,7 @@ impl ActiveRuns {
         Ok(())
     }
 
-    /// Carries a command out, once, and says so.
+    /// Applies a command once and confirms it.
     async fn command(&mut self, command: &Value) -> Result<(), ApiError> {
         let text = |name: &str| command[name].as_str().unwrap_or_default();
         let (run, id) = (text("run_id"), text("command_id"));

@@ -1,7 +1,11 @@
-//! A language model inside the daemon: on the processor, offline, no key.
+//! Language models inside the daemon: on the CPU, offline, without a key.
 //!
-//! [`weights`] is the table of models, [`Local`] answers prompts.
-//! `chat` knows the models' language, `engine` runs them on threads of their own.
+//! [`weights`] is the table of models, [`Local`] answers prompts. `chat` formats prompts and parses answers, with
+//! extra help for small models; `engine` runs llama.cpp on its own threads.
+//!
+//! ```text
+//! Prompt → chat (template, tools, grammar) → engine thread: load, prompt cache, tokens → chat::reader → Chunk, …
+//! ```
 
 mod chat;
 mod engine;

@@ -44,7 +44,7 @@ impl Network {
         Ok(Self { model, threads: Arc::clone(threads), output })
     }
 
-    /// A value that the file carries beside the network.
+    /// A metadata value of the network's file.
     pub(crate) fn metadata(&self, key: &str) -> Option<&str> {
         self.model.metadata().get(key)
     }

@@ -45,7 +45,7 @@ const INPUT_CAPACITY: usize = 16;
 const PIECE_LIMIT: usize = 16_000;
 /// Transcripts that wait to be fetched.
 const OUTPUT_CAPACITY: usize = 32;
-/// A stream has one request under way; so this many never wait.
+/// A stream has at most one running request, so requests never find the queue full.
 const QUEUE_LIMIT: usize = 2 * STREAM_LIMIT;
 
 /// Transcribes utterances on this machine, in English.
@@ -151,7 +151,7 @@ struct Stream {
 
 impl Stream {
     async fn send(&self, input: Input) {
-        // The driver ends by itself after an error, which `next` returns.
+        // The driver ends after an error, which `next` returns.
         let _ = self.input.send(input).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Voice activity: where in a stream of audio somebody speaks (Silero VAD).
+//! Voice activity detection: finds speech in a stream of audio (Silero VAD).
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(crate) struct Windows {
     pub(crate) samples: Vec<f32>,
 }
 
-/// The windows again, and for each the probability that somebody speaks.
+/// The windows, each with its probability of speech.
 pub(crate) struct Activity {
     pub(crate) windows: Windows,
     pub(crate) probabilities: Vec<f32>,

@@ -1,4 +1,4 @@
-//! Vision: by a configured model of a provider, or by the text on a picture where there is none.
+//! Vision by a provider's model or, without one, by the text in a picture.
 
 mod answer;
 mod by_model;

@@ -1,7 +1,7 @@
-//! The wake word "hey Quintet": listens to a stream of audio and detects when it is said.
+//! Detects the wake word "hey Quintet" in a stream of audio.
 //!
-//! 80 ms of audio become a mel spectrogram, this becomes 96 numbers that say what it sounds like, and a small
-//! head looks at the last 16 of these. The networks below the head are openWakeWord's; the head was trained
+//! Each 80 ms of audio become a mel spectrogram, then an embedding of 96 numbers; a small head classifies the last
+//! 16 embeddings. The networks below the head are openWakeWord's; the head was trained
 //! from synthesized speech by `data/wake_word.py`.
 
 use std::collections::VecDeque;
@@ -28,18 +28,18 @@ const CHUNK_SAMPLES: usize = 1280;
 const LEAD_SAMPLES: usize = 480;
 /// Numbers of a frame of the spectrogram.
 const BANDS_PER_FRAME: usize = 32;
-/// Frames that the embedding looks at.
+/// Frames per embedding.
 const FRAMES_PER_EMBEDDING: usize = 76;
 /// Numbers of an embedding.
 const EMBEDDING_SIZE: usize = 96;
-/// Embeddings that the head looks at.
+/// Embeddings per score.
 const EMBEDDINGS_PER_SCORE: usize = 16;
 const HEAD_INPUTS: usize = EMBEDDING_SIZE * EMBEDDINGS_PER_SCORE;
 const HEAD_UNITS: usize = 32;
 const DETECTION_THRESHOLD: f32 = 0.5;
-/// Chunks at the beginning, while too little was heard.
+/// Chunks at the beginning, before there is enough audio for a score.
 const WARM_UP_CHUNKS: usize = 6;
-/// Chunks after a detection in which there is no other: 2 s.
+/// Chunks after a detection without another one: 2 s.
 const PAUSE_CHUNKS: usize = 25;
 /// Weights of both layers, as `data/wake_word.py` writes them.
 static HEAD: &[u8] = include_bytes!("../data/wake-word.bin");
@@ -84,8 +84,8 @@ impl WakeWord {
         })
     }
 
-    /// Adds audio. Returns the number of its samples up to the end of the wake word, if that was said; then
-    /// the rest was not looked at.
+    /// Adds audio. Returns the number of its samples up to the end of the wake word, if it was detected; the rest is
+    /// not processed then.
     pub fn push(&mut self, audio: &Audio) -> Result<Option<usize>, SenseError> {
         if self.resampler.as_ref().is_none_or(|resampler| resampler.from() != audio.rate) {
             self.resampler = Some(Resampler::new(audio.rate, RECOGNITION_SAMPLE_RATE)?);

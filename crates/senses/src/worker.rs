@@ -19,8 +19,8 @@ pub(crate) trait Engine: Sized + 'static {
     /// The answer to a request.
     type Output: Send + 'static;
 
-    /// Computes a batch; one result for each input, in their order. Once `abandoned` returns true no
-    /// answer is awaited any more, and the rest need not be computed.
+    /// Computes a batch; one result for each input, in their order. Once `abandoned` returns true, all
+    /// callers are gone and the rest need not be computed.
     fn run(
         &mut self,
         batch: Vec<Self::Input>,
@@ -60,7 +60,7 @@ struct State<E: Engine> {
     queue: VecDeque<Job<E>>,
     /// True while there is a thread.
     running: bool,
-    /// True once no more requests can come.
+    /// True once no more requests can arrive.
     closed: bool,
 }
 

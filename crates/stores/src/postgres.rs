@@ -1,4 +1,4 @@
-//! CompleteStore in a PostgreSQL database that several daemons may share.
+//! All ports in a PostgreSQL database that several daemons can share.
 //!
 //! A thread of its own with a runtime of its own does the work: heartbeats do not wait for a busy daemon,
 //! and what is queued is written before the store is gone. Each node has a row with a heartbeat, each

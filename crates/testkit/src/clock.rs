@@ -9,9 +9,9 @@ use tokio::time::Instant;
 /// When every test begins: 2025-01-01 00:00:00 UTC.
 pub const START_TIME: Time = Time::from_micros(1_735_689_600_000_000);
 
-/// A clock that runs with tokio's, so that it stands still where that one is paused.
+/// A clock that follows tokio's, so that it stops while that one is paused.
 ///
-/// Share one between a runtime and the one that takes over from it: ids are never given twice.
+/// Share one between a runtime and its successor, so that ids are unique.
 #[derive(Debug)]
 pub struct FakeClock {
     began: Instant,

@@ -1,4 +1,5 @@
-//! What tests need instead of the outside world. A dev-dependency only.
+//! Test doubles for the outside world: models, a model server, a PostgreSQL server, tools, a clock. Used only as a
+//! dev-dependency.
 
 pub mod clock;
 pub mod fake_embedder;

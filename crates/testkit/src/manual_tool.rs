@@ -1,4 +1,4 @@
-//! A tool that does nothing until the test tells it what came of it.
+//! A tool whose result the test provides.
 
 use std::collections::VecDeque;
 use std::future;
@@ -84,7 +84,7 @@ impl Tool for ManualTool {
         Box::pin(async move {
             match told.await {
                 Ok(output) => output,
-                // Nobody tells it any more: it never ends.
+                // The test dropped the call: it never ends.
                 Err(_) => future::pending().await,
             }
         })
@@ -106,7 +106,7 @@ impl ToolRun {
         self.context.progress.report(text);
     }
 
-    /// Waits until it is told to stop.
+    /// Waits until the call is cancelled.
     pub async fn stopped(&self) {
         self.context.cancel.cancelled().await;
     }

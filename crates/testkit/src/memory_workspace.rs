@@ -12,7 +12,7 @@ use quintet_kernel::port::{
 use quintet_kernel::{CallId, TurnId};
 use tokio::sync::watch;
 
-/// One workspace, whatever its path, whose files are what a test says.
+/// One workspace in memory, whatever its path, whose files a test sets.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryWorkspace {
     files: Arc<Mutex<BTreeMap<String, String>>>,
@@ -20,7 +20,7 @@ pub struct MemoryWorkspace {
     undo_held: Arc<watch::Sender<bool>>,
 }
 
-/// What calls named before they began: the turn, the call, and files as they were.
+/// The files that calls named before they started: the turn, the call, and the content.
 type PreImages = Vec<(TurnId, CallId, BTreeMap<String, String>)>;
 
 impl MemoryWorkspace {
@@ -29,7 +29,7 @@ impl MemoryWorkspace {
         self.files().insert(path.into(), text.into());
     }
 
-    /// What is in a file, if it is there.
+    /// The content of a file, if it exists.
     pub fn read(&self, path: &str) -> Option<String> {
         self.files().get(path).cloned()
     }
@@ -39,7 +39,7 @@ impl MemoryWorkspace {
         self.undo_held.send_replace(held);
     }
 
-    /// Has a call name files, as they are, before it changes them.
+    /// Records the content of files before a call changes them.
     pub fn name(&self, turn: &TurnId, call: &CallId, paths: &[&str]) {
         let files = self.files();
         let as_it_is = |path: &&str| Some(((*path).to_owned(), files.get(*path)?.clone()));

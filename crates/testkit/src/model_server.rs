@@ -1,7 +1,7 @@
-//! A model on loopback that says what the prompt tells it to say.
+//! A model server on loopback whose answers are scripted in the prompt.
 //!
-//! It speaks OpenAI chat completions, streaming and not. What it answers stands in the last user
-//! message that has a script, `anything {{script: [STEP, STEP, …]}} anything`: one step answers
+//! The server implements OpenAI chat completions, streaming and not. Its answer is in the last user message
+//! that has a script, `anything {{script: [STEP, STEP, …]}} anything`: one step answers
 //! one call, and past the end the answer is "done". Without a script it echoes the last user
 //! message. A step is an object with any of:
 //!
@@ -12,13 +12,13 @@
 //! | `thought` | reasoning before the answer |
 //! | `tools: [{name, args, id?}]` | tool calls, their arguments in two pieces |
 //! | `delay_ms`, `gap_ms` | wait before the first byte, between pieces |
-//! | `hold_until: FILE` | the last piece of text waits until that file is there |
+//! | `hold_until: FILE` | the last piece of text waits until that file exists |
 //! | `status`, `message`, `code` | answer with an HTTP error instead |
 //! | `fail_times: N` | with `status`: fail N times, then answer |
 //! | `retry_after` | with `status`: the header, in seconds |
-//! | `hang`, `cut` | after the pieces, and before the end, fall silent or drop the connection |
+//! | `hang`, `cut` | after the pieces, and before the end, stall or drop the connection |
 //! | `garbage` | send a line that is not JSON after the pieces |
-//! | `plain` | answer with one JSON body though a stream was asked for |
+//! | `plain` | answer with one JSON body although a stream was requested |
 //! | `usage: [read, written, cached?, reasoning?]` | token counts to report |
 //!
 //! Text to be spoken becomes audio with a sample for each of its bytes.

@@ -20,7 +20,7 @@ use tokio::sync::{Notify, mpsc};
 
 type ChunkResult = Result<Vec<Chunk>, Failure>;
 
-/// A model that a test speaks for. Clones are the same model.
+/// A model whose answers a test provides. Clones are the same model.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedModel {
     shared: Arc<Shared>,

@@ -1,8 +1,8 @@
-//! `AGENTS.md`: what the people of a workspace want agents to know.
+//! `AGENTS.md`: instructions for agents in a workspace.
 //!
-//! Such a file speaks for the folder it is in and all below. Those of the workspace count, and those
-//! of the folders around it up to the root of its repository. None is reached by a link that leads
-//! out of the workspace, or of the repository.
+//! A file applies to its folder and everything below. The files of the workspace are used, and those of the folders
+//! above it up to the root of its repository. Links that lead out of the workspace or the repository are not
+//! followed.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -27,7 +27,7 @@ const NEAREST_WINS: &str = "Each part below speaks for one folder and all in it.
 /// One such file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notice {
-    /// The folder it speaks for, as seen from the workspace: `.`, `crates/tools`, `../..`.
+    /// The folder it applies to, relative to the workspace: `.`, `crates/tools`, `../..`.
     pub(crate) scope: PathBuf,
     pub(crate) text: String,
 }
@@ -77,7 +77,7 @@ fn notice(file: File, scope: impl Into<PathBuf>) -> Option<Notice> {
     (!text.is_empty()).then(|| Notice { scope: scope.into(), text })
 }
 
-/// Notices as one text. One of the workspace's own stands as it is.
+/// Joins notices into one text. A single notice of the workspace itself gets no heading.
 pub(crate) fn text(notices: &[Notice]) -> String {
     match notices {
         [] => String::new(),

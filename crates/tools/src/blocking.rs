@@ -61,7 +61,7 @@ pub(crate) async fn until_cancelled<T: Send + 'static>(
     }
 }
 
-/// Looks at something for as long as somebody waits for it.
+/// Runs read-only work on a blocking thread; the work is told to stop when the caller is gone.
 pub(crate) async fn run_while_awaited<T: Send + 'static>(
     work: impl FnOnce(&CancelFlag) -> T + Send + 'static,
 ) -> Option<T> {
@@ -70,7 +70,7 @@ pub(crate) async fn run_while_awaited<T: Send + 'static>(
     spawn_blocking(move || work(&flag)).await.ok()
 }
 
-/// Changes something, which once begun is brought to its end.
+/// Runs work that changes something on a blocking thread; once started, it runs to its end.
 pub(crate) async fn run_to_end<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {

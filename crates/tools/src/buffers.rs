@@ -23,8 +23,8 @@ impl Buffers {
         Self { editors }
     }
 
-    /// What an editor has of these files. Only files that are there and beneath the workspace count, so
-    /// that a call reaches nothing through the editor that it could not reach itself.
+    /// The editor's content of these files. Only existing files beneath the workspace are requested, so that a call
+    /// reaches nothing through the editor that it could not reach itself.
     pub(crate) async fn fetch(&self, call: &Invocation, paths: Vec<PathBuf>) -> Unsaved {
         let mut unsaved = Unsaved::default();
         let Some(editors) = &self.editors else { return unsaved };
@@ -83,7 +83,7 @@ impl Unsaved {
         self.0.get(&plain(path)).map(Vec::as_slice)
     }
 
-    /// A file as the editor has it, or as it is on disk.
+    /// The content of a file in the editor, or on disk.
     pub(crate) fn read(
         &self,
         root: &Path,

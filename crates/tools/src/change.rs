@@ -21,7 +21,7 @@ pub(crate) struct Change {
     pub(crate) from: Option<PathBuf>,
     pub(crate) before: Option<FileData>,
     pub(crate) after: Option<FileData>,
-    /// Whether it is replaced by somebody who need not have known what was in it.
+    /// True if the file is replaced without reference to its old content.
     pub(crate) blind: bool,
 }
 
@@ -31,7 +31,7 @@ impl Change {
         Self { path, from: None, before, after, blind: false }
     }
 
-    /// One line that says what happens.
+    /// A one-line description.
     pub(crate) fn describe(&self) -> String {
         let path = show::path(&self.path);
         match (&self.from, &self.before, &self.after) {
@@ -56,7 +56,7 @@ impl Change {
         [Some(&self.path), self.from.as_ref()].into_iter().flatten().map(PathBuf::as_path)
     }
 
-    /// The files whose content is another afterwards, each as it is before.
+    /// The files whose content changes, each with its old content.
     pub(crate) fn sides(&self) -> Vec<(&Path, Option<&FileData>)> {
         match &self.from {
             None => vec![(&self.path, self.before.as_ref())],
@@ -64,13 +64,13 @@ impl Change {
         }
     }
 
-    /// The file as it is called now, if it is there.
+    /// The current path of the file, if it exists.
     fn there(&self) -> Option<&Path> {
         let path = self.from.as_ref().unwrap_or(&self.path);
         self.before.is_some().then_some(path.as_path())
     }
 
-    /// The file of which something is gone afterwards that the change itself does not say.
+    /// The file that loses content which the change itself does not contain.
     fn loses(&self) -> Option<&Path> {
         let loses = self.before.is_some() && (self.blind || self.after.is_none());
         loses.then_some(self.path.as_path())

@@ -1,7 +1,7 @@
-//! Opens files beneath a directory. The kernel refuses whatever leads out of it, so no string is
-//! ever compared to find out, and nobody can swap a directory for a link in between.
+//! Opens files beneath a directory. The kernel refuses paths that lead out of it, so no strings are compared, and
+//! a directory cannot be swapped for a link in between.
 //!
-//! What is written is written in a [`ConfinedPath`]: a directory that was opened so, and a name in it.
+//! Writes go through a [`ConfinedPath`]: a directory that was opened this way, and a name in it.
 
 use std::fs::File;
 use std::io;
@@ -76,7 +76,7 @@ impl ConfinedRoot {
 
 /// `path` is what the file goes by in messages.
 fn open_from(root: &OwnedFd, relative: &Path, path: &Path) -> Result<File, PathError> {
-    // A pipe without a writer must not hold up the call, nor a terminal become ours.
+    // A pipe without a writer must not block, and a terminal must not become the controlling one.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = resolve_from(root, relative, flags).map_err(|errno| explain(errno, path))?;
     let file = File::from(file);

@@ -1,8 +1,8 @@
-//! Sources of diagrams, drawn as SVG that is safe to show.
+//! Draws diagrams as SVG that is safe to show.
 //!
 //! Mermaid is drawn by this executable in a process of its own (`mermaid.rs`, `draw.rs`), Graphviz by
-//! its program in the sandbox (`graphviz.rs`): no library of today draws more than a few of its
-//! graphs. Whoever drew it, a picture is only kept once it has been looked through (`svg.rs`).
+//! its program in the sandbox (`graphviz.rs`): no library draws more than a few of its graph
+//! types. Every picture is checked before it is kept (`svg.rs`).
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ async fn checked(picture: Option<String>) -> Result<Option<String>, String> {
     blocking::run_to_end(move || svg::check(&picture).map(str::to_owned)).await.map(Some)
 }
 
-/// A desk at which a picture is no progress, because nobody could read it.
+/// A context without progress output, because SVG source is not readable progress.
 fn quiet(context: &ToolContext) -> ToolContext {
     ToolContext { progress: Arc::new(NoProgress), ..context.clone() }
 }

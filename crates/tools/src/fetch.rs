@@ -1,8 +1,8 @@
-//! Asks web servers for pages, and never what lies behind this machine.
+//! Fetches pages from public web servers, never from this machine or its private network.
 //!
-//! A model may be talked into anything by a page it reads, so every hop is judged by itself: what
-//! its URL says ([`FetchPolicy`]), every address its name leads to (`address.rs`), and the connection goes
-//! to exactly these addresses (`connect.rs`), because a name may lead elsewhere a moment later.
+//! A page can trick a model into any request, so every redirect is checked like a first request: its URL
+//! ([`FetchPolicy`]) and every address of its name (`address.rs`). The connection uses exactly these addresses
+//! (`connect.rs`), because a name may resolve differently a moment later.
 
 use quintet_kernel::port::ToolProgress;
 use reqwest::header::{HeaderMap, LOCATION};
@@ -31,7 +31,7 @@ pub(crate) const MOST_BYTES: usize = 5 * 1024 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) url: Url,
-    /// How much of its body to read; nothing asks for the head alone.
+    /// The most bytes of the body to read; 0 requests only the head.
     pub(crate) most: usize,
 }
 
@@ -77,7 +77,7 @@ pub(crate) async fn ask(
     connect::ask(Method::GET, url, addresses, headers).await
 }
 
-/// Where the server says that the page is instead.
+/// The target of a redirect.
 pub(crate) fn location(response: &Response) -> Option<String> {
     let moved = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = response.headers().get(LOCATION).filter(|_| moved)?;

@@ -1,4 +1,4 @@
-//! What git knows of the workspace. Hooks and monitors of the repository are not run.
+//! Queries git about the workspace. Hooks and monitors of the repository are not run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::run::{End, Finished, Job, RunError, Runner};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// No lock is taken, so that looking does not get in the way of anybody who commits.
+/// Takes no locks, so that a query does not interfere with a commit.
 const GIT: &str = "LC_ALL=C GIT_CONFIG_NOSYSTEM=1 git --no-optional-locks --literal-pathspecs \
                    -c core.fsmonitor=false -c core.hooksPath=/dev/null";
 
@@ -25,7 +25,7 @@ pub(crate) enum CommittedState {
     Nowhere,
 }
 
-/// The status of the workspace alone, by paths from there on, whatever the user likes to see.
+/// The status of the workspace with relative paths, whatever the user's settings are.
 const STATUS: &str = "-c status.relativePaths=true -c status.branch=false -c status.showStash=false \
                       -c color.status=false -c column.status=never status --short -- .";
 
@@ -38,7 +38,7 @@ pub(crate) async fn status(
     run(runner, workspace, context, STATUS).await
 }
 
-/// Whether files that are there are under version control: what is true of the worst of them.
+/// How far existing files are under version control; the least protected file counts.
 pub(crate) async fn kept(runner: &Runner, workspace: &Path, paths: &[&Path]) -> CommittedState {
     let Some(names) =
         paths.iter().map(|path| path.to_str().map(quoted)).collect::<Option<Vec<_>>>()
@@ -78,7 +78,7 @@ pub(crate) async fn run_plain(
     runner.run(Job { command, workspace, timeout: TIMEOUT }, &quiet()).await
 }
 
-/// A word as the shell takes it for itself.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -1,20 +1,19 @@
 //! The tools that the daemon itself runs, and the supervisor under which every command runs.
 //!
-//! A tool is one file in `tool/` and one line in `toolbox.rs`. It sees its call and its context, never the
-//! session or the model, and its arguments only once they fit its schema (`validated.rs`).
+//! A tool is one file in `tool/` and one line in `toolbox.rs`. A tool gets its call and its context, never the
+//! session or the model, and its arguments only after they were checked against its schema (`validated.rs`).
 //!
 //! ```text
 //! call ─► validated ─► tool/* ─┬─► confined_fs      files, opened beneath the workspace by the kernel
 //!                              ├─► run ─► supervisor ─► sandbox ─► command
 //!                              ├─► repository_map, search_matches, walk
 //!                              └─► fetch, search_engine, mcp
-//! approval ◄─ risk, subject, change            undo ◄─ what calls did to files
+//! approval ◄─ risk, subject, change            undo ◄─ changes to files
 //! ```
 //!
-//! Commands run under the [`supervisor`], so that nothing outlives its call, and in the [`sandbox`], so that
-//! they touch only what is theirs. A [`diagram`] is drawn in a process that may touch nothing. What calls
-//! do to files is recorded by `undo`. `workspaces` and `survey` gather what a model should know of a
-//! workspace before it begins.
+//! Commands run under the [`supervisor`], so that no process outlives its call, and in the [`sandbox`], which
+//! limits their access. A [`diagram`] is drawn in a process without any access. `undo` records the changes of
+//! calls to files. `workspaces` and `survey` collect what a model is told about a workspace.
 
 mod agents;
 mod blocking;

@@ -5,11 +5,11 @@ use std::io::{self, BufRead, Read};
 
 use crate::utf8;
 
-/// The most lines that are read at once.
+/// The most lines per call.
 pub(crate) const LINES_LIMIT: u64 = 400;
-/// The most bytes that are read at once.
+/// The most bytes per call.
 pub(crate) const MOST_BYTES: usize = 256 * 1024;
-/// How far a text is looked at for signs that it is none.
+/// The bytes that are checked for binary content.
 const PROBE_BYTES: usize = 8 * 1024;
 
 /// Which lines are wanted: from the first to the last, both counted from 1.
@@ -34,9 +34,9 @@ pub(crate) enum LinesError {
     Io(#[from] io::Error),
 }
 
-/// Reads a window. The text ends with a note if there is more than was asked for or allowed.
+/// Reads a range of lines. The text ends with a note if there is more.
 ///
-/// `size` is the length of it all; `go_on` is asked now and then.
+/// `size` is the length of the file; `go_on` is called now and then and stops the read if false.
 pub(crate) fn read(
     mut text: impl BufRead,
     size: u64,

@@ -1,14 +1,14 @@
-//! The repository that a workspace is a part of, and what git has to read of it.
+//! The repository around a workspace, and the files that git has to read in it.
 //!
-//! Where a workspace is a folder of a repository, or a worktree, git's own files lie outside of it.
-//! Commands may read them, or `git log` would not work there, and nobody may write them: hooks and
-//! settings could make git run anything. A workspace cannot choose what is opened for it: its `.git`
-//! may be written by commands, so wherever that points, the place must point back.
+//! If a workspace is a folder of a repository, or a worktree, git's own files are outside of it. Commands may read
+//! them, or `git log` would not work there, but not write them: hooks and settings could make git run anything. A
+//! workspace cannot choose what is opened for it: commands can write its `.git` file, so the repository that it
+//! points to must point back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files beside the ones of a workspace that tell git how to treat these.
+/// Files above the workspace that affect how git treats files in it.
 const RULES: [&str; 2] = [".gitignore", ".gitattributes"];
 
 /// Whether the workspace is a part of a repository.
@@ -48,7 +48,7 @@ fn files_of(top: &Path, workspace: &Path) -> Option<Vec<PathBuf>> {
         return is_whole(&mark).then(|| vec![mark]);
     }
     let git = kind.is_file().then(|| marked_by(&mark))??.canonicalize().ok()?;
-    // What is inside can be read as it is, and leads nowhere: commands may have written it.
+    // A `.git` inside the workspace is readable anyway, and is not followed: commands may have written it.
     if git.starts_with(workspace) {
         return None;
     }

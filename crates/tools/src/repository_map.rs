@@ -1,11 +1,13 @@
-//! The symbols of a workspace, those that matter most first.
+//! The symbols of a workspace, most important first.
 //!
-//! All files are skimmed ([`skim`]), which is fast and tells how much each name matters ([`rank`]).
-//! Then they are parsed by tree-sitter, those first that seem to define what matters most, until
-//! nothing weightier can come ([`choose`]), and without the bodies of functions ([`bodies`]). The
-//! trees are read by the rows of their language ([`languages`], [`rules`], [`outline`]), and what
-//! matters most is shown ([`render`]). What was read is remembered for as long as a file does not
-//! change ([`cache`]).
+//! ```text
+//! files → skim (names and uses) → rank (weights) → choose (files worth parsing) → tree-sitter → outline → render
+//! ```
+//!
+//! [`skim`] is fast and gives each name a weight ([`rank`]). Files that seem to define the most important names are
+//! parsed by tree-sitter, without function bodies ([`bodies`]), until no file can add anything more important
+//! ([`choose`]). The tables of each language ([`languages`], [`rules`], [`outline`]) extract its symbols, and
+//! [`render`] prints the most important ones. Results are cached until a file changes ([`cache`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +36,7 @@ use outline::{Outline, Symbol};
 
 /// Directories of things that were fetched or made.
 const SKIPPED: [&str; 5] = ["node_modules", "vendor", "dist", "build", "target"];
-/// How many files are looked at.
+/// The most files that are scanned.
 pub(crate) const FILES_LIMIT: usize = 50_000;
 const DEPTH_LIMIT: usize = 30;
 /// What a symbol takes of a map at least, about.
@@ -53,7 +55,7 @@ pub(crate) struct MapStyle {
     pub(crate) within: PathBuf,
     pub(crate) max_symbols: usize,
     pub(crate) max_tokens: usize,
-    /// Whether it says in which lines symbols are.
+    /// True if the lines of symbols are shown.
     pub(crate) lines: bool,
 }
 

@@ -1,8 +1,8 @@
-//! How bad a command can get, judged from its text before anybody runs it.
+//! Estimates the risk of a command from its text, before it runs.
 //!
-//! This informs the person who is asked; it does not protect. A command can hide what it does in
-//! a script or a variable, which is why whatever is not known to be harmless is at least
-//! [`Risk::Medium`]. What counts as harmful or harmless is data: see [`rows`].
+//! The estimate informs the user who approves; it does not protect. A command can hide what it does in a script or a
+//! variable, so everything that is not known to be harmless is at least [`Risk::Medium`]. The known commands are
+//! data: see [`rows`].
 
 use std::path::Path;
 
@@ -82,7 +82,7 @@ impl<'a> Findings<'a> {
     fn risk(&self, harmless: bool) -> Risk {
         let calm = harmless && self.outside.is_empty() && !self.network;
         let usual = if calm { Risk::Low } else { Risk::Medium };
-        // What is harmful is what it is, even if it is hidden in something harmless.
+        // A harmful command counts even inside a harmless one.
         self.rows.iter().map(|row| row.risk).max().unwrap_or(usual)
     }
 
@@ -158,7 +158,7 @@ fn is_harmless(command: &str) -> bool {
     !simple.opens && !simple.writes && HARMLESS.iter().any(|row| row.fits(&simple.words))
 }
 
-/// Whether a word before the program sets a variable: `a=`, `a+=`, `a[1]=`.
+/// True if a word before the program sets a variable: `a=`, `a+=`, `a[1]=`.
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         let name = name.strip_suffix('+').unwrap_or(name);

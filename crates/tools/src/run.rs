@@ -26,7 +26,7 @@ use prepared::Launcher;
 pub(crate) use report::{Log, output};
 use supervised::Supervised;
 
-/// How long a command may take if nobody says.
+/// The default time limit of a command.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// How long output is still read after the command is gone. Its end closes the pipes, unless a
@@ -58,14 +58,14 @@ pub(crate) struct Finished {
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
     pub(crate) took: Duration,
-    /// What the sandbox kept it from.
+    /// What the sandbox blocked.
     pub(crate) blocked: Blocked,
 }
 
-/// How a command ended; nothing of it runs any more.
+/// How a command ended. None of its processes are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// By itself, or by somebody else's signal.
+    /// The command exited, or was ended by a signal.
     Exited(i32),
     /// The command took too long.
     TimedOut(Duration),
@@ -109,7 +109,7 @@ impl Runner {
         self.confiner.beyond(asked)
     }
 
-    /// Runs a command that has these permissions besides what the sandbox allows.
+    /// Runs a command with these permissions in addition to what the sandbox allows.
     pub(crate) async fn run_permitted(
         &self,
         job: Job<'_>,
@@ -204,7 +204,7 @@ async fn given_up(gone: &Notify) {
     sleep(DRAIN_TIMEOUT).await;
 }
 
-/// Reads a stream to its end; passes on what is kept.
+/// Reads a stream to its end; reports what is stored as progress.
 async fn pump(
     stream: Option<impl AsyncRead + Unpin>,
     capture: &mut Capture,

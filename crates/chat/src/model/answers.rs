@@ -99,7 +99,7 @@ impl Model {
         self.scroll = 0;
         let messages = result["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
         let by_person = |message: &Value| message["role"] == "user";
-        // What is being answered is told again from its beginning.
+        // The running answer is replayed from its beginning.
         let last = messages.iter().rposition(by_person).map_or(messages.len(), |last| last + 1);
         let shown = if running { &messages[..last] } else { messages };
         if result["truncated"] == true {

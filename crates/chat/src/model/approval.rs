@@ -6,7 +6,7 @@ use super::Model;
 use crate::notice::ApprovalRequest;
 use crate::wire::{Decision, Request};
 
-/// Ticks before a yes counts: a key that was pressed before the request was seen is no answer.
+/// Ticks before a yes counts: a key that was pressed before the request appeared is ignored.
 const SETTLE_TICKS: u64 = 2;
 const TICKS_PER_SECOND: u64 = 4;
 

@@ -34,7 +34,7 @@ pub(crate) const COMMANDS: [SlashCommand; 7] = [
     command("/quit", "", "leave"),
 ];
 
-/// The keys, a line each.
+/// The keys and what they do.
 pub(crate) const KEYS: [(&str, &str); 11] = [
     ("Enter", "ask"),
     ("Alt-Enter, Ctrl-J", "a new line"),

@@ -85,7 +85,7 @@ impl Model {
             _ => {
                 let before = self.editor.is_empty();
                 self.editor.key(key);
-                // Servers come and go, so their prompts are asked for when a command is begun.
+                // Servers change, so their prompts are requested when a command is typed.
                 if before && self.editor.text() == "/" && self.chat.online {
                     return vec![Request::Prompts];
                 }

@@ -107,7 +107,7 @@ impl Model {
     }
 
     /// Switches to another session, or to a new one. A connection uses one session and creates it with its
-    /// first query, so this takes another connection; a query that runs here goes on.
+    /// first query, so this opens another connection; a running query continues.
     pub(super) fn switch(&mut self, session: Option<String>) {
         let (chosen, model) = (self.chat.chosen.take(), self.chat.model.take());
         let models = std::mem::take(&mut self.chat.models);

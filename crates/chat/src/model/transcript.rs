@@ -124,7 +124,7 @@ impl Transcript {
                 self.entries.pop();
                 self.push(EntryKind::Block(block));
             }
-            // A server that does not tell code from prose sent it as prose already.
+            // A server that does not distinguish code from prose has already sent it as prose.
             Some(EntryKind::AnswerText { text, .. })
                 if text.contains("```") && text.contains(block.content.trim_end()) => {}
             _ => self.push(EntryKind::Block(block)),

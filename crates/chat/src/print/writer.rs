@@ -18,7 +18,7 @@ pub enum OutputFormat {
     Json,
 }
 
-/// An answer as it is printed.
+/// Prints an answer while it streams.
 pub(super) struct AnswerWriter<'a> {
     format: OutputFormat,
     output: Output<'a>,
@@ -79,7 +79,7 @@ impl<'a> AnswerWriter<'a> {
         self.paused = true;
     }
 
-    /// Prints a message beside the answer.
+    /// Prints a notice.
     pub(super) fn note(&mut self, text: &str) -> Result<(), Error> {
         let text: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
         writeln!(self.output.messages, "quintet: {text}").map_err(Error::Output)

@@ -1,9 +1,8 @@
 //! Colours code, line by line.
 //!
-//! One small scanner and a table of languages instead of full grammars: it takes time that grows with the
-//! text and nothing more, whatever a model writes; half a program, which is what a stream shows most of
-//! the time, is as good as a whole one; and it knows shells and configuration files, which people in
-//! terminals see most.
+//! A small scanner and a table of languages instead of full grammars: its time is linear in the text, it works on
+//! incomplete programs, which a stream shows most of the time, and it covers shells and configuration files,
+//! which are common in terminals.
 
 use super::grammars::{Grammar, grammar};
 use super::palette::{Row, TextRole};

@@ -28,7 +28,7 @@ pub(super) fn rows(kind: &EntryKind, before: Option<&EntryKind>, width: usize) -
     rows
 }
 
-/// True if no blank line separates two entries: calls and their results stand together.
+/// True if no blank line separates two entries, such as a call and its result.
 fn belongs(before: &EntryKind, kind: &EntryKind) -> bool {
     let work = |kind: &EntryKind| match kind {
         EntryKind::Tool(_) => true,

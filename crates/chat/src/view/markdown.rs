@@ -63,7 +63,7 @@ fn inline(line: &str) -> Row {
     }
 }
 
-/// Words, some of them bold or code. A mark that is never closed is shown as it is.
+/// Words, some of them bold or code. An unclosed mark is shown literally.
 fn words(text: &str) -> Row {
     let mut row = Row::new();
     let mut rest = text;

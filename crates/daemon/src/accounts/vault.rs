@@ -1,7 +1,7 @@
 //! Encrypts and decrypts users' keys.
 //!
-//! The encrypted keys are in the database, the vault's key is not: it is in the keyring of the desktop if that
-//! is available and unlocked when the first key is stored, else in a file of its own. The file says which.
+//! The encrypted keys are in the database. The vault's key is in the desktop's keyring, if that is available and
+//! unlocked when the first key is stored, otherwise in a file. The file records which.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -149,8 +149,8 @@ fn read(file: &Path) -> Result<[u8; KEY_BYTES], Error> {
     key.ok_or_else(|| Error::NoKey(file.into()))
 }
 
-/// Makes a key, if there is none. One that is there and cannot be read is never replaced: what was
-/// encrypted with it would be lost.
+/// Creates a key, if there is none. An existing key that cannot be read is never replaced: everything encrypted
+/// with it would be lost.
 fn make(file: &Path, why: Error) -> Result<[u8; KEY_BYTES], Error> {
     let Error::Missing(_) = why else { return Err(why) };
     let key = random::<KEY_BYTES>()?;
@@ -177,7 +177,7 @@ pub(crate) fn write_secret(file: &Path, content: &str) -> io::Result<()> {
     sync_folder(file)
 }
 
-/// A file with this content beside another, which only its owner may read.
+/// Writes this content to a temporary file next to `file`, readable only by its owner.
 fn draft(file: &Path, content: &str) -> io::Result<NamedTempFile> {
     let mut draft = NamedTempFile::new_in(file.parent().unwrap_or(file))?;
     draft.write_all(content.as_bytes())?;

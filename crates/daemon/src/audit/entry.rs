@@ -1,4 +1,4 @@
-//! What became of a call and why, read off a session's events.
+//! The outcome of a call and the decision about it, from a session's events.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -34,7 +34,7 @@ pub(super) struct Trail {
     calls: HashMap<CallId, Draft>,
 }
 
-/// What is known of a call.
+/// The recorded facts about a call.
 #[derive(Clone, Debug)]
 struct Draft {
     asked: Seq,
@@ -72,7 +72,7 @@ impl Trail {
         self.agent
     }
 
-    /// The event that asked for the oldest call that is not over.
+    /// The event that requested the oldest unfinished call.
     pub(super) fn oldest(&self) -> Option<Seq> {
         self.calls.values().map(|draft| draft.asked).min()
     }
@@ -172,7 +172,7 @@ impl Trail {
 /// What was decided in the end, and by whom.
 fn verdict(draft: &Draft, outcome: &Outcome) -> (&'static str, &'static str) {
     match (outcome.ending, draft.placement) {
-        // The client is the last to say no.
+        // The client denied the call itself.
         (Ending::Denied, Some(Placement::Client)) => ("denied", "client"),
         (_, Some(_)) => (draft.decision, draft.by),
         (Ending::Denied, None) if draft.decision == "auto" => ("refused", "policy"),

@@ -29,7 +29,7 @@ impl Log {
         let mut options = OpenOptions::new();
         let mut file =
             options.create(true).read(true).append(true).mode(0o600).open(folder.join(LOG)).await?;
-        // A log that is shorter than that was put there by somebody else.
+        // A shorter log was replaced by another program.
         let known = if file.metadata().await?.len() < known { 0 } else { known };
         file.seek(SeekFrom::Start(known)).await?;
         let (mut reader, mut line) = (BufReader::new(&mut file), Vec::new());

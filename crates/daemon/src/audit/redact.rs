@@ -3,9 +3,9 @@
 use quintet_providers::Secret;
 use serde_json::Value;
 
-/// What stands where a secret was.
+/// The replacement of a secret.
 const HIDDEN: &str = "***";
-/// How much of a text is kept.
+/// The most bytes of a text that are kept.
 const TEXT_BYTES_LIMIT: usize = 2000;
 
 /// Words in the name of an argument whose value is secret.
@@ -73,7 +73,7 @@ impl Redactor {
         }
     }
 
-    /// A text without secrets, cut. What is cut off first cannot be half a secret.
+    /// A shortened text without secrets. Secrets are replaced before the cut, so that no part of one remains.
     pub(super) fn text(&self, text: &str) -> String {
         let known = self.secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(text));
         let mut hidden = without_keys(&known);
@@ -91,7 +91,7 @@ fn is_secret(name: &str) -> bool {
     NAMES.iter().any(|word| plain.contains(word))
 }
 
-/// A text without what looks like a key: by its beginning, or after a word that announces one.
+/// Replaces text that looks like a key: by its prefix, or after a word that announces one.
 fn without_keys(text: &str) -> String {
     if text.contains("PRIVATE KEY-----") {
         return HIDDEN.into();

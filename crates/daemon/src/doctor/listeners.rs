@@ -13,8 +13,8 @@ use rustix::fs::{Access, access};
 
 use crate::options::{Auth, ListenAddress, Listener};
 
-/// A line for each, with who may connect there; `runs` says whether a daemon has the data already, and so
-/// probably the places.
+/// A finding for each listener, with who may connect; `runs` is true if a daemon is running, which then probably
+/// has the addresses.
 pub(super) fn check(listeners: &[Listener], auth: &Auth, runs: bool) -> Vec<Finding> {
     let with_access = |listener: &Listener| {
         let finding = place(listener, runs);
@@ -37,7 +37,7 @@ fn allowed_peers(listener: &Listener, auth: &Auth) -> String {
     }
 }
 
-/// Checks whether the kernel tells who owns a connection.
+/// Checks whether the owner of a connection can be determined.
 fn peers(auth: &Auth) -> Option<Finding> {
     let error = peer::can_identify_peers().err()?;
     let message = format!("the owners of connections cannot be identified: {error}");

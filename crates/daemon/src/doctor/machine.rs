@@ -9,10 +9,10 @@ use rustix::fs::{Access, access};
 use crate::open_files;
 use crate::options::Options;
 
-/// Open files below which some hundreds of sessions at once fail.
+/// The open-files limit below which some hundreds of parallel sessions fail.
 const OPEN_FILES_MINIMUM: u64 = 4096;
 
-/// A program, the package that has it, and what it is for.
+/// Programs, with their package and purpose.
 const PROGRAMS: [(&str, &str, &str); 4] = [
     ("bash", "bash", "runs the commands of `shell` and `verify`"),
     ("git", "git", "is needed by git_status and to tell models what changed"),

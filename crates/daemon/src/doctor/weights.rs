@@ -12,7 +12,7 @@ use crate::options::{EmbeddingSource, Options, TranscriptionSource};
 
 const ABOUT: &str = "model files";
 
-/// A line for each chat model that is here or wanted; one for all if there is none.
+/// A finding for each chat model that is downloaded or needed, or one for all if there is none.
 pub(super) fn check_chat_models(options: &Options) -> Vec<Finding> {
     let Some(settings) = &options.local else { return Vec::new() };
     let wanted = chat::find(&options.default_model.model)

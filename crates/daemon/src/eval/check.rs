@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 
 use super::task::{Check, Task};
 
-/// What is below these is no file of a task.
+/// Folders whose content does not belong to a task.
 const IGNORED: [&str; 3] = [".git", "__pycache__", ".pytest_cache"];
 
 /// Files by their paths.

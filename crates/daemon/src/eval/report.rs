@@ -1,4 +1,4 @@
-//! Prints what came of an evaluation: a table for people, or a line of JSON for each task.
+//! Prints the results of an evaluation: a table, or one line of JSON per task.
 
 use std::io::Write as _;
 

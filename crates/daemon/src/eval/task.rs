@@ -19,7 +19,7 @@ pub(super) struct Task {
     pub(super) set: Set,
     /// The message to the model.
     pub(super) prompt: String,
-    /// A script that is run in the folder before the model is asked.
+    /// A script that is run in the folder before the model starts.
     pub(super) setup: Option<String>,
     /// The files of the folder, by their paths.
     #[serde(default)]
@@ -27,7 +27,7 @@ pub(super) struct Task {
     pub(super) check: Check,
 }
 
-/// What a task asks for.
+/// The kind of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -56,13 +56,13 @@ impl Kind {
     }
 }
 
-/// What must be so for a task to count as done. CompleteStore that is given must hold.
+/// The conditions under which a task counts as solved. All that are given must hold.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Check {
     /// Words or numbers that the answer must have; `a|b` is either.
     pub(super) answer: Vec<String>,
-    /// True if every file must be as it was, and none may be new.
+    /// True if no file may be changed or added.
     pub(super) unchanged: bool,
     /// Texts that files must have.
     pub(super) contains: BTreeMap<String, Vec<String>>,

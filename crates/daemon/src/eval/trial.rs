@@ -1,4 +1,4 @@
-//! One attempt at a task: a folder, a session, and what came of it.
+//! One attempt at a task: a folder, a session, and the result.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(super) struct Bench<'a> {
     pub(super) model: &'a ModelRef,
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Default)]
 pub(super) struct Trial {
     /// Why it does not count as done; nothing if it does.
@@ -36,10 +36,10 @@ pub(super) struct Trial {
     /// Model calls.
     pub(super) steps: u32,
     pub(super) usage: Usage,
-    /// Until the model wrote the first word or asked for the first call.
+    /// Seconds until the model's first word or first call.
     pub(super) first_seconds: f64,
     pub(super) seconds: f64,
-    /// What was said and called, for people.
+    /// The messages and calls, as readable text.
     pub(super) transcript: String,
 }
 
@@ -125,7 +125,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Counts an item; true if the turn is over with it.
+    /// Counts an item; true if it ends the turn.
     fn over(&mut self, item: &Item) -> bool {
         match item {
             Item::Text { text, at, .. } => {
@@ -172,7 +172,7 @@ impl Notes {
     }
 }
 
-/// What set-ups and checks say while they run is of no interest.
+/// Discards the progress of setup and check commands.
 struct Silent;
 
 impl ToolProgress for Silent {

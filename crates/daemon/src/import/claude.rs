@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Source;
 use super::transcript::{Transcript, text_of};
 
-/// Reads a log; `None` if it is none of Claude Code. What subagents said to themselves is left out.
+/// Reads a log; `None` if it is not one of Claude Code. Internal messages of subagents are left out.
 pub(super) fn read(name: &str, lines: &[Value]) -> Option<Transcript> {
     let spoken = |line: &&Value| {
         matches!(line["type"].as_str(), Some("user" | "assistant")) && line["message"].is_object()

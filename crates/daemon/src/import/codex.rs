@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::Source;
 use super::transcript::{Transcript, text_of};
 
-/// What codex itself says in the person's name.
+/// Messages that codex adds in the user's name.
 const INJECTED: [&str; 3] =
     ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions"];
 
-/// Reads a log; `None` if it is none of codex.
+/// Reads a log; `None` if it is not one of codex.
 pub(super) fn read(name: &str, lines: &[Value]) -> Option<Transcript> {
     let meta =
         lines.iter().find(|line| line["type"] == "session_meta").map(|line| &line["payload"]);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Source;
 use super::transcript::{Transcript, text_of};
 
-/// Reads a log or an export; `None` if it is none of goose.
+/// Reads a log or an export; `None` if it is not one of goose.
 pub(super) fn read(name: &str, lines: &[Value]) -> Option<Transcript> {
     let head = lines.first().filter(|head| head["working_dir"].is_string())?;
     let mut transcript = Transcript::new(Source::Goose, head["id"].as_str().unwrap_or(name));
@@ -22,7 +22,7 @@ pub(super) fn read(name: &str, lines: &[Value]) -> Option<Transcript> {
     Some(transcript)
 }
 
-/// Reads the database; `None` if it is none of goose.
+/// Reads the database; `None` if it is not one of goose.
 pub(super) fn read_database(file: &Path) -> Result<Option<Vec<Transcript>>> {
     let database = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let Ok(mut sessions) = database.prepare("SELECT id, working_dir FROM sessions ORDER BY id")

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Source;
 use super::transcript::{Transcript, text_of};
 
-/// Reads an export; `None` if it is none of opencode.
+/// Reads an export; `None` if it is not one of opencode.
 pub(super) fn read(lines: &[Value]) -> Option<Transcript> {
     let [export] = lines else { return None };
     let messages = export["messages"].as_array()?;
@@ -57,7 +57,7 @@ fn values(folder: &Path) -> Vec<Value> {
     files.iter().filter_map(read).collect()
 }
 
-/// Reads the database; `None` if it is none of opencode.
+/// Reads the database; `None` if it is not one of opencode.
 pub(super) fn read_database(file: &Path) -> Result<Option<Vec<Transcript>>> {
     let database = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let Ok(mut sessions) = database.prepare("SELECT id, directory FROM session ORDER BY id") else {

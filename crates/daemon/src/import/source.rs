@@ -63,7 +63,7 @@ pub(super) fn read(source: Option<Source>, place: &Path) -> Result<Vec<Transcrip
         } else {
             read_file(source, &file)
         };
-        // A folder has other files, too; those that are no transcripts are passed over.
+        // A folder may have other files, too; those that are not transcripts are ignored.
         match read {
             Ok(read) => transcripts.extend(read),
             Err(error) => tracing::debug!(file = %file.display(), "no transcript: {error:#}"),

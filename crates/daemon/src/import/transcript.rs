@@ -1,4 +1,4 @@
-//! A transcript as the daemon takes it over: messages with text, thoughts, calls and results.
+//! A transcript in the form of an import: messages with text, thoughts, calls and results.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub(super) struct Transcript {
     pub(super) id: String,
     /// The folder that it was about.
     pub(super) cwd: Option<PathBuf>,
-    /// What was said, oldest first.
+    /// The messages, oldest first.
     pub(super) messages: Vec<Value>,
 }
 
@@ -48,13 +48,13 @@ impl Transcript {
         }
     }
 
-    /// A call that the model asked for.
+    /// Adds a call of the model.
     pub(super) fn call(&mut self, id: &str, tool: &str, input: &Value) {
         let (id, tool) = (plain(id), plain(tool));
         self.assistant(json!({ "type": "call", "id": id, "tool": tool, "input": input }));
     }
 
-    /// What came of a call.
+    /// Adds the result of a call.
     pub(super) fn result(&mut self, call: &str, text: &str) {
         let text = if text.is_empty() { "(no output)".to_owned() } else { shortened(text) };
         let part = json!({ "type": "text", "text": text });

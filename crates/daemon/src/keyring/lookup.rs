@@ -31,7 +31,7 @@ impl KeyringKeys {
         self.keys.get(name)
     }
 
-    /// The names whose keys are there.
+    /// The names whose keys were found.
     pub(crate) fn names(&self) -> Vec<String> {
         self.keys.keys().cloned().collect()
     }

@@ -39,7 +39,7 @@ impl Names {
         self.write(&names)
     }
 
-    /// Says whether it was there.
+    /// Removes a name; true if it existed.
     pub(crate) fn remove(&self, name: &str) -> Result<bool> {
         let names = self.read()?;
         let left: Vec<String> = names.iter().filter(|other| *other != name).cloned().collect();
@@ -57,7 +57,7 @@ impl Names {
     }
 }
 
-/// Replaces a file at once, so that no reader sees half of it.
+/// Replaces a file atomically, so that no reader sees half of it.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

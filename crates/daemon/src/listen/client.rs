@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-/// Where the daemon is, and what it wants to be shown.
+/// The daemon's address and credentials.
 pub(super) struct Address {
     pub(super) url: String,
     pub(super) token: Option<String>,

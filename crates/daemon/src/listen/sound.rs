@@ -61,7 +61,7 @@ fn mono(rate: u32) -> SampleSpec {
     SampleSpec { format: SampleFormat::S16Le, channels: 1, sample_rate: rate }
 }
 
-/// What the microphone hears.
+/// Audio from the microphone.
 pub(super) struct Recording {
     pieces: UnboundedReceiver<Vec<i16>>,
     /// Ends the recording when it is dropped.
@@ -85,11 +85,11 @@ impl Playback {
     /// Adds audio behind what was added before.
     pub(super) fn push(&self, audio: &Audio) {
         let bytes = audio.samples.iter().flat_map(|sample| sample.to_le_bytes());
-        // A server that is gone is noticed when all should have been heard.
+        // A lost connection is noticed in `finish`.
         let _ = self.sender.send(bytes.collect());
     }
 
-    /// Returns when all was heard.
+    /// Returns when everything has been played.
     pub(super) async fn finish(self) -> Result<()> {
         drop(self.sender);
         self.stream.play_all().await.context("the sound server ended the playback")
@@ -100,7 +100,7 @@ impl Playback {
 struct Queue {
     pieces: UnboundedReceiver<Vec<u8>>,
     piece: Vec<u8>,
-    /// How much of the piece was handed over.
+    /// The part of the piece that was read.
     read: usize,
 }
 

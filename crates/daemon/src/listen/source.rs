@@ -22,7 +22,7 @@ pub(super) enum Source {
     File(Audio),
     /// What a recorder writes to standard input, until it ends.
     Input(Receiver<std::io::Result<Vec<i16>>>),
-    /// What the microphone hears.
+    /// The microphone.
     Microphone(Recording),
 }
 
@@ -55,7 +55,7 @@ impl Source {
         Ok((!samples.is_empty()).then_some(Audio { samples, rate }))
     }
 
-    /// The next piece, not before its time; silence behind the end, so that what was said last is over.
+    /// The next piece in real time; silence after the end, so that the last utterance is completed.
     pub(super) async fn next_or_silence(&mut self) -> Result<Audio> {
         if let Self::File(_) = self {
             sleep(PIECE_DURATION).await;

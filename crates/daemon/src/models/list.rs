@@ -1,4 +1,4 @@
-//! `quintet models`: what can be asked, a line each.
+//! `quintet models`: lists the models, one per line.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::listener::{FORWARD, NODES};
 use super::token::NodeToken;
 
-/// How long a connection may take: a node that cannot be reached is asked through the store.
+/// How long a connection attempt may take; after that, requests go through the store.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The most bytes of a reply that are read.
 const REPLY_LIMIT: u64 = 256 * 1024 * 1024;
@@ -32,7 +32,7 @@ impl HttpForward {
     /// A client that shows this token, which may become known later.
     pub(crate) fn new(token: NodeToken) -> anyhow::Result<Self> {
         crate::runs::api::provide_crypto();
-        // Nodes are reached directly, whatever the environment says of proxies.
+        // Nodes are reached directly, without the environment's proxies.
         let http = Client::builder().connect_timeout(CONNECT_TIMEOUT).no_proxy().build()?;
         Ok(Self { http, token })
     }

@@ -1,4 +1,4 @@
-//! What other nodes, and `quintet nodes`, ask of this one. CompleteStore needs the nodes' token.
+//! The listener for other nodes and `quintet nodes`. Every request needs the nodes' token.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The secret that nodes show each other: from the configuration, or made once and kept in the store
-//! that they share. A copy in the data directory lets `quintet nodes` ask the local daemon.
+//! The secret by which nodes authenticate to each other: from the configuration, or created once and stored in
+//! the shared store. A copy in the data directory lets `quintet nodes` use the local daemon.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use quintet_kernel::port::Preferences;
 use serde_json::Value;
 
-/// Where the secret is kept among the settings of the store.
+/// The space of the secret among the settings of the store.
 const SPACE: &str = "nodes";
 const NAME: &str = "token";
 /// The copy in the data directory.
@@ -73,7 +73,7 @@ async fn shared(store: &dyn Preferences) -> Result<String> {
 }
 
 fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
-    // A file that was there keeps its permissions, which may be wrong.
+    // An existing file would keep its permissions, which may be wrong.
     let fresh = file.with_extension("new");
     let _ = std::fs::remove_file(&fresh);
     let mut options = std::fs::OpenOptions::new();

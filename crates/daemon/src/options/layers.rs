@@ -96,7 +96,7 @@ impl Layers {
         }
     }
 
-    /// A value that came as plain text, read as its key wants it.
+    /// Parses a value given as plain text by the type of its key.
     fn set_text(&mut self, path: &str, text: &str, source: &str) -> Result<()> {
         let shape = keys::shape_of(path).unwrap_or(Shape::Text);
         let value = match shape {
@@ -177,7 +177,7 @@ impl Layers {
         self.values.iter().filter_map(secret).collect()
     }
 
-    /// CompleteStore that is set, as TOML, without the secrets. The key of a section is shown to be
+    /// Every setting, as TOML, without secrets. The key of a section is shown to be
     /// there, wherever it was found.
     pub(super) fn show(&self, keys: &BTreeMap<String, String>) -> String {
         let key = |(section, source): (&String, &String)| {
@@ -243,7 +243,7 @@ fn text_of(path: PathBuf) -> Result<String> {
     })
 }
 
-/// The line is named and not quoted, because a key may stand in it.
+/// The error for an invalid file. Names the line and does not quote it, because it may contain a key.
 fn not_toml(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = before.matches('\n').count() + 1;

@@ -41,7 +41,7 @@ impl Listener {
     }
 }
 
-/// Reads the places. Fails if a value is no place, or one of the wrong kind.
+/// Reads the addresses of listeners. Fails if a value is not an address, or of the wrong kind.
 pub(super) fn parse(layers: &Layers, data_dir: &Path) -> Result<Vec<Listener>> {
     let specs = DIALECTS.iter().flat_map(|dialect| dialect.listeners);
     let mut listeners = Vec::new();

@@ -43,20 +43,20 @@ pub(crate) use search::{SEARCH, Search};
 pub(crate) use senses::EmbeddingSource;
 pub(crate) use voice::{TranscriptionSource, VoiceSource};
 
-/// A provider as it is configured.
+/// A configured provider.
 pub(crate) type Provider = ProviderConfig;
 
 /// The options of the daemon.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) data_dir: PathBuf,
-    /// The PostgreSQL database that sessions are kept in; none if that is SQLite in the data directory.
+    /// The PostgreSQL database of sessions; `None` for SQLite in the data directory.
     pub(crate) store: Option<String>,
     /// Where content is kept that is too long for that database.
     pub(crate) objects: Option<ObjectSettings>,
     /// This daemon among others that share the store.
     pub(crate) node: Node,
-    /// Where what need not outlive the machine is kept, where there is such a place.
+    /// The folder for data that need not survive a reboot, if there is one.
     pub(crate) runtime_dir: Option<PathBuf>,
     pub(crate) default_model: ModelRef,
     /// The sockets to listen on.
@@ -89,7 +89,7 @@ pub(crate) struct Options {
     pub(crate) verify: VerifyPolicy,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
-    /// The most that is kept of files for one call, in bytes.
+    /// The disk space for the old content of files, in bytes.
     pub(crate) undo: u64,
     /// Which servers `fetch_url` may ask, if it is on.
     pub(crate) fetch: Option<FetchPolicy>,

@@ -34,7 +34,7 @@ pub(crate) enum ApiError {
 }
 
 impl ApiError {
-    /// True if the worker has the run no more, or the run is over.
+    /// True if the worker lost the run, or the run has ended.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Refused { status: 404 | 409, .. })
     }

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 /// How long after its start the daemon has done what only the start needs.
 const START_LIMIT: Duration = Duration::from_secs(1);
-/// How often it is looked whether there was work that is over.
+/// How often to check whether work has ended.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// What a daemon at rest needs of a processor in that time, at most.
 const REST_LIMIT: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ async fn release() {
         quintet_allocator::release_free_memory();
         quintet_allocator::release_program_pages();
     };
-    // Whoever needs memory meanwhile waits; the threads that serve should not.
+    // Allocations wait meanwhile, so this runs on a thread of its own.
     let _done = spawn_blocking(release).await;
 }
 

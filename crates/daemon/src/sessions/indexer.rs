@@ -1,7 +1,7 @@
 //! Keeps the search index up to date with the journal.
 //!
-//! The index has the events that sessions share once: those of a fork begin where it branched off, for
-//! as long as the session is there from which it did.
+//! Shared events are indexed once: a fork's messages begin at its fork point, as long as the source session
+//! exists.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use quintet_kernel::session_summary::Fork;
 use quintet_kernel::{SessionId, SessionSummary, Time};
 use quintet_memory::{Collector, MessageIndex, SessionUpdate};
 
-/// How much of a session is read at once.
+/// The size of a read from a session.
 const PAGE: Page = Page { events: 512, bytes: 1024 * 1024 };
 
-/// How many answers that are being written are held in memory. Others are read again when they are over.
+/// The number of streaming answers held in memory. Others are read again when they are complete.
 const OPEN_LIMIT: usize = 64;
 
 /// The search index as a copy of the journal.

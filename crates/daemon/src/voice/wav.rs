@@ -10,7 +10,7 @@ use quintet_kernel::port::Audio;
 /// Files that are larger are not read: an hour of stereo at 48 kHz is smaller.
 const FILE_LIMIT: u64 = 1 << 30;
 
-/// Reads a file. Fails if it is no WAV file with samples of 16 bits.
+/// Reads a file. Fails if it is not a WAV file with 16-bit samples.
 pub(crate) fn read(file: &Path) -> Result<Audio> {
     let mut bytes = Vec::new();
     std::fs::File::open(file)?.take(FILE_LIMIT + 1).read_to_end(&mut bytes)?;

@@ -27,7 +27,7 @@ pub(super) struct Assignment {
 }
 
 impl Assignment {
-    /// What a heartbeat was answered with; `None` if there is no run.
+    /// The run in the response to a heartbeat; `None` if there is none.
     pub(super) fn given(assigned: &Value) -> Option<Self> {
         // A control plane without leases numbers nothing.
         Self::read(assigned, assigned["assignment"].as_u64().unwrap_or(1), false)

@@ -47,7 +47,7 @@ impl DelegatedCalls {
         }
     }
 
-    /// The message that says what came of the calls: its type and payload.
+    /// The message with the results of the calls: its type and payload.
     pub(super) fn result(&self, outputs: &[ToolOutput]) -> (&'static str, Value) {
         if !self.bundle {
             let output = outputs.first().cloned();

@@ -15,7 +15,7 @@ const HELD_CALL_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) enum Mode {
     #[default]
     Agent,
-    /// What changes something waits for a person, who says `resume`.
+    /// Calls that do more than read wait for `resume`.
     Shared,
     /// Nothing runs until control is given back.
     Human,
@@ -68,7 +68,7 @@ struct State {
     paused: bool,
     mode: Mode,
     stopped: bool,
-    /// How often a person said `resume`.
+    /// The number of `resume` commands.
     resumed: u64,
 }
 

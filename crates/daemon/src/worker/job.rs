@@ -1,8 +1,7 @@
-//! One run: its conversation with the daemon, the calls that the daemon hands over, and its end.
+//! One run: its conversation with the daemon, the calls it executes, and its end.
 //!
-//! A call is relayed into the run's timeline before it is begun. So a worker that was killed knows of a
-//! call that is handed over again whether it may have run before: then only a call that just looks
-//! is run again.
+//! A call is added to the run's timeline before it starts. After a crash, the worker therefore knows whether a
+//! call that it gets again may have run before: then it is repeated only if it is read-only.
 
 use std::collections::HashMap;
 use std::fs;
@@ -24,14 +23,14 @@ use super::relay::{Relay, RelayTask, Target, is_end};
 use super::socket::Socket;
 use super::toolkit::ToolOutput;
 
-/// How long to wait before the daemon or the control plane is asked again.
+/// How long to wait before the daemon or the control plane is contacted again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 const RETRY_DELAY_LIMIT: Duration = Duration::from_secs(10);
 /// How long the daemon may take to send the first frame of the turn.
 const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a daemon that is busy is left alone.
 const BUSY_DELAY: Duration = Duration::from_secs(2);
-/// How long tools and the daemon have to end once the run is over.
+/// How long tools and the daemon have to end after the run.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Results that are kept in case the daemon asks for them again.
 const RESULTS_LIMIT: usize = 32;
@@ -50,11 +49,11 @@ const PROMPT: &str = "You are an agent that carries out one task on a machine of
 pub(super) enum Ended {
     /// The end was relayed.
     Finished,
-    /// The run is another worker's now, or was over already.
+    /// The run was reassigned, or had already ended.
     Lost,
 }
 
-/// A call that was handed over.
+/// A call from the daemon.
 enum CallState {
     Running,
     Done(Vec<ToolOutput>),
@@ -120,7 +119,7 @@ impl Job {
             () = relay.gone() => Ended::Lost,
         };
         self.cancel.cancel();
-        // Tools end their processes when they are told to; one that does not is dropped.
+        // Tools end their processes when cancelled; one that does not is dropped.
         let _ =
             timeout(END_TIMEOUT, async { while self.running.join_next().await.is_some() {} }).await;
         if ended == Ended::Lost {
@@ -163,7 +162,7 @@ impl Job {
         }
     }
 
-    /// What the agent is asked, once it is known how far an earlier process came.
+    /// The message for the agent, which depends on how far an earlier process came.
     async fn prepare(&mut self) -> String {
         while self.assignment.resumed
             && let Err(error) = self.read_timeline().await
@@ -243,7 +242,7 @@ impl Job {
         json!({ "conversation_ref": self.assignment.conversation, "turn_ref": self.turn })
     }
 
-    /// Talks to the daemon until the turn is over. Fails if the connection does.
+    /// Serves the daemon's calls until the turn ends. Fails if the connection does.
     async fn run_turn(&mut self, text: &str) -> Result<()> {
         let mut socket = self.connect().await?;
         self.dispatch().await?;
@@ -316,7 +315,7 @@ impl Job {
         }
     }
 
-    /// Relays a frame and begins what it hands over; returns whether the turn is over.
+    /// Relays a frame and starts its calls; returns whether the turn has ended.
     async fn take(&mut self, socket: &mut Socket, frame: &Value) -> Result<bool> {
         let sequence = frame["sequence"].as_u64();
         let delegated = DelegatedCalls::of(frame, &self.turn);
@@ -330,8 +329,8 @@ impl Job {
         self.relayed = sequence.unwrap_or(self.relayed);
         let over = is_end(frame["type"].as_str().unwrap_or_default());
         if over || delegated.is_some() {
-            // Until the end is durable nothing more is read, so that the daemon, which asks by a ping
-            // whether the client has seen the end, tells a worker that dies now again.
+            // Nothing more is read until the end is durable. The daemon checks by a ping whether the client
+            // has seen the end; so a worker that dies now gets it again.
             durable.await?;
         }
         if let Some(delegated) = delegated {
@@ -340,7 +339,7 @@ impl Job {
         Ok(over)
     }
 
-    /// Deals with a call that the daemon hands over a second time.
+    /// Handles a call that the daemon sends a second time.
     async fn hand_over_again(
         &mut self,
         socket: &mut Socket,

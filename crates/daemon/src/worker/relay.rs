@@ -31,7 +31,7 @@ struct Event {
 #[derive(Clone, Debug)]
 pub(super) struct Relay {
     queue: mpsc::Sender<Event>,
-    /// Cancelled when the control plane takes nothing more: the run is over, or another worker's.
+    /// Cancelled when the control plane accepts nothing more: the run ended or was reassigned.
     gone: CancellationToken,
 }
 
@@ -115,7 +115,7 @@ impl RelayTask {
             let (event, waiting, left) = self.merge(event);
             next = left;
             if is_end(&event.kind) {
-                // A paused run does not end before somebody lets it go on.
+                // A paused run does not end before it is resumed.
                 self.target.gate.unpaused().await;
             }
             if !self.send(&event).await {
@@ -146,7 +146,7 @@ impl RelayTask {
         (event, waiting, None)
     }
 
-    /// Sends an event; true once it is durable, false if the run is over or another worker's.
+    /// Sends an event; true once it is durable, false if the run ended or was reassigned.
     async fn send(&self, event: &Event) -> bool {
         let (run, mut delay) = (&self.target.run, RETRY_DELAY);
         loop {

@@ -28,14 +28,14 @@ pub(super) fn address(url: &str) -> Result<String> {
     }
 }
 
-/// A connection that has said who it is.
+/// A connection after the handshake.
 pub(super) struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     sent: u64,
 }
 
 impl Socket {
-    /// Connects and says who the client is.
+    /// Connects and sends the handshake.
     pub(super) async fn connect(url: &str, token: Option<&str>, handshake: &Value) -> Result<Self> {
         let mut request = url.into_client_request()?;
         if let Some(token) = token {

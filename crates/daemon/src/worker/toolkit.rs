@@ -13,19 +13,19 @@ use quintet_tools::Toolbox;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// The tool for commands in the computer-use protocol. The daemon waits for it as long as the call says,
-/// and for every other tool 120 seconds.
+/// The tool for commands in the computer-use protocol. The daemon waits for it as long as the call requests, and
+/// 120 seconds for every other tool.
 const COMMAND: &str = "run_shell_command";
 const COMMAND_DESCRIPTION: &str =
     "Run a shell command that takes long: like `shell`, with more time.";
 const SHELL: &str = "shell";
 /// Seconds that a command of `shell` has at most.
 const SHELL_SECONDS_LIMIT: f64 = 100.0;
-/// Seconds that a command has unless it says otherwise, and at most.
+/// The default time limit of a command in seconds, and the largest.
 const COMMAND_SECONDS: f64 = 120.0;
 const COMMAND_SECONDS_LIMIT: f64 = 880.0;
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ToolOutput {
     pub(super) ok: bool,
@@ -181,7 +181,7 @@ fn command_schema() -> Value {
     })
 }
 
-/// The arguments as the tool itself takes them.
+/// Converts the arguments to those of the tool itself.
 fn own_input(tool: &str, input: &Value) -> Value {
     let given = |name: &str, default: f64, limit: f64| {
         let seconds = input[name].as_f64().filter(|seconds| *seconds > 0.0).unwrap_or(default);

@@ -83,7 +83,7 @@ impl Client {
         body
     }
 
-    /// CompleteStore that happened so far.
+    /// Everything that happened so far.
     pub(crate) async fn history(&self, session: &str) -> Vec<Value> {
         let (status, body) = self.get(&format!("/v1/sessions/{session}/events?format=json")).await;
         assert_eq!(status, 200, "{body}");

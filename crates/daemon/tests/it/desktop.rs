@@ -147,7 +147,7 @@ impl Frames {
         }
     }
 
-    /// CompleteStore up to the end of the stream.
+    /// Everything up to the end of the stream.
     pub(crate) async fn rest(mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         while let Some(frame) = self.next().await {
@@ -156,7 +156,7 @@ impl Frames {
         frames
     }
 
-    /// CompleteStore up to the end of a turn.
+    /// Everything up to the end of a turn.
     pub(crate) async fn turn(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         loop {

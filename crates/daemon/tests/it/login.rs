@@ -125,7 +125,7 @@ fn bus(home: &Path) -> (Child, String) {
     (bus, address.trim().into())
 }
 
-/// CompleteStore that programs keep is below this home.
+/// Everything that programs keep is below this home.
 pub(crate) fn settle<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
     command
         .env("HOME", home)

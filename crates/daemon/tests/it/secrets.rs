@@ -35,7 +35,7 @@ fn serve(home: &Path, url: &str) -> (Child, Client) {
     (child, Client::new(ready["listeners"]["harness"].as_str().unwrap()))
 }
 
-/// CompleteStore that a client gets to see of one failed turn with each family.
+/// Everything that a client gets to see of one failed turn with each family.
 async fn fail(client: &Client, home: &Path) -> String {
     let mut heard = String::new();
     for api in FAMILIES {

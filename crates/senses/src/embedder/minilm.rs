@@ -19,7 +19,7 @@ pub(crate) const FILES: &[&str] =
     &["all-minilm-l6-v2/model.safetensors", "all-minilm-l6-v2/tokenizer.json"];
 /// Tokens of a text that count; the rest of a longer text is left out.
 const TOKENS_LIMIT: usize = 256;
-/// Tokens that are computed at once, padding included. Bounds the memory of a run.
+/// Tokens per run, including padding. Bounds the memory of a run.
 const RUN_TOKENS_LIMIT: usize = 2048;
 /// The graph without its weights; `data/minilm.py` makes it.
 static GRAPH: &[u8] = include_bytes!("../../data/minilm.onnx");
@@ -99,7 +99,7 @@ fn run_length(tokens: &[Tokens]) -> usize {
     (1..tokens.len()).take_while(fits).last().unwrap_or(0) + 1
 }
 
-/// The vector of length 1 in the same direction. Fails if it has none.
+/// Scales a vector to length 1. Fails if its length is 0.
 fn normalized(vector: &[f32]) -> Result<Vec<f32>, SenseError> {
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     if !length.is_finite() || length == 0.0 {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use unicode_categories::UnicodeCategories as _;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Letters of a text that are looked at; no model reads as many.
+/// Characters of a text that are tokenized; no model reads as many.
 const TEXT_LIMIT: usize = 65_536;
 /// A longer word counts as unknown.
 const WORD_LIMIT: usize = 100;
@@ -31,7 +31,7 @@ struct Model {
 }
 
 impl WordPiece {
-    /// Reads a `tokenizer.json`. Fails with the reason if it is none of a BERT model.
+    /// Reads a `tokenizer.json`. Fails with the reason if it is not of a BERT model.
     pub(super) fn from_json(json: &[u8]) -> Result<Self, String> {
         let file: File = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let vocabulary = file.model.vocab;
@@ -83,7 +83,7 @@ impl WordPiece {
     }
 }
 
-/// The text without control characters and accents, in lower case, ideographs apart.
+/// The text without control characters and accents, in lower case, with spaces around ideographs.
 fn normalized(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len());
     for letter in text.chars().take(TEXT_LIMIT).filter(|letter| !is_dropped(*letter)) {

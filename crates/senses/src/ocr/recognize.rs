@@ -17,10 +17,10 @@ const LINE_HEIGHT: usize = 48;
 const LINE_WIDTH_MINIMUM: usize = 96;
 /// A longer line is compressed to this width.
 const LINE_WIDTH_LIMIT: usize = 4800;
-/// Lines that are read at once.
+/// Lines per batch.
 const BATCH_LIMIT: usize = 6;
-/// Pixels of width that are read at once. Bounds memory, because each eighth of them has a
-/// probability for every character.
+/// Pixels of width per batch. Bounds memory, because every eighth pixel has a probability for every
+/// character.
 const BATCH_WIDTH_LIMIT: usize = 4800;
 /// A line that is read with less confidence is dropped.
 const CONFIDENCE_MINIMUM: f32 = 0.5;
@@ -32,7 +32,7 @@ const CONFIDENCE_SURE: f32 = 0.97;
 
 pub(super) struct Recognizer {
     network: Network,
-    /// The characters by class; class 0 is none.
+    /// The characters by class; class 0 means no character.
     characters: Vec<String>,
 }
 
@@ -150,7 +150,7 @@ pub(super) fn batches(mut quads: Vec<Quad>) -> Vec<Vec<Quad>> {
     batches
 }
 
-/// The number of lines from the front of the list that are read at once.
+/// The number of lines at the front of the list that form a batch.
 fn batch_length(quads: &[Quad]) -> usize {
     let fits = |n: &usize| (n + 1) * line_width(aspect(&quads[*n])) <= BATCH_WIDTH_LIMIT;
     (1..quads.len().min(BATCH_LIMIT)).take_while(fits).last().unwrap_or(0) + 1

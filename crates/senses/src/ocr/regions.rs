@@ -4,14 +4,14 @@ use super::geometry::{Point, Rectangle, smallest_rectangle};
 
 /// A pixel with more than this is text.
 const PIXEL_THRESHOLD: f32 = 0.3;
-/// A region whose mean is less is no text.
+/// A region with a lower mean is not text.
 const REGION_THRESHOLD: f32 = 0.5;
 /// The network finds the inner part of a line; a region grows by this times its area per outline.
 const GROWTH_FACTOR: f32 = 1.6;
 /// Regions with a shorter side are dropped, before and after growing.
 const SIDE_MINIMUM: f32 = 3.0;
 const GROWN_SIDE_MINIMUM: f32 = 5.0;
-/// Regions that are looked at. Bounds the work for a picture full of specks.
+/// The most regions that are examined. Bounds the work for a noisy picture.
 const REGIONS_LIMIT: usize = 3000;
 
 /// Lines that are read. Bounds the time for a picture full of marks.

@@ -7,7 +7,7 @@ use quintet_kernel::port::TextBox;
 
 use crate::picture::Picture;
 
-/// A pixel that differs less from the ground is no ink.
+/// A pixel with less difference from the background is not text.
 const CONTRAST_MINIMUM: u8 = 32;
 /// The share of the strongest contrast that counts as ink; smooth edges have less.
 const CONTRAST_SHARE: f32 = 0.35;

@@ -29,7 +29,7 @@ pub(crate) const FILES: &[&str] = &[
     "hibari/oov.onnx",
     "hibari/oov.json",
 ];
-/// Phonemes that are computed at once; a longer sentence is cut between words.
+/// Phonemes per run; a longer sentence is split between words.
 const PHONEMES_LIMIT: usize = 400;
 /// The voice's own pace.
 const SPEED: f32 = 1.0;
@@ -69,7 +69,7 @@ impl Hibari {
     fn synthesize(&self, phonemes: &str) -> Result<Vec<f32>, SenseError> {
         let known = phonemes.chars().filter_map(|phoneme| self.alphabet.get(&phoneme).copied());
         let ids: Vec<i32> = std::iter::once(0).chain(known).chain([0]).collect();
-        // Silence stands at both ends; punctuation alone is nothing to say.
+        // There is silence at both ends; punctuation alone is not spoken.
         if !phonemes.chars().any(char::is_alphabetic) || ids.len() < 3 {
             return Ok(Vec::new());
         }

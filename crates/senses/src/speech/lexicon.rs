@@ -15,7 +15,7 @@ const PAUSES: &str = ";:,.!?—…";
 /// Phonemes before which an American t between vowels is tapped.
 const TAPPED_AFTER: &str = "AIOWYiuæɑəɛɪɹʊʌ";
 
-/// A dictionary as it is in its file.
+/// The entries of a dictionary file.
 pub(super) type Entries = HashMap<Box<str>, Entry>;
 
 /// The pronunciation of a word.
@@ -135,7 +135,7 @@ impl Lexicon {
         self.with_ending(word, stress, following)
     }
 
-    /// True if a word that is written large is known small alone.
+    /// True if a capitalized word is known only in lower case.
     fn is_better_lower(
         &self,
         word: Word<'_>,
@@ -260,7 +260,7 @@ impl Lexicon {
     }
 }
 
-/// The entry of a word. One that is there small stands for the word with a capital, and the reverse.
+/// The entry of a word, in its own case or with the first letter in the other case.
 fn find<'a>(entries: &'a Entries, text: &str) -> Option<&'a Entry> {
     if let Some(entry) = entries.get(text) {
         return Some(entry);

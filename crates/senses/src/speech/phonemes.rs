@@ -144,7 +144,7 @@ fn word_length(text: &str) -> usize {
     if is_dotted { end + 1 } else { end }
 }
 
-/// True if all that stands between full stops is short.
+/// True if all parts between full stops are short.
 fn is_abbreviation(text: &str) -> bool {
     text.split('.').all(|part| (1..3).contains(&part.chars().count()))
 }

@@ -99,7 +99,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The text with everything in words that is none. Punctuation stays.
+/// The text with numbers, symbols and units written as words. Punctuation stays.
 pub(super) fn spelled_out(text: &str) -> String {
     let text = symbols(text);
     let chunks: Vec<&str> = text.split_whitespace().collect();
@@ -124,7 +124,7 @@ pub(super) fn spelled_out(text: &str) -> String {
     words.join(" ")
 }
 
-/// Symbols that stand for words wherever they are.
+/// Replaces symbols that always mean a word.
 fn symbols(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -369,7 +369,7 @@ fn range(word: &str) -> Option<String> {
     }
 }
 
-/// Letters and digits together: each run by itself, digits in words.
+/// A word of letters and digits: each run separately, digits as words.
 fn mixed(word: &str) -> String {
     let mut words = Vec::new();
     let mut rest = word;

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// The weights as they are in their file.
+/// The weights in file format.
 #[derive(Debug, Deserialize)]
 pub(super) struct TaggerData {
     tags: Vec<String>,
@@ -50,7 +50,7 @@ pub(super) struct Tagger {
     /// Words that have one tag for the most part.
     known: HashMap<Box<str>, Box<str>>,
     frequent: HashSet<Box<str>>,
-    /// For each feature, what it says of tags, by their numbers.
+    /// For each feature, its weights for tags, by their numbers.
     weights: HashMap<Box<str>, Vec<(u8, f32)>>,
 }
 

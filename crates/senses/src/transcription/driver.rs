@@ -1,7 +1,7 @@
 //! Processes the audio of one stream.
 //!
-//! Audio is never dropped: while a final transcript is computed, what arrives waits, and with it the
-//! sender. A partial transcript is computed beside and given up when the utterance ends first.
+//! Audio is never dropped: while a final transcript is computed, new audio and its sender wait. A partial
+//! transcript is computed in parallel and abandoned if the utterance ends first.
 
 use std::sync::Arc;
 
@@ -239,7 +239,7 @@ impl Driver {
     }
 }
 
-/// The partial transcript, once it is there; never, if none is being computed.
+/// Resolves with the partial transcript; never, if none is being computed.
 async fn partial(partial: &mut Option<Partial>) -> Result<String, SenseError> {
     match partial {
         Some(running) => {

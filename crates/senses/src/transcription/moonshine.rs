@@ -22,7 +22,7 @@ const END_TOKEN: usize = 2;
 const FIRST_TEXT_TOKEN: usize = 3;
 const HEADS: usize = 8;
 const HEAD_SIZE: usize = 36;
-/// People say fewer; a model that repeats itself gives more.
+/// More tokens than people speak; only a model that repeats itself gives more.
 const TOKENS_PER_SECOND: f32 = 6.5;
 const SAMPLE_RATE: usize = RECOGNITION_SAMPLE_RATE as usize;
 /// Utterances that are shorter get silence at both ends, or nothing might be recognized.
@@ -103,7 +103,7 @@ impl Moonshine {
                 tokens.push(token);
             }
             for ((slot, value), name) in cache.iter_mut().zip(results).zip(&self.inputs) {
-                // What the decoder makes of the encoder's output stays as it was at the first step.
+                // The decoder's cache of the encoder's output does not change after the first step.
                 if step == 0 || name.contains(".decoder.") {
                     *slot = value;
                 }

@@ -1,7 +1,7 @@
-//! Transcription by a service that takes a stream of audio over a WebSocket and finds utterances itself.
+//! Transcription by a service that accepts a stream of audio over a WebSocket and detects utterances itself.
 //!
-//! Audio is never dropped: while the service takes no more, what arrives waits, and with it the sender.
-//! Partial transcripts that nobody fetches in time are dropped.
+//! Audio is never dropped: while the service accepts no more, new audio and its sender wait. Partial transcripts
+//! that are not read in time are dropped.
 
 mod nova;
 mod realtime;
@@ -41,7 +41,7 @@ pub struct Service {
     pub headers: Vec<(String, String)>,
     /// The key, which is sent as a bearer token and never shown.
     pub key: Option<String>,
-    /// How it is spoken to.
+    /// The protocol of the service.
     pub protocol: Protocol,
 }
 
@@ -104,7 +104,7 @@ trait Codec: Send {
     fn greeting(&self) -> Vec<Message>;
     /// The messages for an input. Fails if the audio cannot be used.
     fn encode(&mut self, input: Input) -> Result<Vec<Message>, SenseError>;
-    /// The transcripts in a message. Fails if the service says that it failed.
+    /// The transcripts in a message. Fails if the service reports an error.
     fn decode(&mut self, message: &str) -> Result<Vec<Transcript>, SenseError>;
     /// True once everything is transcribed, after the audio has ended.
     fn is_finished(&self) -> bool;
@@ -172,7 +172,7 @@ async fn transcribe(
             () = sleep(FINISH_TIMEOUT), if is_over => return Ok(()),
         }
     }
-    // Whoever waits for the answer to a close has all transcripts already.
+    // All transcripts have been received before the close.
     let _ = sink.close().await;
     Ok(())
 }
@@ -184,7 +184,7 @@ async fn publish(output: &Output, transcript: Transcript) {
             let _ = output.try_send(Ok(transcript));
         }
         Transcript::Final(_) | Transcript::UtteranceEnd => {
-            // Whoever fetched them may be gone; then the stream is dropped, and this task with it.
+            // The reader may be gone; then the stream is dropped, and this task with it.
             let _ = output.send(Ok(transcript)).await;
         }
     }

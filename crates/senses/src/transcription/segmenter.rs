@@ -1,4 +1,4 @@
-//! Cuts audio into utterances where somebody begins and stops speaking.
+//! Splits audio into utterances at the beginning and end of speech.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ const CUT_RANGE_WINDOWS: usize = 94;
 /// The audio of an utterance and what comes before the next one.
 #[derive(Debug, Default)]
 pub(super) struct Segmenter {
-    /// The last windows before anybody speaks.
+    /// The last windows before speech.
     lead: VecDeque<f32>,
     utterance: Option<Utterance>,
 }
@@ -53,13 +53,13 @@ impl Segmenter {
         }
     }
 
-    /// The audio of the utterance that is under way, once there is speech enough in it.
+    /// The audio of the current utterance, once it has enough speech.
     pub(super) fn current(&self) -> Option<&[f32]> {
         let utterance = self.utterance.as_ref()?;
         (utterance.speech >= SPEECH_WINDOWS_MINIMUM).then_some(&utterance.samples[..])
     }
 
-    /// Ends the utterance that is under way.
+    /// Ends the current utterance.
     pub(super) fn finish(&mut self) -> Option<Vec<f32>> {
         self.lead.clear();
         self.utterance.take().and_then(Utterance::into_samples)

@@ -1,7 +1,7 @@
 //! Parses the coordinates in a vision model's answer, in any of the forms that models use.
 //!
 //! Models answer with JSON, with tags or with pairs of numbers; in pixels, in parts of 1 or in parts of
-//! 1000. The prompt asks for pixels in JSON, but what models were trained on is stronger.
+//! 1000. The prompt requests pixels in JSON, but many models use the form they were trained on.
 
 use quintet_kernel::port::{SenseError, VisualTarget};
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ const PAIR_LIMIT: usize = 64;
 /// Characters of an answer that an error message repeats.
 const EXCERPT_LENGTH_LIMIT: usize = 120;
 
-/// How a family of models writes coordinates where the numbers themselves do not tell.
+/// The coordinate format of a family of models, for answers in which the numbers are ambiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CoordinateStyle {
     /// Coordinates are parts of 1000.
@@ -66,8 +66,8 @@ pub(super) struct Sizes {
     pub(super) original: (u32, u32),
 }
 
-/// The places in an answer, in pixels of the original picture; none if the model says that it finds
-/// nothing. Fails if the answer has no coordinates, or some that are not on the picture.
+/// The places in an answer, in pixels of the original picture; empty if the model found nothing. Fails if the
+/// answer has no coordinates, or some outside the picture.
 pub(super) fn targets(
     text: &str,
     sizes: Sizes,
@@ -83,7 +83,7 @@ pub(super) fn targets(
     };
     places.truncate(PLACES_LIMIT);
     let style = CoordinateStyle { per_mille: style.per_mille || per_mille, ..style };
-    // Some models state the scale that they were told of and then use their own.
+    // Some models state the requested scale and then use their own.
     let fits = |scale: &Scale| {
         places.iter().all(|place| place.x <= scale.width && place.y <= scale.height)
     };
@@ -91,7 +91,7 @@ pub(super) fn targets(
     places.into_iter().map(|place| mapped(place, scale, sizes.original)).collect()
 }
 
-/// Places, and what is known of their scale besides their numbers.
+/// Places, and their scale as far as the answer names it.
 struct Reading {
     places: Vec<ModelPlace>,
     /// The scale that the answer itself states.
@@ -106,8 +106,8 @@ impl Reading {
     }
 }
 
-/// What the numbers are parts of, where the answer does not say: of 1 if none is larger, of 1000 if
-/// some would not be on the picture or the model is known for it, else of the picture's pixels.
+/// The scale of the numbers if the answer does not name it: 1 if none is larger, 1000 if some would be outside
+/// the picture or the model is known for it, otherwise pixels.
 fn scale_of(places: &[ModelPlace], (width, height): (u32, u32), style: CoordinateStyle) -> Scale {
     let pixels = Scale { width: width.into(), height: height.into() };
     let all = |fits: &dyn Fn(&ModelPlace) -> bool| places.iter().all(fits);
@@ -123,7 +123,7 @@ fn scale_of(places: &[ModelPlace], (width, height): (u32, u32), style: Coordinat
     pixels
 }
 
-/// A place in pixels of a picture. One right at the edge is put on it; one far from it is an error.
+/// A place in pixels of a picture. A place just outside is moved to the edge; one far outside is an error.
 fn mapped(place: ModelPlace, scale: Scale, size: (u32, u32)) -> Result<VisualTarget, SenseError> {
     let x = along(place.x, scale.width, size.0);
     let y = along(place.y, scale.height, size.1);
@@ -150,7 +150,7 @@ fn along(value: f64, scale: f64, size: u32) -> Option<u32> {
     Some((part * f64::from(size)).round().clamp(0.0, last) as u32)
 }
 
-/// Reads the first JSON in an answer that has places or says that there are none.
+/// Reads the first JSON value in an answer that has places or an empty list.
 fn in_json(text: &str, style: CoordinateStyle) -> Option<Reading> {
     let starts = text.char_indices().filter(|(_, c)| matches!(c, '{' | '['));
     starts.take(20).find_map(|(at, _)| {
@@ -306,7 +306,7 @@ fn in_pairs(text: &str) -> Option<Reading> {
     (!places.is_empty()).then(|| Reading::new(places))
 }
 
-/// The numbers of a text that has nothing else in it but what may stand around them.
+/// The numbers of a text that contains only numbers and separators.
 fn numbers(text: &str) -> Vec<f64> {
     let words = text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '=' | ':'));
     let words = words.filter(|word| !matches!(*word, "" | "x" | "y" | "X" | "Y" | "px" | "pixels"));

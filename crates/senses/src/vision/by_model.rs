@@ -18,7 +18,7 @@ use super::scaled::{Scaled, scaled};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// The most bytes of an answer that are read.
 const ANSWER_LIMIT: usize = 64 * 1024;
-/// The most pictures that are looked at or wait for it; more are refused.
+/// The most pictures in progress or waiting; more are refused.
 const REQUESTS_LIMIT: usize = 8;
 
 const LOCATE_PROMPT: &str = "You find things on screenshots. Answer with JSON only, in this form: \
@@ -74,7 +74,7 @@ impl ModelVision {
             kind: MediaKind::Image,
             name: "picture".into(),
             mime: picture.mime.into(),
-            // The content comes along, so nobody looks for it.
+            // The content is attached, so the id is not used.
             blob: BlobId::parse("none").expect("a plain word is an id"),
             content: picture.bytes.into(),
             detail: None,

@@ -39,7 +39,7 @@ impl std::fmt::Debug for OcrVision {
 impl Vision for OcrVision {
     fn ready(&self) -> Result<(), SenseError> {
         self.ocr.ready().map_err(|error| match error {
-            // Whoever wants to have pictures looked at is better served by a model.
+            // The setting to change is the one for vision.
             SenseError::Off(_) => SenseError::Off("vision"),
             error => error,
         })

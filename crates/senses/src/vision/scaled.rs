@@ -6,14 +6,14 @@ use image::imageops::FilterType;
 use image::{DynamicImage, ImageFormat, ImageReader, Limits};
 use quintet_kernel::port::SenseError;
 
-/// The longest side that models look at; providers scale down what is larger, and coordinates in pixels
-/// would then be those of a picture of unknown size.
+/// The longest side of a picture for a model. Providers scale down larger pictures, and coordinates in pixels would
+/// then refer to an unknown size.
 const SIDE_LIMIT: u32 = 1568;
 /// The most pixels of a picture that is decoded.
 const PIXELS_LIMIT: u64 = 40_000_000;
 /// The most bytes that decoding may allocate.
 const DECODE_LIMIT: u64 = 512 * 1024 * 1024;
-/// The most bytes of a picture that is sent as it is.
+/// The most bytes of a picture that is sent unchanged.
 const BYTES_LIMIT: usize = 3 * 1024 * 1024;
 
 /// A picture that is ready to be sent.

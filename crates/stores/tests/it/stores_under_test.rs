@@ -22,7 +22,7 @@ use quintet_testkit::postgres::Server;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-/// CompleteStore a store of sessions is.
+/// All ports of a store of sessions.
 pub(crate) trait Store:
     Journal + Leases + SessionIndex + Installs + Preferences + Artifacts
 {

@@ -1,4 +1,4 @@
-//! Sends frames at the pace and with the end that the step asks for.
+//! Sends frames with the delays and the ending of the step.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::Shared;
 use super::response::Frames;
 use super::script::Step;
 
-/// How often it is checked whether the file is there that an answer waits for.
+/// How often to check for the file that an answer waits for.
 const HOLD_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One streamed answer, counted while it lives.
@@ -33,7 +33,7 @@ pub(super) struct FrameStream {
 enum StreamEnd {
     Proper,
     Silence,
-    /// What was said is sent first, because a failing body takes its unsent bytes with it.
+    /// The connection is dropped after the pieces are sent, because a failing body loses its unsent bytes.
     FlushThenCut,
     Cut,
 }
@@ -63,7 +63,7 @@ impl FrameStream {
         waits && self.frames.is_at_last_text()
     }
 
-    /// What a body stream says to have its connection dropped.
+    /// The error of a body stream that drops its connection.
     fn cut() -> io::Error {
         io::Error::other("cut by the script")
     }

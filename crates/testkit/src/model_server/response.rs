@@ -1,4 +1,4 @@
-//! A step as OpenAI chat completions say it.
+//! A step as an OpenAI chat completion.
 
 use axum::body::Bytes;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
-//! The commands by which an `AGENTS.md` wants work to be verified.
+//! The verification commands in an `AGENTS.md`.
 //!
-//! They stand below a heading `Verify` or `Verification`, after a line `Verify:`, or in a fenced
-//! block marked `verify`. In a list an item is a command if it is one in code, alone or after a
-//! label, or if it is plain text that begins like a command; prose is never run.
+//! Commands are listed below a heading `Verify` or `Verification`, after a line `Verify:`, or in a fenced
+//! block marked `verify`. A list item is a command if it is code, alone or after a
+//! label, or plain text that begins like a command; prose is never run.
 
 use std::iter::Peekable;
 use std::str::Lines;
@@ -13,9 +13,9 @@ use item::command_of;
 
 /// The most commands that are taken.
 const COMMANDS_LIMIT: usize = 20;
-/// How many lines of a fenced block are looked at for its end.
+/// The most lines of a fenced block that are searched for its end.
 const BLOCK_LIMIT: usize = 500;
-/// How fenced blocks are marked whose lines are commands, below a heading or a line that says so.
+/// The languages of fenced blocks whose lines are commands, below a matching heading or line.
 const SHELLS: [&str; 8] = ["", "sh", "bash", "shell", "zsh", "console", "shell-session", "verify"];
 
 /// The commands that a text names, in its order.
@@ -38,9 +38,9 @@ pub(crate) fn verify_commands(text: &str) -> Vec<String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Elsewhere,
-    /// Below a heading of this level that says so.
+    /// Below a matching heading of this level.
     Section(usize),
-    /// In the first block after a line that says so.
+    /// In the first block after a matching line.
     Block,
 }
 
@@ -124,8 +124,8 @@ impl Reader<'_> {
     }
 }
 
-/// The commands in a block: the lines after prompts if there are any, for then the others are what
-/// was answered; otherwise all but comments. A line that ends with a backslash goes on in the next.
+/// The commands in a block: the lines after prompts if there are any, because the others are output then;
+/// otherwise all but comments. A backslash at the end of a line continues it.
 fn commands_in(lines: &[String]) -> Vec<String> {
     let lines = joined(lines);
     let prompted: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix("$ ")).collect();
@@ -170,7 +170,7 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     is_heading.then(|| (level, title.trim().trim_end_matches('#').trim_end()))
 }
 
-/// What is said after `Verify:`.
+/// The text after `Verify:`.
 fn said(line: &str) -> Option<&str> {
     let (word, rest) = line.split_once(':')?;
     is_verify(word).then(|| rest.trim_start_matches(['*', '_']).trim())

@@ -1,9 +1,8 @@
 //! The supervisor alone, called as the daemon's executable is: `quintet-supervise supervise -- …`.
 //!
-//! It stands in for `quintet` in this crate's tests, and gives commands a home that is not there:
-//! a login shell must not run the profile of whoever runs the tests, which may be slow, say
-//! things, or leave locks behind when it is killed. Called with `bare` it changes nothing, with
-//! `confine` it is the sandbox, and with `draw` it draws.
+//! Replaces `quintet` in this crate's tests, and gives commands a home that does not exist: a login shell must
+//! not run the profile of the user who runs the tests, which may be slow, print text, or leave locks behind when
+//! it is killed. With `bare` the home is not changed, `confine` is the sandbox, and `draw` draws.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

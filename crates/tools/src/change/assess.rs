@@ -48,7 +48,7 @@ pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -
     });
     let (preview, mut subject) =
         shown.await.unwrap_or_else(|error| (error, CallSubject::default()));
-    // What can lose work is asked about each time.
+    // A change that can lose work always needs its own approval.
     subject.similar.take_if(|_| risk >= Risk::High);
     Assessment { risk, reasons, reversible, preview, subject, settled: None }
 }

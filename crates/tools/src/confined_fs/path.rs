@@ -1,8 +1,8 @@
-//! A name in a directory beneath the root, and what may be done with it.
+//! A name in a directory beneath the root, and the operations on it.
 //!
-//! The directory is held open, so what happens to its path meanwhile does not matter, and the name
-//! is never followed: a link in its place is replaced or refused, not written through. A link can be
-//! put there itself, wherever it leads: whoever goes through it is stopped where it leads out.
+//! The directory is held open, so later changes of its path do not matter, and the name is never followed: a link in
+//! its place is replaced or refused, not written through. A link to any target can be created, because following it
+//! is stopped where it leads out.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -75,7 +75,7 @@ mod base64_text {
 /// A directory, by its device and number, and a name in it.
 pub(crate) type PathIdentity = (u64, u64, OsString);
 
-/// What becomes of a file that is there already.
+/// How an existing file is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
     /// Something of this shape is replaced.
@@ -92,7 +92,7 @@ pub(crate) struct ConfinedPath {
     path: PathBuf,
 }
 
-/// Reads a file that may be changed; nothing if there is none, but could be.
+/// Reads a file that may be changed; `None` if it does not exist but could be created.
 pub(crate) fn read(root: &Path, path: &Path) -> Result<Option<FileData>, PathError> {
     let place = match ConfinedPath::find(root, path) {
         // Nothing leads back out of a directory that is not there.
@@ -110,7 +110,7 @@ pub(crate) fn read(root: &Path, path: &Path) -> Result<Option<FileData>, PathErr
 }
 
 impl ConfinedPath {
-    /// A place in a directory that is there.
+    /// A path whose directory exists.
     pub(crate) fn find(root: &Path, path: &Path) -> Result<Self, PathError> {
         let (parent, name) = split(root, path)?;
         let directory =
@@ -224,7 +224,7 @@ impl ConfinedPath {
         }
     }
 
-    /// The path as it was given.
+    /// The original path.
     pub(crate) fn given(&self) -> &Path {
         &self.path
     }
@@ -234,7 +234,7 @@ impl ConfinedPath {
         (&self.directory, &self.name)
     }
 
-    /// A new file to be filled, or a link, beside its place.
+    /// Creates a temporary file, or a link, next to the final name.
     fn temporary(&self, load: &NewFile<'_>) -> Result<(OsString, Option<File>), PathError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -263,7 +263,7 @@ impl ConfinedPath {
             Existing::Replace(_) => renameat(at, from, at, &self.name),
             Existing::Refuse => {
                 match renameat_with(at, from, at, &self.name, RenameFlags::NOREPLACE) {
-                    // Not every file system can; it was looked at a moment ago.
+                    // Not every file system supports this; existence was checked a moment ago.
                     Err(Errno::INVAL | Errno::NOSYS) => renameat(at, from, at, &self.name),
                     other => other,
                 }
@@ -300,7 +300,7 @@ pub(crate) fn remove_temporary(root: &Path, folder: &Path) {
     }
 }
 
-/// What there is, by what the kernel says of it.
+/// The kind of a file, from its `stat`.
 pub(crate) fn shape_of(stat: &Stat) -> FileKind {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => FileKind::File,

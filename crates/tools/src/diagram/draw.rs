@@ -25,7 +25,7 @@ const STACK: usize = 256 << 20;
 
 /// Something is wrong with the source, not with the drawing of it.
 pub(super) const BAD_SOURCE: u8 = 1;
-/// The drawing broke off.
+/// The drawing panicked.
 const BROKEN_OFF: u8 = 2;
 /// What the exit code of `env` and `timeout` means, too: nothing was run.
 const NOTHING_RAN: u8 = 125;
@@ -36,9 +36,9 @@ const KINDS: &str = "flowchart, sequenceDiagram, classDiagram, stateDiagram-v2, 
                      pie, quadrantChart, sankey-beta, xychart-beta, radar-beta, treemap-beta, \
                      packet-beta, block-beta and zenuml";
 
-/// Draws the source that these pieces are, and says the picture.
+/// Draws the source in these pieces and prints the picture.
 ///
-/// Call it before any other thread is started: Landlock and seccomp hold for the thread that asks.
+/// Must be called before any other thread is started: Landlock and seccomp apply to the calling thread.
 pub fn main(pieces: impl IntoIterator<Item = OsString>) -> ExitCode {
     let source = pieces.into_iter().flat_map(OsString::into_vec).collect();
     let source = String::from_utf8(source).map_err(|error| error.to_string());
@@ -48,7 +48,7 @@ pub fn main(pieces: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Leaves this process its memory and its time; gives back what it was given.
+/// Gives up all access except memory and CPU time; returns the source.
 fn shut_in(source: String) -> Result<String, String> {
     let limits = Limits { memory: MEMORY, cpu_seconds: PROCESSOR, file: 0, ..Limits::default() };
     sandbox::withdraw(limits).map(|()| source)
@@ -62,7 +62,7 @@ fn drawn(source: String) -> ExitCode {
             Err(_) => ExitCode::from(BROKEN_OFF),
         },
         Ok(Ok(Err(why))) => said(&why, BAD_SOURCE),
-        // What it said when it panicked is nothing that helps with the source.
+        // The panic message does not help with the source.
         Ok(Err(_)) => ExitCode::from(BROKEN_OFF),
         Err(error) => said(&error.to_string(), NOTHING_RAN),
     }

@@ -39,7 +39,7 @@ fn picture(finished: &Finished) -> Result<Option<String>, String> {
     }
 }
 
-/// The command line, with the source in it as it is.
+/// The command line, with the source as a here-document.
 fn command(source: &str) -> Result<String, String> {
     let source = text(source)?;
     let mut end = "END".to_owned();

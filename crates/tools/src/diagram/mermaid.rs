@@ -15,7 +15,7 @@ use crate::run::{End, Finished, Runner};
 
 /// The kernel takes no longer argument than twice this.
 const ARGUMENT_BYTES: usize = 64 * 1024;
-/// What the supervisor, and whoever cannot shut itself in, end with.
+/// Exit codes of the supervisor and of a drawing process that could not be confined.
 const NOT_RUN: [i32; 3] = [125, 126, 127];
 /// Signals that end a process: out of memory or stack, and out of processor time.
 const ABORTED: i32 = 128 + libc::SIGABRT;
@@ -60,7 +60,7 @@ fn picture(finished: &Finished) -> Result<Option<String>, String> {
     }
 }
 
-/// What the source is told to have asked for, by the code that the drawing ended with.
+/// The error for a source, from the exit code of the drawing.
 fn broken_off(code: i32) -> String {
     let why = match code {
         ABORTED => format!("it takes more than {} MiB of memory, or goes too deep", MEMORY >> 20),

@@ -6,7 +6,7 @@
 use roxmltree::{Attribute, Document, Node};
 
 const SVG: &str = "http://www.w3.org/2000/svg";
-/// Larger pictures are of no use to anybody.
+/// Larger pictures are not useful.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 
 const ELEMENTS: [&str; 25] = [
@@ -51,9 +51,9 @@ const WAYS_OUT: [&str; 10] = [
     "vbscript:",
 ];
 
-/// The picture without what stands before it; an error says what is wrong with it.
+/// The picture without the text before it; an error says what is wrong with it.
 pub(super) fn check(text: &str) -> Result<&str, String> {
-    // What `dot` writes before it names a file of the standard, which nobody need look for.
+    // The document type that `dot` writes first refers to an external file.
     let text = &text[text.find("<svg").ok_or("nothing was drawn")?..];
     check_size(text)?;
     let document = Document::parse(text);
@@ -62,7 +62,7 @@ pub(super) fn check(text: &str) -> Result<&str, String> {
     Ok(text)
 }
 
-/// Whether anybody could use a picture of this size.
+/// Fails if the picture is too large.
 pub(super) fn check_size(text: &str) -> Result<(), String> {
     if text.len() > MOST_BYTES {
         return Err(format!("the picture is too large: {} bytes", text.len()));

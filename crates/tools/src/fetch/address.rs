@@ -1,4 +1,4 @@
-//! Which addresses are somebody else's public server, and which are not.
+//! Distinguishes addresses of public servers from all others.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

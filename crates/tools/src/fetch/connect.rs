@@ -17,7 +17,7 @@ const AGENT: &str = concat!("quintet/", env!("CARGO_PKG_VERSION"));
 const WANTED: &str =
     "text/html, text/markdown, text/plain, application/json, application/xml;q=0.9, */*;q=0.5";
 
-/// Whatever name is asked for, these are its addresses.
+/// A resolver that returns these addresses for every name.
 struct Pinned(Vec<SocketAddr>);
 
 impl Resolve for Pinned {
@@ -27,7 +27,7 @@ impl Resolve for Pinned {
     }
 }
 
-/// Asks, with these headers in place of the usual ones; whatever the server says is an answer.
+/// Sends a request with these headers instead of the default ones; every status is a result.
 pub(super) async fn ask(
     method: Method,
     url: &Url,
@@ -59,12 +59,12 @@ fn client(secure: bool, pinned: Pinned) -> Result<Client, String> {
 }
 
 fn trusting_the_platform() -> ClientBuilder {
-    // An error says that somebody else in this process chose a provider first, which is as good.
+    // An error means that another part of this process installed a provider first, which is fine.
     let _ = ring::default_provider().install_default();
     Client::builder()
 }
 
-/// For plain HTTP, where nobody need be trusted.
+/// A client for plain HTTP, without certificates.
 fn trusting_nobody() -> Result<ClientBuilder, String> {
     let tls = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -20,9 +20,9 @@ mod flow;
 #[cfg(test)]
 mod tests;
 
-/// How much is read between two looks at the flag.
+/// Bytes that are parsed between two checks for cancellation.
 const PARSE_CHUNK_BYTES: usize = 16 * 1024;
-/// Longer links say nothing to a reader.
+/// Longer links are left out.
 const LINK_LIMIT: usize = 500;
 /// Longer titles too.
 const TITLE_LIMIT: usize = 300;
@@ -190,7 +190,7 @@ fn attribute<'a>(tag: &'a Tag, name: &str) -> Option<&'a str> {
     tag.attrs.iter().find(|attribute| &*attribute.name.local == name).map(|it| &*it.value)
 }
 
-/// What stands between an element and what is around it.
+/// The gap between an element and the text around it.
 fn gap(name: &str) -> Gap {
     match name {
         "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "p" | "ul" | "ol" | "dl" | "table" | "pre"

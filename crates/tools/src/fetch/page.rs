@@ -10,7 +10,7 @@ use super::{Request, connect};
 use crate::blocking::CancelFlag;
 use crate::show;
 
-/// Types besides `text/…` that are text.
+/// Types other than `text/…` that are text.
 const TEXTS: [&str; 12] = [
     "graphql",
     "javascript",
@@ -38,12 +38,12 @@ pub(crate) struct Page {
     charset: Option<String>,
     /// The body's length, as far as it is known.
     length: Option<u64>,
-    /// Nothing if only the head was asked for.
+    /// `None` if only the head was requested.
     body: Option<Vec<u8>>,
 }
 
 impl Page {
-    /// Reads the answer, and no more of its body than was asked for.
+    /// Reads the response, and no more of its body than requested.
     pub(super) async fn read(request: Request, mut response: Response) -> Result<Self, String> {
         let field = |name: HeaderName| Some(response.headers().get(name)?.to_str().ok()?.trim());
         let kind = field(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
@@ -141,7 +141,7 @@ fn charset(text: &str) -> Option<String> {
     Some(rest[..end.unwrap_or(rest.len())].to_owned())
 }
 
-/// The body as text: by what the server says, else what the page says, else as UTF-8.
+/// Decodes the body: by the server's charset, else the page's, else as UTF-8.
 fn decode(body: &[u8], charset: Option<&str>, is_html: bool) -> String {
     let start = || String::from_utf8_lossy(&body[..body.len().min(PRESCAN)]).to_ascii_lowercase();
     let inside = || is_html.then(start).and_then(|start| self::charset(&start));

@@ -7,7 +7,7 @@ use tokio::net::lookup_host;
 
 use super::address;
 
-/// The lowest port that is nobody's system service, besides those of the web itself.
+/// The lowest port that is not reserved for system services.
 const FIRST_FREE: u16 = 1024;
 
 /// Public web servers, and those that are named here.
@@ -85,7 +85,7 @@ fn host_and_port(url: &Url) -> Result<(&str, u16), String> {
     parts.ok_or_else(|| format!("{url} names no host"))
 }
 
-/// The address that a host is by itself. URLs write `0x7f.1` as 127.0.0.1, so this sees them all.
+/// The IP address of a literal host. URL parsing normalizes `0x7f.1` to 127.0.0.1, so this covers all forms.
 fn literal(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }

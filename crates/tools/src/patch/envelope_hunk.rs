@@ -6,7 +6,7 @@ const END_OF_FILE: &str = "*** End of File";
 
 /// Reads all hunks in these lines; an error names the line that is wrong.
 pub(super) fn all(lines: &[&str], body: usize, end: usize) -> Result<Vec<Hunk>, (usize, String)> {
-    // Blank lines before the next head are there for the eye.
+    // Blank lines before the next header are only for readability.
     let blank = lines[body..end].iter().rev().take_while(|line| line.trim().is_empty()).count();
     let end = end - blank;
     let mut hunks = Vec::new();

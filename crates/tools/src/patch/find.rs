@@ -59,7 +59,7 @@ impl<'a> Haystack<'a> {
             let keys = self.keys[level]
                 .get_or_insert_with(|| lines.iter().map(|line| likeness.key(&line.text)).collect());
             let wanted: Vec<_> = needle.iter().map(|line| likeness.key(line)).collect();
-            // Lines without anything to tell them by would be found anywhere.
+            // Blank lines alone would match anywhere.
             if likeness != Likeness::Exact && wanted.iter().all(Vec::is_empty) {
                 continue;
             }

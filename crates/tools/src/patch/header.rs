@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The name that stands for no file.
+/// The name for a missing file.
 pub(super) const NOWHERE: &str = "/dev/null";
 
 /// The range of `@@ -10,3 +12,4 @@`: the first old line, and how many old and new lines follow.
@@ -14,13 +14,13 @@ pub(super) struct HunkRange {
     pub(super) new: usize,
 }
 
-/// Reads a range; nothing if the line has none, as those of some models.
+/// Reads a range; `None` if the line has none, as some models write it.
 pub(super) fn range(line: &str) -> Option<HunkRange> {
     let rest = line.strip_prefix("@@ -")?;
     let (old, rest) = rest.split_once(" +")?;
     let (new, _) = rest.split_once(" @@")?;
     let ((start, old), (_, new)) = (pair(old)?, pair(new)?);
-    // Git counts lines from 1, and names the line before if there is none of them.
+    // Git counts lines from 1, and names the previous line for an empty range.
     let start = if old == 0 { start } else { start.saturating_sub(1) };
     Some(HunkRange { start, old, new })
 }

@@ -1,14 +1,14 @@
-//! Reads unified diffs, as git and `diff -u` write them and as models nearly do.
+//! Parses unified diffs of git and `diff -u`, and the approximate ones of models.
 //!
-//! The counts in a hunk's head are believed as far as the lines bear them out: they tell a removed
-//! line that begins with `-- ` from the head of the next file. A model that miscounts is forgiven.
+//! The counts in a hunk header are used as far as the lines match them: they distinguish a removed line that begins
+//! with `-- ` from the header of the next file. Wrong counts are tolerated.
 
 use std::path::PathBuf;
 
 use super::header::{self, HunkRange};
 use super::{Action, Anchor, Hunk, Line, Section, Side};
 
-/// What is known of a file before its hunks.
+/// The header of a file, before its hunks.
 #[derive(Debug, Default)]
 struct Head {
     git: Option<(String, String)>,
@@ -69,7 +69,7 @@ impl Head {
             self.rename.1 = path(rest);
         } else if let Some(rest) = line.strip_prefix("new file mode ") {
             self.created = true;
-            // Only whether it can be executed is git's to say; the rest is the user's mask.
+            // Git only sets whether a file is executable; the rest follows the user's mask.
             self.mode = header::mode(rest).filter(|mode| mode & 0o100 != 0);
         } else if let Some(rest) = line.strip_prefix("new mode ") {
             self.mode = header::mode(rest);
@@ -122,7 +122,7 @@ fn finish(
     Ok(())
 }
 
-/// Reads a hunk; says where it ends.
+/// Reads a hunk; returns it and where it ends.
 fn hunk(lines: &[&str], head: usize) -> (Hunk, usize) {
     let range = header::range(lines[head]);
     let place = range.map_or(Anchor::Next, |range| Anchor::Line(range.start));

@@ -19,7 +19,7 @@ pub(crate) struct Plan {
     pub(crate) report: String,
     /// How many hunks and files do not fit.
     pub(crate) failed: usize,
-    /// The files that came up, and what they were called.
+    /// The files seen so far, with their names.
     seen: Vec<(PathIdentity, PathBuf)>,
     /// The files as an editor has them.
     unsaved: Unsaved,
@@ -84,7 +84,7 @@ impl Plan {
         let Applied { bytes, notes } = apply(&before.bytes, &section.hunks);
         self.say(&format!("M {}", show::path(&section.path)), &notes);
         let after = FileData::file(bytes, section.mode.or(before.mode));
-        // A file may come up twice; the second time goes on from the first.
+        // A file may occur twice; the second change continues from the first.
         match self.changes.iter_mut().find(|change| change.path == section.path) {
             Some(change) => change.after = Some(after),
             None => self.changes.push(Change::of(section.path.clone(), Some(before), Some(after))),
@@ -130,7 +130,7 @@ impl Plan {
 
     /// Sees to it that one file does not come up by two names, of which each would undo the other.
     fn name(&mut self, root: &Path, path: &Path) -> Result<(), String> {
-        // What has no directory yet is told apart by its name alone.
+        // A file without a directory yet is identified only by its name.
         let Ok(identity) = ConfinedPath::find(root, path).and_then(|place| place.identity()) else {
             return Ok(());
         };

@@ -1,8 +1,8 @@
-//! What of a text is outside of the bodies of functions.
+//! Finds the parts of a text outside of function bodies.
 //!
-//! Most of a source file is inside of functions, and nothing there is of interest: without it, a
-//! file is parsed several times as fast. Bodies are told by how lines are indented, which needs no
-//! knowledge of the language. Where lines do not look as expected, nothing is taken out.
+//! Most of a source file is in functions and irrelevant for the map: without it, parsing is several times as fast.
+//! Bodies are recognized by indentation, independent of the language. If lines do not look as expected, nothing is
+//! removed.
 
 use std::iter::Peekable;
 
@@ -13,9 +13,9 @@ const LONGEST_HEAD: usize = 40;
 /// How many lines a body has at most that is taken out.
 const LONGEST_BODY: usize = 2000;
 
-/// The parts of a text outside of bodies; none if that is all of it.
+/// The parts of a text outside of bodies; empty if that is the whole text.
 ///
-/// `functions` says where lines begin in which functions do.
+/// `functions` are the offsets of lines in which functions begin.
 pub(super) fn outside(text: &[u8], functions: &[usize]) -> Vec<Range> {
     let lines: Vec<Line<'_>> = lines(text).collect();
     let mut functions = functions.iter().copied().peekable();
@@ -95,8 +95,8 @@ impl<'a> Line<'a> {
         self.text.last().copied()
     }
 
-    /// Whether it is inside of what begins with such an indent: it is deeper, empty, or one of those
-    /// that stand at the margin wherever they are, such as `#if` and labels in C.
+    /// True if the line is inside a block with this indentation: it is deeper, empty, or always at the margin, such
+    /// as `#if` and labels in C.
     fn is_inside(&self, indent: &[u8]) -> bool {
         let is_deeper = self.indent().len() > indent.len();
         is_deeper || self.text.is_empty() || self.text[0] == b'#' || self.last() == Some(b':')

@@ -11,11 +11,11 @@ use super::skim::Skim;
 
 /// How much memory all of it may take.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
-/// What an entry takes besides its readings and its path, about.
+/// The approximate size of an entry without its readings and its path.
 const OVERHEAD: usize = 160;
 
-/// By what a file is known again. A change that leaves all of this as it was is not seen: it would
-/// have to keep the size and happen within one tick of the file system's clock.
+/// Identifies a version of a file. A change that keeps all of this is not noticed: it would have to keep the size
+/// and happen within one tick of the file system's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileVersion {
     device: u64,
@@ -101,7 +101,7 @@ impl Cache {
         self.lock().round += 1;
     }
 
-    /// What is known of a file if it is still the same.
+    /// The cached reading of a file, if the file has not changed.
     pub(super) fn find<T: Reading>(&self, path: &Path, identity: FileVersion) -> Option<Arc<T>> {
         let mut entries = self.lock();
         let round = entries.round;
@@ -126,8 +126,8 @@ impl Cache {
         if entries.bytes + entry.size + size > MOST_BYTES {
             entries.forget_old();
         }
-        // What this map was drawn of is not given up for more of it: of a tree that is too large, a
-        // part that stays is of more use than parts that drive each other out.
+        // Entries of the current map are not evicted for more of it: for a tree that is too large, a stable
+        // part is more useful than entries that evict each other.
         if entries.bytes + entry.size + size <= MOST_BYTES {
             entry.size += size;
             reading.put(&mut entry);

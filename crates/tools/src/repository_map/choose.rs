@@ -14,8 +14,8 @@ use super::skim::Skim;
 /// How many files are parsed before it is looked whether that is enough.
 const BATCH_FILES: usize = 64;
 
-/// What is said of a method counts this much: it may be meant for another type's, which may not even
-/// be defined here, as with `iter` and `map`.
+/// The weight of uses of a method: they may refer to a method of another type, which may not even be defined here,
+/// as with `iter` and `map`.
 const METHOD: f64 = 0.25;
 
 /// Files and what a skim of each found.

@@ -73,7 +73,7 @@ impl Field<'_> {
         thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(share)).collect();
             let mut done = share();
-            // A thread that broke off has taken its share along.
+            // The results of a thread that panicked are lost.
             done.extend(others.into_iter().filter_map(|other| other.join().ok()).flatten());
             for (at, result) in done {
                 results[at] = result;
@@ -82,7 +82,7 @@ impl Field<'_> {
         results
     }
 
-    /// What a file has to say, from memory if the file is what it was.
+    /// The reading of a file, from the cache if the file has not changed.
     fn read<T: Reading>(
         &self,
         path: &Path,
@@ -109,7 +109,7 @@ impl Field<'_> {
     }
 }
 
-/// Reads a file unless it is too large, in which case there is nothing in it; says which it was.
+/// Reads a file, or nothing if it is too large; returns its version.
 fn fill(root: &Path, path: &Path, source: &mut Vec<u8>) -> Option<FileVersion> {
     source.clear();
     let file = confined_fs::open(root, path).ok()?;

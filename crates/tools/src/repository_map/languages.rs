@@ -16,7 +16,7 @@ mod python;
 mod rust;
 mod typescript;
 
-/// What is known of a language.
+/// The description of a language.
 #[derive(Debug)]
 pub(super) struct Language {
     /// How its files' names end.
@@ -63,7 +63,7 @@ pub(super) enum When {
     Is(&'static str, &'static [&'static str]),
 }
 
-/// How a language is skimmed: well enough to tell which of its files are worth parsing.
+/// How a language is skimmed, to find the files worth parsing.
 #[derive(Debug)]
 pub(super) struct Lexis {
     pub(super) line_comments: &'static [&'static str],
@@ -85,7 +85,7 @@ pub(super) struct Lexis {
     pub(super) assigns: bool,
 }
 
-/// How functions are told that no word announces: by the first name in a line before a bracket.
+/// How functions without a keyword are recognized: by the first name in a line before a bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Functions {
     /// A word announces all of them.

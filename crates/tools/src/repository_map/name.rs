@@ -1,4 +1,4 @@
-//! A name as it is compared.
+//! A name in a form that is fast to compare.
 
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
@@ -18,7 +18,7 @@ impl Name {
     }
 }
 
-/// Keeps names apart in a table by the number they are.
+/// A hasher for names, which are numbers already.
 pub(super) type Plain = BuildHasherDefault<PlainHasher>;
 
 #[derive(Debug, Default)]

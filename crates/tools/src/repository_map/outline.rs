@@ -1,7 +1,7 @@
-//! What a file defines, read from its syntax tree.
+//! The definitions of a file, from its syntax tree.
 //!
-//! The tree is walked without recursion: its depth is in the hands of whoever wrote the file. What
-//! is inside of a function is local to it and not looked at.
+//! The tree is walked without recursion, because its depth is controlled by the author of the file. The inside of
+//! functions is local and not visited.
 
 use tree_sitter::{Node, Tree, TreeCursor};
 
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         }
         let text = self.text(node);
         let is_name = !text.is_empty() && text.len() <= SIGNATURE_LIMIT && !text.contains(&b'\n');
-        // A pattern such as `{ a, b }` or `a, b` is no name.
+        // A pattern such as `{ a, b }` or `a, b` is not a name.
         let is_pattern = matches!(text.first(), Some(b'{' | b'[' | b'(')) || text.contains(&b',');
         (is_name && !is_pattern).then_some(node)
     }

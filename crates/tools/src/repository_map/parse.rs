@@ -75,7 +75,7 @@ fn is_generated(source: &[u8]) -> bool {
     too_long || head.split(|byte| *byte == b'\n').any(says_so)
 }
 
-/// Whether a line is a comment that says that a program made the file.
+/// True if a line is a comment that marks the file as generated.
 fn says_so(line: &[u8]) -> bool {
     let line = line.trim_ascii_start();
     let is_comment = [&b"/"[..], b"#", b"*"].iter().any(|start| line.starts_with(start));

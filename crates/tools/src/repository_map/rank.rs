@@ -1,10 +1,8 @@
-//! Which names matter: those that other files use.
+//! Weighs names by how much other files use them.
 //!
-//! A file that uses a name says something for its definitions. To use it often says more, but not
-//! in proportion: the root of the number counts. Where a name has several definitions they share
-//! what is said, because nobody knows which is meant; so `new` and `get`, which everybody defines,
-//! weigh little. What the file of a definition itself says counts a tenth: enough to put what has
-//! no other users in order.
+//! A file that uses a name adds the square root of its number of uses. If a name has several definitions, they share
+//! the weight, because it is unknown which one is meant; so common names such as `new` and `get` weigh little. Uses
+//! in the file of the definition count a tenth: enough to order names without other users.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,14 +10,14 @@ use std::sync::Arc;
 use super::name::{Name, Plain};
 use super::skim::Skim;
 
-/// What a file says of its own definitions counts this much.
+/// The weight of uses in the file of the definition.
 const OWN: f64 = 0.1;
 
-/// What is said of all names.
+/// The weights of all names.
 #[derive(Debug)]
 pub(super) struct Weights(HashMap<Name, Said, Plain>);
 
-/// What is said of a name.
+/// The uses of a name.
 #[derive(Debug, Default)]
 struct Said {
     definitions: u32,
@@ -43,7 +41,7 @@ impl Weights {
         let Some(said) = self.0.get(&name) else { return 0.0 };
         let own = skim.uses.binary_search_by_key(&name, |(used, _)| *used);
         let own = own.map_or(0.0, |at| share(skim.uses[at].1));
-        // Roundings must not tell apart what is the same.
+        // Rounding must not make equal weights differ.
         let others = (said.uses - own).max(0.0);
         (others + own * OWN) / f64::from(said.definitions.max(1))
     }

@@ -1,12 +1,11 @@
-//! Skims a file: which names it seems to define, and how often it uses which.
+//! Skims a file: the names it seems to define, and how often it uses which names.
 //!
-//! To parse every file of a large tree takes too long. A skim reads words, without comments and
-//! strings, at a speed near that of the disk, and is good enough to weigh names and to tell which
-//! files are worth parsing. What it takes wrongly for a definition never shows: that is for the
-//! parser to say. It heals itself: a string that it takes wrongly for one ends with the line.
+//! Parsing every file of a large tree takes too long. A skim reads words, without comments and strings, nearly as fast
+//! as the disk, and is good enough to weigh names and to find the files worth parsing. A wrong guess never shows in
+//! the map, because the parser decides; and it does not spread, because a string ends with its line at the latest.
 //!
-//! A word counts as a use if it is called, or begins with a capital letter as types and constants
-//! do. Any other word could be anybody's variable.
+//! A word counts as a use if it is called, or begins with a capital letter like types and constants. Any other word
+//! could be a local variable.
 
 use super::languages::{Functions, Language, Lexis};
 use super::name::Name;
@@ -48,7 +47,7 @@ fn counted(mut names: Vec<Name>) -> Box<[(Name, u32)]> {
     names.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).collect()
 }
 
-/// What stands before a word in its line, with nothing but space in between.
+/// What precedes a word in its line, apart from space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     /// The start of the line, or something of no matter.
@@ -113,7 +112,7 @@ impl<'a> Reader<'a> {
             b'\n' => {
                 (self.line, self.before, self.is_fresh) = (self.at + 1, Before::Nothing, true);
             }
-            // These may stand between a defining word and the name: `macro_rules!`, `function*`.
+            // These may be between a keyword and the name: `macro_rules!`, `function*`.
             b' ' | b'\t' | b'!' | b'*' => (),
             b'0'..=b'9' => return self.number(),
             b'}' => self.before = Before::Body,
@@ -150,7 +149,7 @@ impl<'a> Reader<'a> {
         self.is_fresh &= next != b'(';
     }
 
-    /// What a word is to the one after it.
+    /// The role of a word for the next one.
     fn as_before(&self, word: &[u8]) -> Before {
         let is_in = |words: &[&str]| words.iter().any(|known| known.as_bytes() == word);
         if is_in(self.lexis.announcing) {

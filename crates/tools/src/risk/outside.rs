@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-/// What is not worth a word: it is nothing, or the command's own.
+/// Paths that are not reported, because they are harmless or private to the command.
 const NOTHING: [&str; 5] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"];
 
 /// The arguments that name something outside of the workspace. A program may be anywhere.
@@ -12,7 +12,7 @@ pub(super) fn paths(workspace: &Path, words: &[String]) -> Vec<String> {
     paths.filter(|path| leads_out(workspace, path)).map(str::to_owned).collect()
 }
 
-/// A word without what may stand before a path: a redirection or the name of an option.
+/// A word without a redirection or an option name before a path.
 fn path(word: &str) -> &str {
     let word = word.trim_start_matches(['<', '>']);
     let value = word.split_once('=').map(|(_, value)| value);

@@ -1,4 +1,4 @@
-//! What is known of commands, as data.
+//! The known commands, as data.
 
 use quintet_kernel::tool::Risk::{self, Critical, High, Medium};
 
@@ -15,7 +15,7 @@ pub(super) struct Row {
     with: &'static [&'static [&'static str]],
     /// One of these must be too, if there are any.
     any: &'static [&'static str],
-    /// What must not be, so that it fits.
+    /// Arguments that exclude a match.
     without: &'static [&'static str],
     pub(super) risk: Risk,
     pub(super) reversible: bool,
@@ -64,7 +64,7 @@ const fn row(
     Row { program, with, any: &[], without: &[], risk, reversible: false, reason }
 }
 
-/// A program, if one of these is among its arguments or nothing is asked for.
+/// A program with one of these among its arguments, or with any arguments if the list is empty.
 const fn network(program: &'static [&'static str], first: &'static [&'static str]) -> Row {
     let (risk, reason) = (Medium, "uses the network");
     Row { program, with: &[], any: first, without: &[], risk, reversible: false, reason }
@@ -82,7 +82,7 @@ pub(super) const WRAPPERS: &[&str] = &[
     "elif", "else", "while", "until", "do", "!", "{",
 ];
 
-/// Programs that run what they are given to read.
+/// Programs that run their input.
 pub(super) const INTERPRETERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "perl", "ruby", "node", "php",
 ];
@@ -98,11 +98,11 @@ pub(super) const MEANINGFUL: &[&str] = &[
     "select", "case", "esac", "for", "in", "done", "fi", "}", "[[", "]]",
 ];
 
-/// Folders of programs that are those everybody means.
+/// Folders of the system's programs.
 pub(super) const SYSTEM: &[&str] =
     &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"];
 
-/// Programs that bring something from the network.
+/// Programs that download.
 pub(super) const FETCHERS: &[&str] = &["curl", "wget", "fetch", "aria2c", "nc"];
 
 pub(super) static RUNS_DOWNLOAD: Row =
@@ -182,7 +182,7 @@ pub(super) static HARMFUL: &[Row] = &[
     ),
 ];
 
-/// Commands that talk to other machines, as far as their names say so.
+/// Commands that use the network, as far as their names tell.
 pub(super) static NETWORK: &[Row] = &[
     network(&["curl", "wget", "fetch", "aria2c", "nc", "ncat", "socat", "telnet", "ftp"], &[]),
     network(&["ssh", "scp", "sftp", "rsync", "ping", "dig", "nslookup", "host"], &[]),

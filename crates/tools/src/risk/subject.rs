@@ -1,9 +1,9 @@
-//! What rules and remembered answers go by: the simple commands of a line, and whether they are all
-//! there is to it.
+//! What rules and remembered answers match: the simple commands of a line, and whether the line may do more than
+//! these (it is then opaque).
 //!
-//! A rule that stops something looks for one command that fits, so more is found here than may run.
-//! A rule that allows something must fit all of them and the line must be clear; so whatever is not
-//! certain makes it opaque, and somebody is asked.
+//! A rule that refuses or asks matches if one command does, so this finds more commands than may run. A rule that
+//! allows must match all of them, and the line must not be opaque; so everything uncertain makes it opaque and
+//! needs approval.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -37,7 +37,7 @@ struct SimilarCommand {
     commands: Vec<String>,
     /// The same, to find them in.
     known: HashSet<String>,
-    /// Each program with what says what it does.
+    /// Each program with the arguments that determine what it does.
     common: BTreeSet<String>,
     sure: bool,
     room: usize,
@@ -94,7 +94,7 @@ impl SimilarCommand {
         let (folder, name) = program.rsplit_once('/').unwrap_or(("", program));
         let system = folder.is_empty() && !program.starts_with('/') || SYSTEM.contains(&folder);
         let own = !program.starts_with('/') && !program.contains("..");
-        // A file of the workspace is not the program that everybody knows by that name.
+        // A file in the workspace is not the system's program of that name.
         let as_given = (!system).then_some(program.as_str());
         let by_name = (system || !own).then_some(name);
         for program in as_given.into_iter().chain(by_name) {
@@ -124,7 +124,7 @@ impl SimilarCommand {
     }
 }
 
-/// The arguments that say what a command does: the first word, and every option with what follows it, which
+/// The arguments that determine what a command does: the first word, and every option with the word after it, which
 /// may be its value.
 fn meaningful_arguments(arguments: &[String]) -> impl Iterator<Item = &str> {
     let is_option = |at: usize| arguments[at].starts_with('-');

@@ -1,9 +1,8 @@
 //! Splits a command line into simple commands, roughly as a shell does.
 //!
 //! Quotes are honoured, so that a word in a commit message is not taken for a command; commands in
-//! `$(…)`, backticks, `<(…)` and groups are found. Expansions are left as they are. Whatever makes
-//! the line do something else than its simple commands one by one makes it unsure: there is more to a
-//! shell than this knows.
+//! `$(…)`, backticks, `<(…)` and groups are found. Expansions are not evaluated. Anything that
+//! makes the line do more than its simple commands one by one makes the result unsure.
 
 use std::iter::Peekable;
 use std::mem;
@@ -37,8 +36,8 @@ pub(super) fn split(command: &str) -> Line {
     splitter.run();
     let Splitter { mut done, sure, has_text, .. } = splitter;
     if has_text {
-        // Quotes in such a text are none, so whatever follows may be seen wrongly. Line by line, each
-        // command stands for itself.
+        // Quotes in a here-document have no meaning, so the rest could be parsed wrongly. Each line is parsed
+        // separately.
         for line in command.lines() {
             let mut splitter = Splitter::new(line);
             splitter.run();
@@ -114,7 +113,7 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// A character that means nothing by itself, or that an expansion begins with.
+    /// An ordinary character, or the beginning of an expansion.
     fn plain(&mut self, c: char) {
         self.sure &= !matches!(c, '$' | '{' | '}') && !c.is_whitespace();
         if c.is_whitespace() {
@@ -166,7 +165,7 @@ impl<'a> Splitter<'a> {
         self.word.as_deref().is_some_and(|word| word.ends_with('$'))
     }
 
-    /// A command begins inside of this one, or a group that stands for it.
+    /// A nested command or a group begins.
     fn open(&mut self, end: char, quoted: bool) {
         self.sure = false;
         self.end_word();
@@ -219,7 +218,7 @@ impl<'a> Splitter<'a> {
             is_one = true;
         }
         let ends = self.rest.peek().is_none_or(|c| c.is_whitespace() || ";|&<>()".contains(*c));
-        // What goes on is the name of a file, of which the beginning is lost.
+        // The rest is a file name whose beginning is lost.
         self.sure &= ends || !is_one;
         is_one && ends
     }
@@ -227,7 +226,7 @@ impl<'a> Splitter<'a> {
     /// `<` and what it may be the beginning of.
     fn input(&mut self) {
         match self.rest.peek() {
-            // `open` takes it from here.
+            // `open` continues from here.
             Some('(') => return self.push('<'),
             Some('<') => {
                 (self.sure, self.has_text) = (false, true);
@@ -246,7 +245,7 @@ impl<'a> Splitter<'a> {
     fn end_word(&mut self) {
         let Some(word) = self.word.take() else { return };
         match self.target.take() {
-            // The body of a function, or a group; if not, it does no harm to look at it as one.
+            // The body of a function, or a group; treating anything else as one does no harm.
             None if word == "{" => {
                 let piped = self.simple.piped && self.simple.words.is_empty();
                 self.end_command(piped);

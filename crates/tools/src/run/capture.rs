@@ -1,4 +1,4 @@
-//! What is kept of a stream: all of it for people up to a limit, its two ends for the model.
+//! The captured output of a stream: everything up to a limit as a file, and both ends for the model.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use quintet_kernel::port::OutputFile;
 
 use crate::utf8;
 
-/// How much of a stream is kept.
+/// The most bytes of a stream that are stored.
 pub(super) const STORED_LIMIT: usize = 16 * 1024 * 1024;
 /// How much of a stream the model reads.
 const SHOWN_LIMIT: usize = 32 * 1024;
@@ -18,13 +18,13 @@ const TAIL_LIMIT: usize = SHOWN_LIMIT / 2;
 #[derive(Debug, Default)]
 pub(crate) struct Capture {
     kept: Vec<u8>,
-    /// The last bytes of what did not fit into `kept`.
+    /// The last bytes that did not fit into `kept`.
     tail: VecDeque<u8>,
     total: usize,
 }
 
 impl Capture {
-    /// Takes what was read; gives back as much of it as is kept.
+    /// Adds output; returns the part that is stored.
     pub(crate) fn push<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         self.total += bytes.len();
         let (fits, rest) = bytes.split_at(bytes.len().min(STORED_LIMIT - self.kept.len()));
@@ -48,17 +48,17 @@ impl Capture {
         format!("{head}\n[{left_out} bytes left out]\n{tail}")
     }
 
-    /// All that was kept, as a file, if the model does not read all of it.
+    /// The stored output as a file, if the model does not get all of it.
     pub(crate) fn file(&self, name: &str) -> Option<OutputFile> {
         (self.total > SHOWN_LIMIT).then(|| log(name, self.content().into_owned()))
     }
 
-    /// True if all of it was kept.
+    /// True if the whole output was stored.
     pub(crate) fn is_whole(&self) -> bool {
         self.total == self.kept.len()
     }
 
-    /// All that was kept, and how much was not.
+    /// The stored output, with a note about what is missing.
     pub(crate) fn content(&self) -> Cow<'_, [u8]> {
         let lost = self.total - self.kept.len();
         if lost == 0 {

@@ -52,7 +52,7 @@ fn tarball_is_complete(archive: &Path) -> bool {
     std::io::copy(&mut tar, &mut std::io::sink()).is_ok()
 }
 
-/// Copies the member; it must be exactly as long as the table says, whatever the package claims.
+/// Copies the member; it must have exactly the size in the table, whatever the package claims.
 fn copy(archive: &Path, package: &Package, target: &mut Writer<'_>) -> Result<(), String> {
     let file = File::open(archive).map_err(|error| error.to_string())?;
     let copied = match package.registry {
@@ -110,7 +110,7 @@ fn octal(field: &[u8]) -> Option<u64> {
     u64::from_str_radix(text.trim_matches(['\0', ' ']), 8).ok()
 }
 
-/// Writes to a part and keeps the error of the disk apart from those of the archive.
+/// Writes to a partial file and distinguishes disk errors from archive errors.
 struct Writer<'a> {
     part: &'a mut Part,
     failure: Option<std::io::Error>,

@@ -10,9 +10,9 @@ use crate::{Model, WeightFile};
 pub enum State {
     /// No file is here.
     Absent,
-    /// This many bytes are here; the next download goes on from there.
+    /// This many bytes are downloaded; the next download resumes there.
     Begun(u64),
-    /// The file of this name is not what was published: cut, damaged or replaced.
+    /// The file has the wrong hash: truncated, damaged or replaced.
     Wrong(String),
     /// All files are what was published.
     Complete,

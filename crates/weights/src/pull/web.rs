@@ -1,4 +1,4 @@
-//! Downloads over HTTP that go on where they were cut off.
+//! Resumable downloads over HTTP.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::Failure;
 use super::part::Part;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A download that receives nothing for so long is cut off.
+/// A download that receives nothing for this long is aborted.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Tries in a row that may receive nothing.
 const TRIES_LIMIT: u32 = 4;
@@ -165,8 +165,8 @@ fn transient(error: &reqwest::Error) -> AttemptError {
     AttemptError::Transient(root_cause(error))
 }
 
-/// The innermost reason, which is the one that says something. Addresses are left out: they may
-/// hold a password.
+/// The innermost cause, which is the specific one. Addresses are left out, because they may contain a
+/// password.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut reason: &dyn std::error::Error = error;
     while let Some(inner) = reason.source() {

@@ -8,7 +8,7 @@ use crate::options::layers::Layers;
 /// The settings that decide which peers may connect.
 #[derive(Clone, Debug)]
 pub(crate) struct Auth {
-    /// What every request must bring.
+    /// The token that every request must send.
     pub(crate) token: Option<String>,
     /// The origins of pages that may call.
     pub(crate) origins: Vec<String>,

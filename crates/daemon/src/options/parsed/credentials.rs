@@ -36,8 +36,8 @@ pub(super) fn keys(layers: &Layers) -> Result<Keys> {
     Ok(Keys { sources, in_keyring, warnings })
 }
 
-/// The key of a provider. What its section says comes first and is all there is to it; then the
-/// vendor's variable, then the keyring.
+/// The key of a provider. The provider's section comes first and excludes the others; then the vendor's
+/// variable, then the keyring.
 pub(super) fn find(
     layers: &Layers,
     name: &str,
@@ -56,8 +56,8 @@ pub(super) fn find(
     })
 }
 
-/// The names to look for in the keyring, given those that were put there: of providers that have no
-/// other key, or whose section says that it is there.
+/// The names to look up in the keyring, given the recorded ones: of providers without another key, or whose
+/// section requires the keyring.
 pub(in crate::options) fn wanted(layers: &Layers, recorded: &[String]) -> Vec<String> {
     let mut names: Vec<String> = all_providers(layers)
         .filter_map(|(name, vendor)| match layers.flag(&keyring_path(&section(&name))) {

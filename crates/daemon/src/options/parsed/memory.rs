@@ -8,7 +8,7 @@ use quintet_memory::{OnExpiry, Settings};
 use super::choice;
 use crate::options::layers::Layers;
 
-/// How memory is kept and used.
+/// The settings of memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     pub(crate) settings: Settings,

@@ -32,13 +32,13 @@ pub(super) fn parse(layers: &Layers) -> Result<Vec<Provider>> {
     Ok(providers)
 }
 
-/// A key in the environment or the keyring is as good as a section in the file.
+/// A provider without a section, whose key is in the environment or the keyring.
 fn found(layers: &Layers, vendor: &Vendor) -> Result<Provider> {
     let api_key = credentials::find(layers, &vendor.name, Some(vendor))?;
     Ok(Provider { api_key: api_key.map(|key| key.secret), ..at_configured_address(layers, vendor) })
 }
 
-/// A vendor where the environment says that it is.
+/// A vendor at the address that the environment sets.
 fn at_configured_address(layers: &Layers, vendor: &Vendor) -> Provider {
     let moved = vendor.url_variable.as_ref().and_then(|name| variable(layers, name));
     match moved {
@@ -103,7 +103,7 @@ fn api(layers: &Layers, path: &str) -> Result<Option<Api>> {
     bail!("{path}: this version does not speak {word:?}; it speaks {known}")
 }
 
-/// CompleteStore else that a section may say.
+/// Applies the other settings of a section.
 fn apply_section(layers: &Layers, name: &str, provider: &mut Provider) -> Result<()> {
     let path = |field: &str| format!("providers.{name}.{field}");
     provider.models = layers.list(&path("models")).unwrap_or_default();

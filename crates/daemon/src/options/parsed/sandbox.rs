@@ -31,6 +31,6 @@ fn absolute(layers: &Layers, key: &str, home: Option<&Path>, path: &str) -> Resu
     if !whole.is_absolute() {
         bail!("{key}: {path:?} is not an absolute path ({})", layers.source(key));
     }
-    // `home.join("")` ends in a slash, which says nothing.
+    // `home.join("")` ends in a slash, which is dropped.
     Ok(whole.components().collect())
 }

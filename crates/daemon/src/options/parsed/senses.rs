@@ -40,7 +40,7 @@ pub(crate) struct Senses {
     pub(crate) speech: VoiceSource,
     /// The provider's voice, if a provider reads them.
     pub(crate) voice: String,
-    /// The model that looks at pictures, if one does.
+    /// The model that describes pictures, if any.
     pub(crate) vision: Option<ModelRef>,
 }
 

@@ -26,7 +26,7 @@ pub(crate) enum VoiceSource {
 pub(crate) enum TranscriptionSource {
     /// This machine finds the utterances, and they are transcribed one by one.
     Utterances(VoiceSource),
-    /// A model of a provider that takes audio as it is spoken.
+    /// A provider's model that accepts a live stream of audio.
     Realtime {
         config: Box<Provider>,
         model: String,

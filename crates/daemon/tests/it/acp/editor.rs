@@ -17,7 +17,7 @@ pub(crate) struct Editor {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
-    /// CompleteStore that was received, in order.
+    /// Everything that was received, in order.
     pub(crate) seen: Vec<Value>,
     taken: usize,
     next_id: u64,

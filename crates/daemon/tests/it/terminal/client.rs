@@ -97,7 +97,7 @@ impl Terminal {
         }
     }
 
-    /// CompleteStore up to and including a notification.
+    /// Everything up to and including a notification.
     pub(crate) async fn until(&mut self, method: &str) -> Vec<Value> {
         let mut notes = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! CompleteStore that a client can be sent, sent.
+//! Every message that a client can receive.
 
 use std::collections::BTreeSet;
 

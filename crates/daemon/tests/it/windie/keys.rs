@@ -223,7 +223,7 @@ fn databases(data: &Path, texts: &[&str]) -> Vec<String> {
     files.filter(holds).map(|path| path.display().to_string()).collect()
 }
 
-/// CompleteStore in the journal.
+/// Everything in the journal.
 fn events(data: &Path) -> String {
     let database = rusqlite::Connection::open(data.join("quintet.db")).unwrap();
     let tables: Vec<String> = database

@@ -43,7 +43,7 @@ impl Codec for Nova {
                 self.is_open = false;
                 Message::text(json!({ "type": "start_over" }).to_string())
             }
-            // There is no word for the end: a second of silence ends the utterance.
+            // The protocol has no end message: a second of silence ends the utterance.
             Input::Finish => {
                 self.is_over = true;
                 let rate = self.rate.unwrap_or(RECOGNITION_SAMPLE_RATE);

@@ -14,7 +14,7 @@ use crate::transcription::driver::Input;
 
 /// Samples per second of the audio that the service takes.
 const RATE: u32 = 24_000;
-/// How sure the service must be that it is spoken.
+/// The service's threshold for speech.
 const THRESHOLD: f64 = 0.5;
 const PADDING_MS: u64 = 300;
 const SILENCE_MS: u64 = 500;
@@ -28,7 +28,7 @@ pub(super) struct Realtime {
     texts: HashMap<String, String>,
     /// Utterances that are not transcribed yet.
     open: HashSet<String>,
-    /// Utterances that the client has given up.
+    /// Utterances that the client discarded.
     ignored: HashSet<String>,
     /// True once the service has taken the end of the audio.
     is_committed: bool,
@@ -96,7 +96,7 @@ impl Realtime {
         vec![message(&json!({ "type": "input_audio_buffer.clear" }))]
     }
 
-    /// The utterance is transcribed; one that was shown gets its end also if nothing was said.
+    /// Handles a transcribed utterance; one with a partial text gets its end even if the final text is empty.
     fn completed(&mut self, item: &str, text: &str) -> Vec<Transcript> {
         self.open.remove(item);
         let was_shown = self.texts.remove(item).is_some();

@@ -1,8 +1,8 @@
 //! The commands in one line of prose: an item of a list, or what comes after `Verify:`.
 
-/// Words that may stand between commands.
+/// Words that may join commands.
 const JOINING: [&str; 3] = ["and", "then", "&&"];
-/// Words after which a command is meant.
+/// Words that introduce a command.
 const LEADING: [&str; 3] = ["run", "execute", "use"];
 
 /// The commands that a line names; none if it only talks about them.

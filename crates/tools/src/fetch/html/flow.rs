@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-/// What stands before the next word, the widest that was asked for.
+/// The gap before the next word; the widest requested one is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
     #[default]
@@ -12,12 +12,12 @@ pub(super) enum Gap {
     Paragraph,
 }
 
-/// Text as it is read, without a thought for how the source was laid out.
+/// Flowing text, independent of the layout of the source.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     out: String,
     gap: Gap,
-    /// In code, spaces and line ends stay as they are.
+    /// True in code, where spaces and line ends are kept.
     code: bool,
 }
 
@@ -52,7 +52,7 @@ impl Flow {
         }
     }
 
-    /// Adds a mark as it is; the text goes on right behind it.
+    /// Adds a mark; the text continues directly after it.
     pub(super) fn mark(&mut self, mark: &str) {
         self.fill();
         self.out.push_str(mark);
@@ -93,7 +93,7 @@ impl Flow {
 
     fn fill(&mut self) {
         let out = &mut self.out;
-        // A mark at the start of a line, such as that of a list, is followed by its text at once.
+        // A mark at the start of a line, such as that of a list, is directly followed by its text.
         let after_mark = out.is_empty() || out.ends_with("- ") || out.ends_with("# ");
         match take(&mut self.gap) {
             Gap::Space if !out.ends_with(' ') && !after_mark => out.push(' '),

@@ -18,13 +18,13 @@ pub(super) fn length(lexis: &Lexis, text: &[u8]) -> Option<usize> {
     is_quoted.then(|| end_of_string(text))
 }
 
-/// Where it goes on after the next `end`.
+/// The position after the next `end`.
 fn past(text: &[u8], from: usize, end: &str) -> usize {
     let found = memchr::memmem::find(&text[from..], end.as_bytes());
     found.map_or(text.len(), |found| from + found + end.len())
 }
 
-/// Where it goes on after a string that ends with the line at the latest.
+/// The position after a string, which ends with the line at the latest.
 fn end_of_string(text: &[u8]) -> usize {
     let quote = text[0];
     let mut at = 1;
