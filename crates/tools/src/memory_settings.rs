@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quintet_kernel::port::Memory;
 
-/// Memory, and how much of it a model is told from the start.
+/// Memory, and how much of it is part of the prompt.
 #[derive(Clone)]
 pub struct MemorySettings {
     /// The notes.

@@ -1,12 +1,12 @@
-//! What a command may touch: its workspace, a scratch directory, and the system to read.
+//! Limits what a command can access: its workspace, a scratch directory, and the system read-only.
 //!
 //! The daemon writes a `Policy` for each call. Where the kernel allows it, the supervisor enters
 //! namespaces of the command's own (`namespaces.rs`), and the executable's `confine` subcommand, started
 //! by it, builds a file system of what the policy names (`root_fs.rs`) and brings up a private loopback.
-//! In any case `confine` puts on Landlock for files and signals (`landlock_rules.rs`), seccomp for sockets and
+//! In any case `confine` applies Landlock for files and signals (`landlock_rules.rs`), seccomp for sockets and
 //! the kernel's dangerous calls (`seccomp_filter.rs`), resource limits and capabilities (`limits.rs`,
-//! `privileges.rs`), and starts the command. All of these are inherited and none can be taken off
-//! again. The supervisor itself stays free, so that it can end whatever runs.
+//! `privileges.rs`), and starts the command. All of these are inherited and cannot be
+//! removed. The supervisor itself is not confined, so that it can end every process.
 
 use std::path::PathBuf;
 
@@ -50,9 +50,9 @@ pub struct Sandbox {
     pub mode: Mode,
     /// Whether commands may use the network of the machine.
     pub network: bool,
-    /// What may be read besides the workspace, the system and the toolchains in `PATH`.
+    /// Readable paths in addition to the workspace, the system and the toolchains in `PATH`.
     pub extra_read: Vec<PathBuf>,
-    /// What may be read and written besides the workspace.
+    /// Readable and writable paths in addition to the workspace.
     pub extra_write: Vec<PathBuf>,
     /// Folders that no permission opens, the daemon's own data above all.
     pub closed: Vec<PathBuf>,

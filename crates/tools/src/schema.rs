@@ -1,7 +1,7 @@
-//! The JSON Schema of a tool's arguments: what is wrong with a call, by place.
+//! Validates a tool's arguments against its JSON Schema, and lists the errors by place.
 //!
-//! References are only followed inside the schema itself. One that leads to a file or a server is an
-//! error, since a schema may one day come from a stranger.
+//! References are only followed inside the schema itself. One to a file or a server is an error, because schemas can
+//! come from untrusted servers.
 
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::Location;
@@ -24,7 +24,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Reads a schema; an error says why it is none.
+    /// Compiles a schema; an error says why it is invalid.
     pub(crate) fn new(source: &Value) -> Result<Self, String> {
         let validator = jsonschema::options().offline().build(source);
         let validator = validator.map_err(|error| error.to_string())?;
@@ -86,7 +86,7 @@ fn whole(number: f64) -> Option<i64> {
     exact.then_some(number as i64)
 }
 
-/// What an error says of each place it is about.
+/// The messages of an error, one per place.
 fn places(error: ValidationError<'_>) -> Vec<String> {
     let at = error.instance_path();
     let is_unknown = |name: &String| format!("{} is unknown", at.join(name.as_str()).as_str());

@@ -1,8 +1,7 @@
-//! The search engine that the configuration names: what it is asked, and what it found.
+//! The configured search engine: its requests and results.
 //!
-//! Its server is reached wherever it is, this machine included, because a person named it and not a
-//! model. It is asked for one thing at one place; where it points elsewhere nobody follows, and its
-//! key goes nowhere else.
+//! Its server may be anywhere, including this machine, because the user configured it and no model can. Redirects are
+//! not followed, so the key goes nowhere else.
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
@@ -28,7 +27,7 @@ pub enum SearchApi {
 }
 
 impl SearchApi {
-    /// All of them, by the word for each in the configuration.
+    /// All engines, with their names in the configuration.
     pub const ALL: [(&str, Self); 2] = [("brave", Self::Brave), ("searxng", Self::Searxng)];
 
     /// The default address.
@@ -44,11 +43,11 @@ impl SearchApi {
         self == Self::Brave
     }
 
-    /// The header that a key goes in, and what stands before it there.
+    /// The header of the key, and the prefix of its value.
     fn key_header(self) -> (HeaderName, &'static str) {
         match self {
             Self::Brave => (HeaderName::from_static("x-subscription-token"), ""),
-            // SearXNG itself has no keys; whoever puts one before it uses this.
+            // SearXNG itself has no keys; a proxy in front of it may require this one.
             Self::Searxng => (AUTHORIZATION, "Bearer "),
         }
     }
@@ -60,7 +59,7 @@ pub struct SearchEngine {
     api: SearchApi,
     base: Url,
     reach: FetchPolicy,
-    /// What goes with every request. A key among it is marked, so that it is never shown.
+    /// The headers of every request. A key is marked as sensitive, so that it is never shown.
     headers: HeaderMap,
 }
 
@@ -127,7 +126,7 @@ impl SearchEngine {
         })
     }
 
-    /// A server may repeat what it was sent.
+    /// Removes the key from a text: a server may repeat it.
     fn without_key(&self, text: String) -> String {
         let (name, before) = self.api.key_header();
         let key = self.headers.get(name).and_then(|value| value.to_str().ok());
@@ -138,7 +137,7 @@ impl SearchEngine {
     }
 }
 
-/// The body of an answer, which is of no use in part.
+/// The complete body of a response. Fails if it is too long.
 async fn read(mut response: Response) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
     while let Some(bytes) = response.chunk().await.map_err(fetch::cause)? {

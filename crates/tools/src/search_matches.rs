@@ -198,7 +198,7 @@ impl Collected {
 }
 
 impl ShownMatches {
-    /// Leaves out what there is no room for.
+    /// Drops matches that do not fit.
     fn cut(&mut self, room: usize) {
         if let Some(&end) = self.starts.get(room) {
             self.left_out += self.starts.len() - room;

@@ -1,21 +1,19 @@
-//! The small process between the daemon and a command: it ends the command's whole tree.
+//! The small process between the daemon and a command: it ends the command's whole process tree.
 //!
-//! Its stdin is the other end of something that the daemon holds open. Letting go of it, on purpose or
-//! by dying, ends the tree. So does the exit of the command itself, because what a command leaves in
-//! the background must not outlive the call. What else arrives there is said by [`Control`]: nothing,
-//! the input of a server, or the text of the command. The last is for a sandbox that is prepared while
-//! there is nothing to run in it, which takes most of the time of a short command.
+//! The daemon holds the other end of its stdin open. When the daemon closes it or dies, the tree is ended. So it is
+//! when the command exits, because background processes must not outlive the call. [`Control`] says what else
+//! arrives on stdin: nothing, the input of a server, or the text of the command. The last is for a sandbox that is
+//! prepared in advance, because setting it up takes most of the time of a short command.
 //!
 //! ```text
 //! daemon ── control socket ── supervisor ── confine (first of its process namespace) ── command
 //! ```
 //!
-//! Threads wait for the daemon (or a signal) and only ever signal; the main thread waits, reaps and
-//! sweeps. The command stays a zombie until the sweep is over, so that its pid, which is also the name of
-//! its process group, cannot come to mean somebody else.
+//! Threads wait for the daemon (or a signal) and only send signals; the main thread waits, reaps and sweeps. The
+//! command stays a zombie until the sweep has ended, so that its pid, which is also the id of its process group,
+//! cannot be reused.
 //!
-//! It is not confined itself: the process that it starts is `confine`, which puts the sandbox on
-//! and starts the real one. If the supervisor is killed, the kernel kills `confine`, and with it the
+//! The supervisor is not confined: it starts `confine`, which enters the sandbox and starts the command. If the supervisor is killed, the kernel kills `confine`, and with it the
 //! whole namespace.
 
 use std::ffi::OsString;
@@ -42,10 +40,10 @@ pub(crate) use tree::kill_tree;
 /// The hidden subcommand of the executable that starts the supervisor.
 pub(crate) const SUBCOMMAND: &str = "supervise";
 
-/// How many files a command may have open, unless it asks for more.
+/// The soft limit of open files of a command.
 const OPEN_FILES_LIMIT: u64 = 1024;
 
-/// How long a server may take to end by itself once its stdin ended.
+/// How long a server may take to exit after its stdin ended.
 const LEAVE_GRACE: Duration = Duration::from_millis(500);
 
 /// What arrives on the supervisor's stdin.
@@ -61,7 +59,7 @@ pub enum Control {
     AwaitCommand,
 }
 
-/// The command whose end is asked for; nothing before it started and after it ended.
+/// The running command; `None` before it starts and after it ended.
 type Leader = Arc<Mutex<Option<Pid>>>;
 
 /// How a command is started, and what is done after it.
@@ -71,7 +69,7 @@ pub struct Setup {
     pub scratch: Option<PathBuf>,
     /// The network of the namespaces that the command gets, if it gets any.
     pub namespaces: Option<Network>,
-    /// True if the command begins a session, and with that a process group, by itself.
+    /// True if the command creates its own session, and with it a process group.
     pub confined: bool,
     /// What arrives on stdin.
     pub control: Control,
@@ -89,7 +87,7 @@ pub fn main(setup: Setup, args: impl IntoIterator<Item = OsString>) -> ExitCode 
         control::report(code);
     }
     if let Some(scratch) = setup.scratch {
-        // What cannot be removed is left to whoever cleans up temporary files.
+        // What cannot be removed is left to the system's cleanup of temporary files.
         let _rest = fs::remove_dir_all(scratch);
     }
     ExitCode::from(code)
@@ -124,7 +122,7 @@ fn supervise(setup: &Setup, program: &OsString, args: Vec<OsString>) -> io::Resu
     usual_open_files()?;
     let leader = Leader::default();
     let pid = {
-        // The end may be asked for at once; that then waits here for somebody to signal.
+        // A stop request may arrive at once; it waits for this lock until there is a process to signal.
         let mut started = lock(&leader);
         let (ended, left) = (leader.clone(), leader.clone());
         let stdin = match setup.control {
@@ -175,7 +173,7 @@ fn start(
     Ok(Pid::from_child(&command.spawn()?))
 }
 
-/// Waits a moment for a server to end by itself, then ends it.
+/// Waits a moment for a server to exit, then ends it.
 fn leave(leader: &Leader) {
     const TICK: Duration = Duration::from_millis(10);
     let mut waited = Duration::ZERO;

@@ -1,6 +1,6 @@
-//! What a model should know of a workspace before it begins: the bundle of context.
+//! Surveys a workspace: the context that a model gets before it begins.
 //!
-//! Gathering never fails: what cannot be read, or takes too long, is left out.
+//! A survey never fails: what cannot be read, or takes too long, is left out.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,18 +29,18 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Of how many workspaces it is remembered what was gathered.
 const CACHED_LIMIT: usize = 16;
 
-/// Gathers what is to be known of workspaces.
+/// Surveys workspaces.
 #[derive(Clone)]
 pub(crate) struct Survey {
     mapper: Arc<Mapper>,
     runner: Arc<Runner>,
     /// What was gathered last, the last used last.
     known: Arc<Mutex<Vec<CachedSurvey>>>,
-    /// How workspaces looked last, the last looked at last.
+    /// The latest fingerprints of workspaces, most recently used last.
     fingerprints: Arc<Mutex<Vec<(PathBuf, Fingerprint)>>>,
 }
 
-/// What there is to say of a workspace.
+/// The result of a survey.
 #[derive(Debug, Default)]
 pub(crate) struct WorkspaceSurvey {
     pub(crate) sections: Vec<Section>,
@@ -62,10 +62,10 @@ impl Survey {
         Self { mapper, runner, known: Arc::default(), fingerprints: Arc::default() }
     }
 
-    /// Gathers the sections that there is something to say in, within so many tokens.
+    /// Collects the non-empty sections, within a number of tokens.
     ///
-    /// `AGENTS.md` gets up to half of them, the tree up to a quarter, what git says up to a tenth,
-    /// and the map what is left. Nothing goes on once nobody waits for it any more.
+    /// `AGENTS.md` gets up to half of them, the tree up to a quarter, the git status up to a tenth,
+    /// and the map the rest. Stops when the caller is gone.
     pub(crate) async fn gather(&self, workspace: &Path, budget_tokens: usize) -> WorkspaceSurvey {
         let fingerprint = self.fingerprint(workspace).await;
         let (print, listing) = (fingerprint.print, fingerprint.listing());
@@ -160,7 +160,7 @@ impl Survey {
         timeout(LOOK_TIMEOUT, draw).await.ok().flatten()
     }
 
-    /// What git says; nothing if it says nothing in time.
+    /// The git status; `None` if it does not arrive in time.
     async fn status(&self, workspace: &Path) -> Option<String> {
         if !repository::is_around(workspace) {
             return Some(String::new());
@@ -168,7 +168,7 @@ impl Survey {
         let context = git::quiet();
         match timeout(LOOK_TIMEOUT, git::status(&self.runner, workspace, &context)).await {
             Ok(Ok(finished)) if finished.end == End::Exited(0) => Some(finished.stdout.text()),
-            // It cannot look, as at a repository of somebody else's; nor will it later.
+            // Git refuses, for example in another user's repository; it will refuse later, too.
             Ok(Ok(finished)) if matches!(finished.end, End::Exited(_)) => Some(String::new()),
             _ => None,
         }

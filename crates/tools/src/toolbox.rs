@@ -48,7 +48,7 @@ pub struct Settings {
     ///
     /// `/proc/self/exe` stays right even if the file is replaced while the daemon runs.
     pub supervisor: PathBuf,
-    /// What `verify` runs, in this order. `make TARGET` is left out where there is no such target.
+    /// The commands of `verify`, in order. `make TARGET` is skipped if there is no such target.
     pub verify: Vec<String>,
     /// What commands may touch.
     pub sandbox: Sandbox,
@@ -60,9 +60,9 @@ pub struct Settings {
     pub cache: PathBuf,
     /// What is remembered beyond sessions. Its tools are not offered without.
     pub recall: Option<MemorySettings>,
-    /// What `look` reads pictures with. It is not offered without.
+    /// The OCR engine of `look`, which is not offered without one.
     pub ocr: Option<Arc<dyn Ocr>>,
-    /// Where pictures of sessions are kept; without it `look` reads files of the workspace alone.
+    /// The pictures of sessions; without it `look` reads only files in the workspace.
     pub blobs: Option<Arc<dyn Blobs>>,
     /// The editors that sessions are open in; what is not saved there wins over the disk.
     pub editors: Option<Arc<dyn Editors>>,

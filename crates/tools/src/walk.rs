@@ -1,6 +1,6 @@
 //! Walks through the files of a workspace in order, without what git ignores.
 //!
-//! A walk goes by name and follows no link. Whoever reads what it finds opens it beneath the
+//! A walk uses names and follows no link. Readers of its results open files beneath the
 //! workspace, so a directory that is swapped meanwhile leads nowhere.
 
 use std::path::{Path, PathBuf};

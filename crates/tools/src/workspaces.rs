@@ -1,4 +1,4 @@
-//! Workspaces as they are on this machine.
+//! Access to the workspaces on this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::workspaces::survey_cache::{SurveyCache, SurveyRequest};
 mod survey_cache;
 mod watcher;
 
-/// Workspaces as they are on this machine.
+/// The workspaces on this machine.
 #[derive(Debug)]
 pub(crate) struct LocalWorkspaces {
     survey: Survey,
@@ -34,7 +34,7 @@ impl LocalWorkspaces {
         (part, usize::try_from(tokens - part).unwrap_or(usize::MAX))
     }
 
-    /// Looks at everything that a model is to know of a workspace.
+    /// Makes a full survey of a workspace.
     async fn look(&self, workspace: &Path, tokens: u64) -> WorkspaceSurvey {
         let (part, left) = self.parts(tokens);
         // Both wait for the disk, so they wait together.

@@ -1,4 +1,4 @@
-//! Applies hunks to a file, or says of each why it does not apply.
+//! Applies hunks to a file, or reports for each why it does not apply.
 
 use super::find::{FoundHunk, Haystack, Likeness};
 use super::text::{FileLine, join, split, usual_end};
@@ -7,10 +7,10 @@ use super::{Anchor, Hunk, Line, Side};
 /// How many lines of a hunk that does not apply are shown.
 const SHOWN_LIMIT: usize = 20;
 
-/// What came of a file's hunks.
+/// The result of a file's hunks.
 #[derive(Debug)]
 pub(super) struct Applied {
-    /// The file afterwards; of no use if a hunk does not apply.
+    /// The new content; not valid if a hunk does not apply.
     pub(super) bytes: Vec<u8>,
     /// For every hunk where it applies, or why it does not.
     pub(super) notes: Vec<Result<String, String>>,
@@ -67,7 +67,7 @@ impl Work<'_> {
                 let hint = line.saturating_add_signed(self.offset);
                 Ok((self.done, hint.max(self.done)))
             }
-            // A hunk that only adds and says nothing of its place adds to the end.
+            // A hunk that only adds lines, without a position, appends.
             Anchor::Next if length == 0 => Ok((self.done, self.old.len())),
             Anchor::Next => Ok((self.done, self.done)),
             Anchor::After(lines) => self.after(lines).map(|at| (at, at)),
@@ -89,7 +89,7 @@ impl Work<'_> {
         })
     }
 
-    /// Adds the hunk's lines; those that stay are kept as they are in the file.
+    /// Adds the hunk's lines; context lines keep the text of the file.
     fn put(&mut self, hunk: &Hunk, found: FoundHunk) {
         let start = self.new.len();
         let careful = hunk.lines.iter().any(|line| line.text.ends_with('\r'));

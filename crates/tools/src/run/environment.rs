@@ -6,7 +6,7 @@ use std::path::Path;
 /// The variables that are passed on; `LC_*` too.
 const KEPT_VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "TERM", "USER", "TMPDIR"];
 
-/// Variables that say where programs keep caches, and their folders.
+/// Variables for the cache folders of programs.
 const CACHES: [(&str, &str); 6] = [
     ("XDG_CACHE_HOME", "xdg"),
     ("npm_config_cache", "npm"),
@@ -38,15 +38,14 @@ impl Environment {
     }
 }
 
-/// What confined commands have in their environment besides: above all where package managers keep
-/// what they download and build, in a folder for all of them.
-/// With no network, what the user's own cargo and go downloaded is of more use.
+/// Additional environment of confined commands, mainly the shared cache folder of package managers. Without the
+/// network, the user's own caches of cargo and go are used instead, because they already have the downloads.
 pub(super) fn confined(folder: &Path, network: bool) -> Vec<(&'static str, OsString)> {
     let mut caches: Vec<(&'static str, OsString)> =
         CACHES.iter().map(|(name, at)| (*name, folder.join(at).into())).collect();
     let maven = format!("-Dmaven.repo.local={}", folder.join("maven").display());
     caches.push(("MAVEN_ARGS", maven.into()));
-    // The repository around a workspace may be bound to its place by itself.
+    // The repository around a workspace may be a separate mount.
     caches.push(("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1".into()));
     if network {
         caches.extend(DOWNLOADS.iter().map(|(name, at)| (*name, folder.join(at).into())));

@@ -20,7 +20,7 @@ use crate::supervisor::{self, control};
 /// How many sandboxes wait for a command.
 const WAITING_LIMIT: usize = 2;
 
-/// How long a sandbox that waits is used: the supervisor itself gives up a little later.
+/// How long a prepared sandbox is used; its supervisor gives up a little later.
 const WAITING_TIMEOUT: Duration = control::PREPARED_TIMEOUT.saturating_sub(Duration::from_secs(30));
 
 /// Starts commands under the supervisor.
@@ -117,7 +117,7 @@ impl Launcher {
         }
         command.arg("--").arg(&self.supervisor);
         command.args([sandbox::SUBCOMMAND, "--await-command", &policy, "--"]).args(self.shell);
-        // Whoever waits is not to keep a folder busy.
+        // A waiting process must not keep a folder busy.
         command.current_dir("/");
         let own = scratch.path().to_owned();
         let supervised = Supervised::start(command, Some(own)).map_err(RunError::Start)?;

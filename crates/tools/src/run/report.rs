@@ -20,7 +20,7 @@ pub(crate) struct CommandReport {
     stdout: String,
     stderr: String,
     duration: String,
-    /// What the sandbox kept it from.
+    /// What the sandbox blocked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sandbox: Vec<String>,
     /// The same, as a call may ask for it.
@@ -109,8 +109,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Adds a command's output. If it becomes too much the oldest goes: the last command is the
-    /// one that somebody will want to read.
+    /// Adds a command's output. If it is too much, the oldest is dropped: the last command is the one that failed.
     pub(crate) fn add(&mut self, finished: &Finished) {
         let (code, duration) = (finished.code(), finished.duration());
         self.content.extend_from_slice(format!("$ {}\n", finished.command).as_bytes());

@@ -1,4 +1,4 @@
-//! A supervisor that was started, and the socket by which it is told what to do.
+//! A running supervisor and its control socket.
 
 use std::fs;
 use std::io;
@@ -75,13 +75,13 @@ impl Supervised {
     pub(super) async fn send(&mut self, command: &str) -> io::Result<()> {
         let frame = control::frame(command.as_bytes())?;
         if let Some(control) = &mut self.control {
-            // A supervisor that is gone left a code and said why on its output.
+            // A supervisor that has exited left an exit code and a reason on its output.
             let _gone = control.write_all(&frame).await;
         }
         Ok(())
     }
 
-    /// The exit code of the command, of which nothing runs any more.
+    /// The exit code of the command, once all of its processes have ended.
     pub(super) async fn code(&mut self) -> io::Result<i32> {
         let mut code = [0];
         if let Some(control) = &mut self.control

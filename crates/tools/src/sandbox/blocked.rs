@@ -1,16 +1,16 @@
-//! Recognises what the sandbox kept a command from, so that its result says which setting allows it.
+//! Recognises what the sandbox blocked, so that the result of a command names the setting that allows it.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{Permissions, Policy, Sandbox};
 
-/// The most that is said of one command.
+/// The most hints for one command.
 const HINTS_LIMIT: usize = 3;
-/// How many of the last lines are looked at.
+/// The number of last lines that are searched.
 const LINES_LIMIT: usize = 200;
 
-/// What programs say where names cannot be looked up or servers not be reached.
+/// Messages of programs that cannot resolve a name or reach a server.
 const NETWORK: [&str; 9] = [
     "Could not resolve host",
     "Name or service not known",
@@ -22,7 +22,7 @@ const NETWORK: [&str; 9] = [
     "ENOTFOUND",
     "EAI_AGAIN",
 ];
-/// What they say where a file cannot be written.
+/// Messages of programs that cannot write a file.
 const WRITING: [&str; 6] = [
     "Permission denied",
     "Operation not permitted",
@@ -31,8 +31,8 @@ const WRITING: [&str; 6] = [
     "EPERM",
     "EROFS",
 ];
-/// What they say where permissions, owners or times of a file cannot be changed: seccomp refuses that with
-/// another error than Landlock does.
+/// Messages of programs that cannot change permissions, owners or times of a file: seccomp refuses that with another
+/// error than Landlock.
 const ATTRIBUTES: [&str; 10] = [
     "chmod",
     "permissions of",
@@ -47,10 +47,10 @@ const ATTRIBUTES: [&str; 10] = [
     "not permitted: '",
 ];
 const REFUSED: [&str; 2] = ["Operation not permitted", "EPERM"];
-/// What they say where a file is not to be seen.
+/// Messages of programs that cannot see a file.
 const READING: [&str; 3] = ["No such file or directory", "ENOENT", "not found"];
 
-/// What the sandbox kept a command from.
+/// What the sandbox blocked.
 #[derive(Debug, Default)]
 pub(crate) struct Blocked {
     /// Each in a sentence, with the setting that allows it.
@@ -59,18 +59,18 @@ pub(crate) struct Blocked {
     pub(crate) permissions: Permissions,
 }
 
-/// One thing that a command was kept from.
+/// One blocked access.
 struct Denial {
     hint: String,
     permissions: Permissions,
 }
 
-/// What they say where a file cannot be made.
+/// Messages of programs that cannot create a file.
 const CREATING: [&str; 5] = ["cannot touch", "cannot create", "cannot open", "tee:", "mkdir:"];
-/// What a shell puts before what it says itself.
+/// The prefixes of a shell's own messages.
 const SHELLS: [&str; 2] = ["/bin/bash: ", "/bin/sh: "];
 
-/// What a command that failed was kept from, unless no permission can open it.
+/// What the sandbox blocked in a failed command, without what no permission can allow.
 pub(super) fn blocked(policy: &Policy, sandbox: &Sandbox, output: &str) -> Blocked {
     let mut blocked = Blocked::default();
     let lines: Vec<_> = output.lines().rev().take(LINES_LIMIT).collect();
@@ -111,8 +111,8 @@ pub(super) fn blocked(policy: &Policy, sandbox: &Sandbox, output: &str) -> Block
     blocked
 }
 
-/// True if a program in the workspace could not be started that is not executable: whoever made it could not
-/// make it so.
+/// True if a program in the workspace could not be started because it is not executable: its creator could not
+/// change its permissions.
 fn is_not_executable(policy: &Policy, line: &str) -> bool {
     let shell = line.strip_suffix(": Permission denied").and_then(|it| it.rsplit(": ").next());
     let cargo =

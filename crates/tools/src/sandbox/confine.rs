@@ -66,10 +66,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>, awaits: bool) -> ExitCode 
 /// any other trouble is not.
 fn confine(policy: &str) -> Result<Policy, String> {
     let policy: Policy = serde_json::from_str(policy).map_err(|error| error.to_string())?;
-    // A supervisor that is killed can end nothing any more.
+    // A killed supervisor cannot end the command, so the kernel must.
     let ends = set_parent_process_death_signal(Some(Signal::KILL));
     ends.map_err(|error| format!("end with the supervisor: {error}"))?;
-    // Whoever started the daemon may have left it files that are open; no rule would hold for them.
+    // The daemon may have inherited open files, to which no rule applies.
     close_fds::set_fds_cloexec(FIRST, &[]);
     // Without a terminal of its own the command has no way to the daemon's.
     setsid().map_err(|error| format!("session: {error}"))?;

@@ -74,8 +74,8 @@ impl Confiner {
         asked.beyond(&self.sandbox)
     }
 
-    /// The confinement of a command in this workspace that has these permissions besides; none if
-    /// commands are not confined.
+    /// The confinement of a command in this workspace with these additional permissions; `None` if commands are not
+    /// confined.
     ///
     /// # Errors
     /// If the sandbox is required and this kernel has none.
@@ -90,7 +90,7 @@ impl Confiner {
         if let Some(why) = self.kernel.forbids(self.sandbox.mode) {
             return Err(Refused::Kernel(why));
         }
-        // Without it package managers find no cache, and everything else goes on.
+        // Without it package managers have no cache; everything else works.
         if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&self.cache) {
             tracing::warn!(%error, "the cache of confined commands could not be made");
         }
@@ -106,7 +106,7 @@ impl Confiner {
         Ok(Some(Confinement { policy, bound, network: namespaces.then_some(network) }))
     }
 
-    /// What the sandbox kept a command from that failed, by what it wrote.
+    /// What the sandbox blocked in a failed command, from its output.
     pub(crate) fn blocked(
         &self,
         workspace: &Path,

@@ -17,8 +17,8 @@ use crate::supervisor::{code_of, control};
 const TERMINATION_GRACE: Duration = Duration::from_millis(200);
 const TICK: Duration = Duration::from_millis(2);
 
-/// Runs a command and ends with its code; what it left behind is asked to end, and then killed by the
-/// kernel with this process. Where somebody waits for the code, it is sent as soon as nothing runs.
+/// Runs a command and exits with its code. Remaining processes get SIGTERM, and are then killed by the kernel with
+/// this process. The code is also sent on `answer`, as soon as no process is left.
 pub(super) fn run(mut command: Command, answer: Option<UnixStream>) -> ExitCode {
     let code = match command.stdin(Stdio::null()).spawn() {
         Ok(child) => {

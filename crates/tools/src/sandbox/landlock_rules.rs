@@ -9,7 +9,7 @@ use landlock::{
 
 use super::Policy;
 
-/// The newest version of Landlock that is asked for.
+/// The newest version of Landlock that is used.
 const NEWEST: ABI = ABI::V9;
 
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});

@@ -1,8 +1,8 @@
-//! Namespaces of a command's own: processes, network, shared memory and, for users other than root, a
-//! user namespace, without which the others are not allowed.
+//! The namespaces of a command: processes, network, shared memory and, for users other than root, a user namespace,
+//! without which the others are not allowed.
 //!
 //! The supervisor enters them before it starts the command; the mount namespace comes later
-//! ([`super::root_fs`]), because the supervisor needs the file system as it is.
+//! ([`super::root_fs`]), because the supervisor needs the original file system.
 
 use std::fs;
 use std::io;
@@ -28,7 +28,7 @@ pub enum Network {
 }
 
 impl Network {
-    /// The word for it on a command line.
+    /// Its name on the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Private => "private",
@@ -36,7 +36,7 @@ impl Network {
         }
     }
 
-    /// The network that a word names.
+    /// Parses the name of a network.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Private, Self::Shared].into_iter().find(|network| network.word() == word)
     }

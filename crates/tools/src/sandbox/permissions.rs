@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Mode, Sandbox};
 
-/// What a command asks for, or needed and was kept from.
+/// Permissions that a command requests, or would have needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Permissions {

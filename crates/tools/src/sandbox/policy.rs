@@ -13,8 +13,7 @@ pub(super) const SYSTEM: [&str; 14] = [
     "/snap", "/proc", "/sys",
 ];
 
-/// What git reads of the user's: without it, it refuses to work at all. Its credentials lie beside
-/// these and stay hidden.
+/// The user's git configuration, without which git refuses to work. The credentials next to it stay hidden.
 const GIT: [&str; 4] =
     [".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
 
@@ -107,8 +106,8 @@ impl Policy {
         }
     }
 
-    /// What may be read and written besides the places that the policy names: in namespaces these are
-    /// the command's own.
+    /// Paths that may be read and written in addition to those that the policy names; in namespaces these are private
+    /// to the command.
     pub(super) fn private(&self) -> Vec<PathBuf> {
         let own = ["/tmp", "/dev/shm"].map(PathBuf::from).into_iter().chain(self.home.clone());
         if self.namespaces { own.collect() } else { Vec::new() }

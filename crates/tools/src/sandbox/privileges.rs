@@ -1,6 +1,6 @@
-//! What a daemon that runs as root does not pass on.
+//! Drops the privileges of a daemon that runs as root.
 //!
-//! With no new privileges a program started later cannot get back what is given up here.
+//! With `no_new_privs`, a program that is started later cannot regain them.
 
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs};

@@ -9,7 +9,7 @@ use super::{Mode, landlock_rules, try_namespaces};
 /// What this kernel can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelReport {
-    /// The version of Landlock, if it is there and switched on.
+    /// The version of Landlock, if it is available and enabled.
     pub landlock: Option<i32>,
     /// Whether calls can be filtered.
     pub seccomp: bool,

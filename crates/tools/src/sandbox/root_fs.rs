@@ -1,8 +1,8 @@
-//! A root of the file system that has nothing but what a policy names.
+//! A root file system with only the paths that a policy names.
 //!
-//! It is put together on a small file system in memory: what may be read is bound read-only, what may
-//! be written as it is, `/tmp` is the scratch directory, and `/proc`, `/dev/shm` and `/dev/pts` are
-//! the command's own. Everything else is not there, so neither are the sockets of other programs.
+//! It is built on a small file system in memory: readable paths are bound read-only, writable ones read-write, `/tmp`
+//! is the scratch directory, and `/proc`, `/dev/shm` and `/dev/pts` are private. Nothing else exists, including the
+//! sockets of other programs.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
@@ -172,10 +172,10 @@ fn bind(from: &Path, to: &Path) -> Result<(), Failed> {
     at(from, mount_bind_recursive(from, to).map_err(Into::into))
 }
 
-/// Binds something at its own path.
+/// Binds a path at the same path.
 fn place(root: &Path, path: &Path, is_writable: bool) -> Result<(), Failed> {
     let target = inside(root, path);
-    // Around it another place may be bound already; then it is there.
+    // A parent may be bound already; then the path exists.
     if fs::symlink_metadata(&target).is_err() {
         if path.is_dir() {
             make(&target)?;
@@ -207,8 +207,7 @@ fn protect(target: &Path) -> Result<(), Failed> {
     at(target, mount_remount(target, flags, OsStr::new("")).map_err(Into::into))
 }
 
-/// Makes the first link on the way to a path as it is outside, such as `/bin`, unless it is in a place
-/// that is bound already.
+/// Recreates the first link on the way to a path, such as `/bin`, unless it is in a path that is bound already.
 fn link(root: &Path, path: &Path) -> Result<(), Failed> {
     let mut around: Vec<_> = path.ancestors().collect();
     around.reverse();

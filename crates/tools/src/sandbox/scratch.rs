@@ -1,7 +1,7 @@
 //! The scratch directories of commands, which become `/tmp` in namespaces.
 //!
-//! The supervisor of a command locks its scratch directory and removes it at the end. One that is not
-//! locked any more belongs to a supervisor that was killed, and is removed when a daemon starts.
+//! The supervisor of a command locks its scratch directory and removes it at the end. An
+//! unlocked one belongs to a supervisor that was killed, and is removed when a daemon starts.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -41,7 +41,7 @@ pub(super) fn remove_abandoned() {
         let age = found.modified().ok().and_then(|it| it.elapsed().ok()).unwrap_or_default();
         let is_own = found.is_dir() && found.uid() == getuid().as_raw();
         if is_own && age >= ABANDONED_AGE && lock(&entry.path()).is_some() {
-            // What cannot be removed is left to whoever cleans up temporary files.
+            // What cannot be removed is left to the system's cleanup of temporary files.
             let _rest = fs::remove_dir_all(entry.path());
         }
     }

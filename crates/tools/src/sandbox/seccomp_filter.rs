@@ -1,8 +1,8 @@
-//! seccomp: no sockets, and none of the calls that reach into other processes or the kernel. What
-//! Landlock cannot guard where there are no namespaces is refused here as well.
+//! seccomp: forbids sockets and system calls that reach into other processes or the kernel. Without namespaces, it
+//! also forbids what Landlock cannot control.
 //!
-//! A call is refused, not punished: programs are used to being told "no". `EPERM` means that it is
-//! not allowed; `ENOSYS`, that another call should be tried, whose arguments can be looked at.
+//! A forbidden call returns an error and does not kill the program. `EPERM` means that the call is not allowed;
+//! `ENOSYS`, that the program should try another call, whose arguments can be checked.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ mod table;
 
 use super::Policy;
 
-/// A call's number and when it is refused: if any rule holds, or always if there is none.
+/// A call's number and when it is refused: if any rule matches, or always if there are no rules.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// An argument, a comparison and a value.
@@ -50,7 +50,7 @@ pub(super) struct AllowedCalls {
 }
 
 impl AllowedCalls {
-    /// What a policy allows where Landlock has this version; 0 if there is none.
+    /// What a policy allows with this version of Landlock (0 for none).
     pub(super) fn of(policy: &Policy, landlock: i32) -> Self {
         let own = policy.namespaces;
         Self {
@@ -110,10 +110,10 @@ fn refused(allowed: AllowedCalls) -> Result<Rules, Error> {
     Ok(rules)
 }
 
-/// Refuses signals to processes whose number is lower than that of this one. Those that a command starts
-/// have higher numbers until the kernel begins again: from then on its own may be out of reach, and older
-/// ones with higher numbers within. A filter sees numbers only, and every program signals itself by its
-/// number, so nothing better can be had here; Landlock from version 6 on and namespaces do it right.
+/// Refuses signals to processes with a lower pid than this one. Processes that a command starts have higher pids
+/// until the kernel wraps around: from then on, a command's own processes may be unreachable, and older ones with
+/// higher pids reachable. A filter sees only numbers, so this is the best possible here; Landlock from version 6 on
+/// and namespaces are exact.
 fn add_signals(rules: &mut Rules, own: u32) -> Result<(), Error> {
     let own = u64::from(own);
     // A negative number names a group of processes, or all.
@@ -125,7 +125,7 @@ fn add_signals(rules: &mut Rules, own: u32) -> Result<(), Error> {
     for call in table::SIGNALS {
         rules.insert(call, refused(0, &[])?);
     }
-    // The kernel sends a signal to whoever owns a file.
+    // The kernel sends signals to the owner of a file.
     let mut owners = refused(2, &[(1, Eq, of(libc::F_SETOWN))])?;
     owners.push(rule(&[(1, Eq, F_SETOWN_EX)])?);
     rules.insert(libc::SYS_fcntl, owners);
@@ -136,8 +136,8 @@ fn add_signals(rules: &mut Rules, own: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// When making a socket is refused: always, or unless it is of a family that is allowed. Besides the
-/// internet, the kernel is asked for its addresses and routes when names are looked up.
+/// When creating a socket is refused: always, or unless its family is allowed. In addition to internet sockets, name
+/// resolution needs netlink for addresses and routes.
 fn sockets(allowed: AllowedCalls) -> Result<Vec<SeccompRule>, Error> {
     let internet = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     let families = internet.into_iter().filter(|_| allowed.internet);

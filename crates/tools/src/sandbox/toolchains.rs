@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::policy::SYSTEM;
 
-/// Directories for programs; what these need lies beside them.
+/// Folders for programs; what these need is next to them.
 const BINARIES: [&str; 4] = ["bin", "sbin", "shims", "condabin"];
 
-/// What a toolchain needs that lies beside its programs. Whatever else is there may be a secret.
+/// The folders of a toolchain next to its programs. Anything else there may be a secret.
 const PARTS: [&str; 31] = [
     "bin",
     "sbin",

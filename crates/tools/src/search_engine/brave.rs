@@ -78,7 +78,7 @@ fn hit(page: Value, base: &Url) -> Option<SearchResult> {
     })
 }
 
-/// Why it says no, if it says why.
+/// The reason in an error response, if there is one.
 pub(super) fn fault(body: &[u8]) -> Option<Fault> {
     let refusal: Refusal = serde_json::from_slice(body).ok()?;
     Some(refusal.error)

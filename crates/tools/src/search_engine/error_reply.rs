@@ -1,11 +1,11 @@
-//! An answer that is none, in words.
+//! Describes error responses of a search engine.
 
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::{SearchApi, brave};
 
-/// How much of what a server says is repeated.
+/// The most characters of a server's message that are repeated.
 const MESSAGE_LIMIT: usize = 300;
 
 /// What a refusal means, for the model and for people.

@@ -1,14 +1,14 @@
-//! What a search found, as a model reads it.
+//! Formats search results for a model.
 //!
-//! Every text here is a stranger's. Each is put on one line of its own and cut, so that none can
-//! pass for the next result or fill the model's context.
+//! The texts are untrusted. Each is put on its own line and shortened, so that none can imitate the next result or
+//! fill the model's context.
 
 const TITLE_LIMIT: usize = 200;
 const URL_LIMIT: usize = 2000;
 const SNIPPET_LIMIT: usize = 600;
 const AGE_LIMIT: usize = 40;
 
-/// What an engine says.
+/// The response of an engine.
 #[derive(Debug, Default)]
 pub(super) struct SearchResults {
     pub(super) hits: Vec<SearchResult>,

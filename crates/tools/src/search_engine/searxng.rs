@@ -1,4 +1,4 @@
-//! A SearXNG, asked for JSON.
+//! The JSON API of SearXNG.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub(super) fn found(body: &[u8]) -> Result<SearchResults, serde_json::Error> {
     let answer: Answer = serde_json::from_slice(body)?;
     let hits: Vec<SearchResult> = answer.results.into_iter().filter_map(hit).collect();
     let silent = answer.unresponsive_engines.iter().filter_map(silent).collect::<Vec<_>>();
-    // Where others found something it is nobody's worry who did not.
+    // Failed engines matter only if the others found nothing.
     let told = hits.is_empty() && !silent.is_empty();
     let note = told.then(|| format!("[engines that gave no answer: {}]", silent.join(", ")));
     Ok(SearchResults { hits, notes: note.into_iter().collect() })

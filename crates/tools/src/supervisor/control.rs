@@ -20,8 +20,8 @@ pub(crate) const PREPARED_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest command: the kernel starts no program with a longer argument.
 const COMMAND_LIMIT: u32 = 1 << 20;
 
-/// Calls `end` once stdin has a byte, ends or cannot be read, and once this process is told to
-/// stop: somebody who ends all processes of the daemon by name must not set their trees free.
+/// Calls `end` once stdin has a byte, ends or cannot be read, and when this process gets a signal to stop: ending all
+/// processes of the daemon by name must not leave their trees running.
 pub(super) fn hold_open(end: impl Fn() + Clone + Send + 'static) -> io::Result<()> {
     end_by_signal(end.clone())?;
     spawn("control", move || {
@@ -30,8 +30,8 @@ pub(super) fn hold_open(end: impl Fn() + Clone + Send + 'static) -> io::Result<(
     })
 }
 
-/// Passes stdin on to a command. Calls `leave` once stdin ends and was passed on, and `end` once this
-/// process is told to stop.
+/// Forwards stdin to a command. Calls `leave` once stdin has ended and was forwarded, and `end` when this process gets
+/// a signal to stop.
 pub(super) fn forward(
     mut input: PipeWriter,
     leave: impl FnOnce() + Send + 'static,
@@ -39,7 +39,7 @@ pub(super) fn forward(
 ) -> io::Result<()> {
     end_by_signal(end)?;
     spawn("control", move || {
-        // A command that closed its input is still ended by the end of ours.
+        // A command that closed its input still ends with our input.
         if io::copy(&mut io::stdin().lock(), &mut input).is_err() {
             let _rest = io::copy(&mut io::stdin().lock(), &mut io::sink());
         }
@@ -76,7 +76,7 @@ pub(super) fn pass_command(
         if passed.is_ok() {
             await_byte(&mut control);
         }
-        // Whoever still waits for a command ends by itself.
+        // A process that still waits for a command exits.
         let _gone = waiting.shutdown(Shutdown::Write);
         end();
     })
@@ -122,7 +122,7 @@ pub(crate) fn receive(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(command)
 }
 
-/// A command as it is sent.
+/// Encodes a command for the control socket.
 ///
 /// # Errors
 /// If it is too long, or no program could be started with it.

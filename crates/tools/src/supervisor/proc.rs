@@ -7,8 +7,8 @@ use rustix::process::{Pid, getpid};
 /// The children of this process, zombies included.
 pub(super) fn children() -> io::Result<Vec<Pid>> {
     let me = getpid().as_raw_pid();
-    // A process that ended since the directory was read was reaped by somebody else, so it was not a
-    // child of this one.
+    // A process that ended since the directory was read was reaped by another process, so it was not a child of
+    // this one.
     let own = processes()?.into_iter().filter(|process| process.parent == me);
     Ok(own.filter_map(|process| Pid::from_raw(process.pid)).collect())
 }

@@ -1,8 +1,8 @@
 //! Waiting for a command and ending what it left behind.
 //!
 //! Only direct children are ever signalled by pid: they stay zombies until this process reaps
-//! them, so a pid cannot have been given to somebody else. Deeper descendants become direct
-//! children as their parents die, and the sweep goes on until there are none.
+//! them, so a pid cannot have been reused. Deeper descendants become direct children as
+//! their parents die, and the sweep continues until there are none.
 
 use std::time::Duration;
 use std::{io, thread};
@@ -21,8 +21,8 @@ pub(super) const TERMINATION_GRACE: Duration = Duration::from_millis(200);
 /// How often the sweep looks again.
 const TICK: Duration = Duration::from_millis(5);
 const GRACE_ROUNDS: u32 = 40;
-/// After ten seconds of SIGKILL what still lives is not ours to end (another user's) or stuck in
-/// the kernel; waiting longer would only hold up the turn.
+/// After ten seconds of SIGKILL, a remaining process belongs to another user or is stuck in the kernel; waiting longer
+/// would only delay the turn.
 const KILL_ROUNDS: u32 = 2000;
 
 const ZOMBIE: WaitIdOptions = WaitIdOptions::EXITED.union(WaitIdOptions::NOWAIT);
@@ -34,7 +34,7 @@ pub(super) fn await_exit(leader: Pid) -> io::Result<()> {
         if waitid(WaitId::Pid(leader), ZOMBIE | WaitIdOptions::NOHANG)?.is_some() {
             return Ok(());
         }
-        // Without /proc nobody can say which orphan it was; they are left for init to reap.
+        // Without /proc the orphan cannot be identified; it is left for init to reap.
         if !adopted(leader).is_ok_and(|orphans| orphans.reaped) {
             retry_on_intr(|| waitid(WaitId::Pid(leader), ZOMBIE))?;
             return Ok(());
@@ -61,9 +61,9 @@ fn try_sweep(leader: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends a supervisor that does not end by itself, because somebody stopped it, and everything below it.
+/// Kills a supervisor that does not exit, because it was stopped, and everything below it.
 ///
-/// As long as the supervisor is there all of its tree stays below it, so it goes last.
+/// As long as the supervisor exists, its whole tree stays below it, so it is killed last.
 pub(crate) fn kill_tree(supervisor: Pid) {
     for _ in 0..GRACE_ROUNDS {
         match proc::descendants(supervisor) {
@@ -84,13 +84,13 @@ pub(super) fn code(leader: Pid) -> io::Result<u8> {
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(125))
 }
 
-/// Signals the leader and its group. A process that is gone needs no signal.
+/// Signals the leader and its group. An exited process needs no signal.
 pub(super) fn signal_group(leader: Pid, signal: Signal) {
     let _gone = kill_process_group(leader, signal);
     let _gone = kill_process(leader, signal);
 }
 
-/// Signals the rest of the tree until it is gone; says whether it is.
+/// Signals the rest of the tree until it has ended; false if some of it remains.
 ///
 /// SIGTERM is sent once, so that a handler is not called again while it runs.
 fn clear(leader: Pid, signal: Signal, rounds: u32) -> io::Result<bool> {
@@ -121,9 +121,9 @@ struct Orphans {
 }
 
 impl Orphans {
-    /// Whether there was none, dead or alive; then there is no other descendant either.
+    /// True if there was no orphan, dead or alive; then there is no other descendant either.
     ///
-    /// One that was reaped may have left a child that this look was too early to see.
+    /// A reaped one may have left a child that appeared after the scan.
     fn none(&self) -> bool {
         self.alive.is_empty() && !self.reaped
     }

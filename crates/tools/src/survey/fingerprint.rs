@@ -1,9 +1,8 @@
-//! A fingerprint of a workspace: enough to know whether anything is other than before, without reading it.
+//! A fingerprint of a workspace, to detect changes without reading files.
 //!
-//! Every turn begins with a look at the workspace, and mostly nothing has changed. A fingerprint costs one
-//! `lstat` a file and two a folder; asking git alone would cost many times as much, because it is
-//! another program. Where no folder and no list of what is ignored changed, the files are those that
-//! they were, and nothing is walked through.
+//! Every turn begins with a survey of the workspace, and usually nothing has changed. A fingerprint costs one `lstat`
+//! per file and two per folder; running git alone would cost many times as much. If no folder and no ignore file
+//! changed, the set of files is the same, and the tree need not be walked.
 
 use std::fs::{self, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,7 +14,7 @@ use crate::blocking::CancelFlag;
 use crate::repository_map::WorkspaceFiles;
 use crate::{agents, repository, repository_map};
 
-/// Files of git that change with what `git status` says.
+/// Files of git that change when `git status` does.
 const GIT: [&str; 4] = ["HEAD", "index", "logs/HEAD", "info/exclude"];
 
 /// The names that matter in the folders around a workspace and in those of git's.
@@ -37,8 +36,8 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes one; the last one of the same workspace may save the way through it. What git ignores is
-    /// not looked at, even where it is under version control.
+    /// Takes a fingerprint; the last one of the same workspace may save the walk. Ignored files are skipped, even if they
+    /// are under version control.
     pub(super) fn take(workspace: &Path, last: Option<&Self>, flag: &CancelFlag) -> Self {
         let Ok(root) = workspace.canonicalize() else { return Self::default() };
         let mut fingerprint = match last {

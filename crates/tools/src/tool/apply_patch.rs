@@ -1,4 +1,4 @@
-//! `apply_patch`: changes to several files at once, all or none.
+//! `apply_patch`: changes several files, all or none.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::diagram::{DiagramLanguage, graphviz, mermaid};
 use crate::run::{Job, Runner, TIMEOUT, output};
 use crate::{blocking, input, makefile, risk, show};
 
-/// More than this nobody can read as a picture.
+/// The longest source; a larger picture would not be readable.
 const SOURCE_LIMIT: usize = 32 * 1024;
 const TARGET: &str = "diagrams";
 const COMMAND: &str = "make diagrams";
@@ -38,7 +38,7 @@ impl Input {
     }
 }
 
-/// What a call comes to.
+/// The work of a call.
 enum Work {
     Draw { source: String, language: DiagramLanguage, file: String },
     Make,

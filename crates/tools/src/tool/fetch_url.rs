@@ -60,7 +60,7 @@ impl FetchUrl {
         Self { spec, reach }
     }
 
-    /// What is asked for, if it may be asked for, and whether it is wanted as it is.
+    /// The request of a call, if it is allowed, and whether the raw source is wanted.
     fn request(&self, call: &Invocation) -> Result<(Request, bool), String> {
         let input: Input = input::parse(&call.input)?;
         let url = Url::parse(input.url.trim());

@@ -1,4 +1,4 @@
-//! `look`: the text in a picture and where it stands, for models that take no pictures.
+//! `look`: the text in a picture with its positions, for models that accept no pictures.
 
 use std::fmt::Write as _;
 use std::io::Read as _;

@@ -21,7 +21,7 @@ use crate::{input, show};
 const DEFAULT_LIMIT: usize = 50;
 const MATCHES_LIMIT: usize = 1000;
 const CONTEXT_LIMIT: usize = 20;
-/// A file with a longer line is skipped: nobody wrote it by hand.
+/// A file with a longer line is skipped, because it is generated.
 const LINE_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The tool.

@@ -52,7 +52,7 @@ impl Shell {
         Self { spec: Arc::new(spec()), runner }
     }
 
-    /// What a call asks for beyond what the sandbox allows.
+    /// The permissions of a call beyond what the sandbox allows.
     fn beyond(&self, input: &Input) -> Result<Permissions, String> {
         input
             .permissions
@@ -82,7 +82,7 @@ impl Shell {
     }
 }
 
-/// Makes the assessment of a command say what it asks for besides.
+/// Adds the requested permissions to the assessment of a command.
 fn widen(assessment: &mut Assessment, permissions: &Permissions) {
     let words = permissions.words();
     let is_wide = permissions.attributes || !permissions.write.is_empty();

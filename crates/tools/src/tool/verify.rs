@@ -23,8 +23,8 @@ pub(crate) struct Verify {
     spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
     configured: Vec<String>,
-    /// What people were shown of calls that have not run yet. A call before it may change the files
-    /// that name the commands, and nobody has said yes to what they name then.
+    /// The commands that were shown for approval, by call. An earlier call may change the files that name the commands,
+    /// and the new ones would not be approved.
     shown: Mutex<VecDeque<(CallId, Vec<String>)>>,
 }
 
@@ -93,7 +93,7 @@ fn applicable(workspace: &Path, configured: Vec<String>) -> Result<Vec<String>, 
     let notices = agents::around(workspace);
     let named = notices.iter().rev().map(|notice| (notice, agents::verify_commands(&notice.text)));
     match named.into_iter().find(|(_, commands)| !commands.is_empty()) {
-        // What the workspace itself names is meant for it as it is.
+        // Commands in the workspace's own file are used unchanged.
         Some((notice, commands)) if notice.scope == Path::new(".") => Ok(commands),
         Some((_, commands)) => makeable(workspace, commands),
         None => makeable(workspace, configured),

@@ -1,4 +1,4 @@
-//! `web_search`: pages of the web, by what they are about.
+//! `web_search`: searches the web.
 
 use std::sync::Arc;
 use std::time::Duration;

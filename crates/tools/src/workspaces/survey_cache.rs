@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::watcher::{InotifyWatcher, Observed};
 use crate::repository_map::WorkspaceFiles;
 
-/// How long a survey is used: a watcher is not told of quite everything.
+/// How long a survey is used, because a watcher does not see every change.
 const CACHE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How many workspaces are watched.
@@ -66,7 +66,7 @@ impl SurveyCache {
             .map(|(_, sections, _)| sections.clone())
     }
 
-    /// The state of the watcher over a workspace; nothing if there is none.
+    /// The state of the watcher of a workspace; `None` if there is none.
     pub(super) fn changes(&self, workspace: &Path) -> Option<WatchState> {
         Some(self.lock().of(workspace)?.poll())
     }
@@ -90,8 +90,8 @@ impl SurveyCache {
         watched
     }
 
-    /// Begins to watch these files, and a folder that counts even if it is ignored. Nobody waits for
-    /// that: surveys that are made once it watches may be kept.
+    /// Starts to watch these files, and a folder that is watched even if it is ignored. Runs in the background: surveys
+    /// made after it started can be cached.
     pub(super) fn watch(
         &self,
         workspace: &Path,
@@ -130,7 +130,7 @@ impl WatchedWorkspaces {
         self.list.last_mut()
     }
 
-    /// Adds a watcher. Gives the one that was there before, or the oldest if there are too many.
+    /// Adds a watcher. Returns the previous one, or the oldest if there are too many.
     fn replace(
         &mut self,
         workspace: PathBuf,
@@ -146,7 +146,7 @@ impl WatchedWorkspaces {
         old
     }
 
-    /// Notes that there can be none. Gives the one that was there.
+    /// Marks a workspace as unwatchable. Returns the previous watcher.
     fn mark_unwatchable(&mut self, workspace: PathBuf) -> Option<WatchedWorkspace> {
         let same = self.list.iter().position(|post| post.workspace == workspace);
         self.refused.retain(|(of, at)| *of != workspace && at.elapsed() < RETRY_INTERVAL);
@@ -155,7 +155,7 @@ impl WatchedWorkspaces {
     }
 }
 
-/// A look at a workspace: how many tokens what it finds may take, and the changes seen before it.
+/// A request for a survey: its token budget, and the watcher's state before it.
 pub(super) struct SurveyRequest<'a> {
     pub(super) workspace: &'a Path,
     pub(super) tokens: u64,

@@ -1,9 +1,8 @@
-//! Watches a workspace with inotify: where nothing was seen, everything is as it was.
+//! Watches a workspace with inotify: without an event, nothing has changed.
 //!
-//! The kernel queues a change before whoever made it goes on, so nothing is missed by asking early. It
-//! does not tell of what is written through a mapping of memory, through another name of a file
-//! elsewhere, or by another machine: file systems that others write are not watched, and nobody should
-//! rely on a watcher for long.
+//! The kernel queues an event before the change returns to its author, so polling early misses nothing. There are no
+//! events for writes through mapped memory, through a hard link elsewhere, or by another machine. Network file
+//! systems are therefore not watched, and a watcher should not be relied on for long.
 
 use std::collections::HashSet;
 use std::fs;
@@ -44,10 +43,10 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// More than so many are not read at once: where so much happens nothing is as it was.
+/// The most events per poll; beyond that, everything counts as changed.
 const EVENTS_LIMIT: usize = 20_000;
 
-/// What ends the watch over a folder, or keeps that from being told.
+/// Events that end the watch of a folder or mean that events were lost.
 const WATCH_ENDED: ReadFlags = ReadFlags::IGNORED
     .union(ReadFlags::QUEUE_OVERFLOW)
     .union(ReadFlags::UNMOUNT)
