@@ -1,7 +1,7 @@
 //! Publishes which sessions changed, for projections and connections that read journals themselves.
 //!
-//! A subscriber has a set and no queue: a session stands in it once, however often it changed, so one
-//! that is slow costs no more memory than there are sessions and misses nothing.
+//! A subscriber has a set instead of a queue: a session is in it once, however often it changed. A slow subscriber
+//! therefore misses nothing, and its memory is bounded by the number of sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

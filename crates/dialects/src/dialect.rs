@@ -69,8 +69,8 @@ pub enum Transport {
     Http,
     /// A WebSocket at the root.
     WebSocket,
-    /// A Unix socket, by default a file of this name in the user's runtime directory. `{pid}` stands
-    /// for the process id.
+    /// A Unix socket, by default a file of this name in the user's runtime directory. `{pid}` is replaced by the process
+    /// id.
     Unix(&'static str),
     /// A Unix socket, by default a file of this name in the data directory, where the commands look
     /// for it that attach their standard input and output to the daemon.
@@ -120,7 +120,7 @@ pub enum Shape {
     Tables,
 }
 
-/// A configuration key, its shape and, where it has one, its default as TOML. `*` stands for any name.
+/// A configuration key, its shape and its default as TOML, if any. `*` matches any name.
 pub type OptionSpec = (&'static str, Shape, Option<&'static str>);
 
 /// The configuration cannot be used. The message names the key and where its value comes from.
@@ -206,7 +206,7 @@ pub trait Protocol: fmt::Debug + Send + Sync {
 pub struct Services {
     /// Sessions: create, submit, follow.
     pub sessions: Arc<dyn Sessions>,
-    /// Sessions as they are in the journal, read without waking them.
+    /// Reads sessions from the journal without loading them.
     pub archive: Arc<dyn Sessions>,
     /// Search in the messages of all sessions.
     pub search: Arc<dyn SessionSearch>,
@@ -226,7 +226,7 @@ pub struct Services {
     pub installs: Arc<dyn Installs>,
     /// Users' settings, with their keys encrypted.
     pub preferences: Arc<dyn Preferences>,
-    /// Settings as they are stored.
+    /// The stored settings.
     pub stored_preferences: Arc<dyn Preferences>,
     /// Pictures that front ends uploaded.
     pub artifacts: Arc<dyn Artifacts>,
@@ -242,7 +242,7 @@ pub struct Services {
     pub speaker: Arc<dyn SpeechSynthesizer>,
     /// Listings of workspaces.
     pub directory_listing: Arc<dyn DirectoryListing>,
-    /// Tool servers (MCP) that a client brings for a session.
+    /// Tool servers (MCP) that clients provide for a session.
     pub tool_servers: Arc<dyn SessionToolServers>,
     /// What people see of tool servers, and what they allow.
     pub tool_server_control: Arc<dyn ToolServerControl>,
@@ -268,9 +268,9 @@ pub struct Services {
     pub embedder: Arc<dyn Embedder>,
     /// Text on pictures.
     pub ocr: Arc<dyn Ocr>,
-    /// Models that look at pictures.
+    /// Vision: models that describe pictures.
     pub vision: Arc<dyn Vision>,
-    /// True if a vision model is configured; else vision knows no more than the text on a picture.
+    /// True if a vision model is configured; otherwise vision uses only the text in a picture.
     pub has_vision_model: bool,
 }
 
@@ -347,11 +347,11 @@ impl fmt::Debug for Service {
 /// What a protocol adds to the access policy of the daemon.
 #[derive(Clone)]
 pub struct AccessRules {
-    /// The protocol's own token, accepted besides the daemon's.
+    /// The protocol's own token, accepted in addition to the daemon's.
     pub token: Option<Token>,
-    /// Host names besides the loopback ones that requests may be addressed to.
+    /// Additional host names that requests may use.
     pub hosts: Vec<String>,
-    /// True for paths at which the protocol itself asks for a token or a key.
+    /// True for paths at which the protocol itself checks a token or a key.
     pub asks_itself: fn(&str) -> bool,
     /// The protocol's answer to a request that is refused.
     pub refuse: fn(&Denied) -> Response,

@@ -1,8 +1,8 @@
-//! What happens to a message where a model is not configured or does not take pictures.
+//! Handles messages for a model that is not configured or does not accept pictures.
 //!
-//! A client may keep the name of a model that is gone, and may send pictures without knowing which model
-//! answers. Such a message is not refused: the session's own model answers it, and a model that cannot
-//! see is told that a picture was left out.
+//! A client may use the name of a model that no longer exists, and may send pictures without knowing which model
+//! answers. Such a message is not refused: the session's own model answers it, and a model that accepts no pictures is
+//! told that one was left out.
 
 use quintet_kernel::command::{Command, ImportedMessage, NewMessage};
 use quintet_kernel::message::{MediaKind, Part};
@@ -54,7 +54,7 @@ fn reduce(say: &mut NewMessage, refusal: &Refusal) -> bool {
     false
 }
 
-/// Replaces a session's history, without its pictures if the model does not take them.
+/// Replaces a session's history, without its pictures if the model does not accept them.
 pub(crate) async fn recall(
     sessions: &dyn Sessions,
     session: &SessionId,

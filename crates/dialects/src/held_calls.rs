@@ -17,8 +17,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The calls that a client claimed on one connection. [`HeldCalls::release`] must follow its end.
 ///
-/// A session that is read anew in the running daemon takes every holder for lost; as long as the
-/// connection is there it claims again what it holds.
+/// A session that is reloaded considers every holder lost; a live connection then claims its calls again.
 pub(crate) struct HeldCalls {
     sessions: Arc<dyn Sessions>,
     client: ClientRef,
@@ -84,7 +83,7 @@ impl HeldCalls {
         calls: Vec<CallId>,
         came_back: bool,
     ) -> Result<bool, Error> {
-        // Noted before it is asked for: whoever stops waiting for the answer may hold the calls.
+        // Recorded before the claim: a caller that stops waiting for the answer may still hold the calls.
         self.held.entry(session.clone()).or_default();
         let by = self.client.clone();
         let claim = Command::ClaimCalls { calls: calls.clone(), by: by.clone(), came_back };
@@ -104,8 +103,8 @@ impl HeldCalls {
         Ok(true)
     }
 
-    /// True if the client may return a call's result: nobody else has the call, or the client itself
-    /// on a connection that ends within a moment.
+    /// True if the client may return a call's result: no other client holds the call, or the client itself does on a
+    /// connection that is about to end.
     pub(crate) async fn inherits(&self, session: &SessionId, call: &CallId) -> Result<bool, Error> {
         let state = self.sessions.view(session).await?;
         let claim = state.open.as_ref().and_then(|open| open.call(call)?.claim.clone());
@@ -148,7 +147,7 @@ impl HeldCalls {
     }
 }
 
-/// Keeps the claims of a connection that is there.
+/// Renews the claims of a live connection.
 struct ClaimRenewal {
     sessions: Arc<dyn Sessions>,
     session: SessionId,
@@ -156,7 +155,7 @@ struct ClaimRenewal {
 }
 
 impl ClaimRenewal {
-    /// Claims calls again when their holder is taken for lost, until they are over.
+    /// Claims calls again when their holder is considered lost, until they end.
     async fn keep(self, mut follow: Box<dyn Follower>, mut calls: HashSet<CallId>) {
         while !calls.is_empty() {
             match follow.next().await {
@@ -195,7 +194,7 @@ impl ClaimRenewal {
     }
 }
 
-/// True once the holder of a call has lost its connection, false once the call is over.
+/// `Some(true)` if the holder of a call lost its connection, `Some(false)` if the call ended.
 fn lost(item: &Item, call: &CallId) -> Option<bool> {
     let Item::Event(record) = item else { return None };
     match &record.event {

@@ -3,7 +3,7 @@
 use quintet_kernel::Refusal;
 use quintet_kernel::port::Error;
 
-/// The status for an error, where a protocol does not say otherwise.
+/// The default status for an error; protocols may differ.
 pub(crate) fn of(error: &Error) -> u16 {
     match error {
         Error::NotFound(_) => 404,

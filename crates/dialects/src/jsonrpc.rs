@@ -12,7 +12,7 @@ use serde_json::{Number, Value, json};
 
 pub use fields::Fields;
 
-/// The text is no JSON.
+/// The text is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
 /// The text is JSON but no request.
 pub const INVALID_REQUEST: i64 = -32600;
@@ -49,7 +49,7 @@ pub struct Call {
 /// The id of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Id {
-    /// A number, given back as it came.
+    /// A number, returned unchanged.
     Number(Number),
     /// A string.
     Text(String),
@@ -57,7 +57,7 @@ pub enum Id {
     Null,
 }
 
-/// A message that is no valid request, with the id for the error response.
+/// An invalid message, with the id for the error response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InvalidMessage {
     /// The id, as far as there is one.
@@ -73,7 +73,7 @@ pub struct Error {
     pub code: i64,
     /// For people.
     pub message: String,
-    /// For programs that want to know more.
+    /// Details for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -115,7 +115,7 @@ impl Error {
         Self::new(PARSE_ERROR, format!("Parse error: {why}"))
     }
 
-    /// A message that can be read but is no request.
+    /// The error for valid JSON that is not a request.
     pub fn invalid(why: impl std::fmt::Display) -> Self {
         Self::new(INVALID_REQUEST, format!("Invalid Request: {why}"))
     }
@@ -145,7 +145,7 @@ impl Id {
 /// The most requests of a batch.
 pub const BATCH_LIMIT: usize = 50;
 
-/// Reads a message. Fails with the error to respond with if it is no JSON, or a batch that is empty or too
+/// Reads a message. Fails with the error response if it is not JSON, or a batch that is empty or too
 /// long.
 pub fn read(text: &str) -> Result<Incoming, Error> {
     if !text.trim_start().starts_with('[') {
@@ -194,7 +194,7 @@ impl<'de> Deserialize<'de> for Batch {
 pub enum PeerMessage {
     /// A request or notification.
     Call(Call),
-    /// The answer to a request of ours.
+    /// The response to a request of the daemon.
     Answer {
         /// The id of our request.
         id: Id,
@@ -240,7 +240,7 @@ fn call(value: Value) -> Received {
     let Some(Value::String(method)) = members.remove("method") else {
         return Err(fault("method must be a string"));
     };
-    // What kind of value it may be is for the method to say.
+    // The method checks the type of the value.
     let params = members.remove("params").unwrap_or(Value::Null);
     Ok(Call { id: id.flatten(), method, params })
 }
@@ -270,7 +270,7 @@ struct Request<'a, P> {
     params: P,
 }
 
-/// A request of ours.
+/// A request of the daemon.
 pub fn request(id: u64, method: &str, params: impl Serialize) -> String {
     text(&Request { jsonrpc: "2.0", id, method, params })
 }

@@ -39,7 +39,7 @@ mod windie;
 
 use dialect::Dialect;
 
-/// Every protocol that the daemon speaks, in the order of the ready line.
+/// Every protocol of the daemon, in the order of the ready line.
 pub const DIALECTS: &[Dialect] = &[
     harness::DIALECT,
     jarvis::DIALECT,
@@ -60,7 +60,7 @@ pub use console::LISTENER as WEB_CONSOLE;
 pub use harness::Tree as SessionTree;
 /// The listener of the computer-use protocol, for the commands that are its clients.
 pub use windie::LISTENER as COMPUTER_USE;
-/// The provider keys that users entered in a front end, as they are stored with their settings.
+/// The provider keys of users, which are stored with their settings.
 pub use windie::user_keys;
 /// The control plane of runs, which a front end's section of the configuration sets up.
 pub use windie::{RunOptions, run_options};

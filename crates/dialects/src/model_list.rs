@@ -9,7 +9,7 @@ use quintet_kernel::port::Models;
 /// Time that an answer waits for the lists of providers.
 const LISTING_TIMEOUT: Duration = Duration::from_millis(40);
 
-/// The models as they were last listed.
+/// The last list of models.
 pub(crate) struct ModelList {
     models: Arc<dyn Models>,
     known: Mutex<Option<Vec<ModelInfo>>>,

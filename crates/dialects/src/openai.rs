@@ -1,5 +1,5 @@
-//! The API that scripts and SDKs speak: models as they are, and the whole agent as a model.
-//! `docs/protocols/openai.md` is its text.
+//! The OpenAI-compatible API for scripts and SDKs: providers' models, and the whole agent as a model. See
+//! `docs/protocols/openai.md`.
 
 mod abandoned;
 mod agent;

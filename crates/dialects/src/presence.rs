@@ -1,7 +1,7 @@
 //! Which front ends follow which sessions, so that people see who else is there.
 //!
 //! Every protocol follows sessions through [`Presence::watched`], which notes it under the protocol's
-//! name. A follower that reads and leaves is not somebody who is there: one counts after a moment.
+//! name. A follower counts after a moment, so that a client that only reads and leaves is not shown.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

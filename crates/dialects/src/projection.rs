@@ -266,7 +266,7 @@ impl<P: Projection> ProjectionTask<P> {
 }
 
 /// What is damaged or missing stays so, and so does a name that is too long; everything else may be
-/// mended and is tried again.
+/// fixed and is tried again.
 pub(crate) fn is_transient(error: &ProjectionError) -> bool {
     match error {
         ProjectionError::Session(Error::Storage(error)) | ProjectionError::Storage(error) => {

@@ -42,7 +42,7 @@ pub(crate) enum Next {
 }
 
 impl Walk<'_> {
-    /// Shows what there is, one directory after the other, each sorted by name.
+    /// Visits everything, one directory after the other, each sorted by name.
     pub(crate) fn each(
         &self,
         flag: &CancelFlag,

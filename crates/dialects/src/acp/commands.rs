@@ -1,4 +1,4 @@
-//! Commands that a person types in place of a message.
+//! Slash commands that a user types instead of a message.
 
 use quintet_kernel::port::ServerPrompt;
 use serde_json::{Value, json};

@@ -44,7 +44,7 @@ pub(super) struct Connection {
     prompts: Vec<OpenPrompt>,
     /// Questions that the editor was asked and has not answered.
     questions: Vec<SentQuestion>,
-    /// Files that the editor was asked for.
+    /// Open requests for files of the editor.
     files: Files,
     /// The id of our next request.
     next_request: u64,
@@ -85,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// Serves the editor until it is gone, or the daemon has shut down. What it began goes on.
+    /// Serves the editor until it disconnects or the daemon shuts down. Its turns continue.
     pub(super) async fn run(&mut self, mut lines: Lines<OwnedReadHalf>) {
         let closing = self.app.services.closing.clone();
         let prompts = Arc::clone(&self.app.services.server_prompts);
@@ -186,7 +186,7 @@ impl Connection {
         }
     }
 
-    /// The messages that come of what happened in a session.
+    /// The messages for new items of a session.
     async fn happened(&mut self, which: usize, items: NextItems) -> Messages {
         let session = self.sessions[which].encoder.session().clone();
         let items = match items {
@@ -237,7 +237,7 @@ impl Connection {
         }
     }
 
-    /// Forgets a session that can not be followed any more; its prompts fail.
+    /// Drops a session that can no longer be followed; its prompts fail.
     fn lose(&mut self, which: usize, why: &Error) -> Messages {
         let lost = self.sessions.remove(which);
         let session = lost.encoder.session();

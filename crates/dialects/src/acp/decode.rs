@@ -22,10 +22,10 @@ use crate::jsonrpc::{Call, Error, Fields, Id};
 /// Our own method: takes the transcript of another agent over as a session.
 pub const IMPORT: &str = "_quintet/import";
 
-/// What an editor said of itself.
+/// The capabilities of an editor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Client {
-    /// True if files can be read as they are in its buffers.
+    /// True if unsaved files can be read.
     pub(super) reads_files: bool,
     /// True if files can be written through its buffers.
     pub(super) writes_files: bool,
@@ -50,7 +50,7 @@ pub(super) struct Link {
     pub(super) client: Option<Client>,
 }
 
-/// What a request comes to.
+/// The decoded form of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Initialize,
@@ -86,7 +86,7 @@ pub(super) enum Step {
         choice: Choice,
     },
     Import(Box<Import>),
-    /// A request of the client is not wanted any more.
+    /// The client cancelled one of its requests.
     CancelRequest(Id),
 }
 
@@ -95,7 +95,7 @@ pub(super) enum Step {
 pub(super) struct Opening {
     /// Where its tools work.
     pub(super) cwd: PathBuf,
-    /// The MCP servers that the client brings.
+    /// The MCP servers that the client provides.
     pub(super) mcp_servers: BroughtServers,
 }
 
@@ -125,8 +125,7 @@ pub(super) enum Block {
     },
 }
 
-/// Reads a request or notification. Fails if there is no such method, or it does not take these
-/// parameters.
+/// Decodes a request or notification. Fails if the method is unknown or the parameters are invalid.
 pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
     let fields = Fields::of(&call.params)?;
     if call.method == "initialize" {
@@ -307,7 +306,7 @@ fn block((nth, block): (usize, &Value)) -> Result<Block, Error> {
     }
 }
 
-/// The name of the file that a resource is kept as: the end of its address.
+/// The file name for a resource: the end of its address.
 fn file_name(uri: &str, mime: &str) -> String {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
     let name: String = path.rsplit('/').next().unwrap_or_default().chars().take(100).collect();

@@ -1,7 +1,7 @@
 //! File changes as editors show them: the whole text before and after.
 //!
-//! A question about a change carries a unified diff. What the file will be is worked out from that and
-//! from what the file is now; where these do not fit, the lines around the change stand for the file.
+//! A question about a change carries a unified diff. The new text is computed from that and the current
+//! file; if these do not match, only the lines around the change are shown.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub(super) struct FileDiff<'a> {
 /// Some lines and what they become.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Hunk {
-    /// The first of them in the file as it is, counted from 1.
+    /// The first of them in the current file, counted from 1.
     first: usize,
     old: String,
     new: String,
@@ -77,7 +77,7 @@ impl Hunk {
         Some(Self { first, left: [removed, added], ..Self::default() })
     }
 
-    /// Takes a line of the hunk; false if the line is none.
+    /// Adds a line to the hunk; false if the line does not belong to it.
     fn take(&mut self, line: &str) -> bool {
         if line.trim_end_matches('\n') == NO_NEWLINE {
             for (side, text) in self.last.into_iter().zip([&mut self.old, &mut self.new]) {
@@ -147,7 +147,7 @@ pub(super) fn content(workspace: &Path, path: &str, old: Option<&str>, new: &str
     json!({ "type": "diff", "path": path.to_string_lossy(), "oldText": old, "newText": new })
 }
 
-/// Changes that were made as content of a call; what is no text, or too long, is left out.
+/// The changes of a call as content; binary and long files are left out.
 pub(super) fn made(workspace: &Path, changes: &[ChangedFile]) -> Vec<Value> {
     let one = |change: &ChangedFile| {
         let (old, new) = (text(change.before.as_ref())?, text(change.after.as_ref())?);

@@ -31,16 +31,16 @@ const PLAN: &str = "update_plan";
 /// How many characters a title has at most, as in the lists of sessions.
 const TITLE_LIMIT: usize = 50;
 
-/// What comes of an item.
+/// The output for an item.
 #[derive(Debug)]
 pub(super) enum Output {
     /// An update of the session.
     Update(Value),
     /// A person is to be asked.
     Ask(Box<OpenQuestion>),
-    /// A question is not open any more.
+    /// A question was closed.
     Settled(ApprovalId),
-    /// A turn is over: its stop reason, or why it failed.
+    /// A turn ended: its stop reason, or why it failed.
     Ended(TurnId, Result<&'static str, Error>),
     /// A session works for a call of this one.
     Spawned(SessionId),
@@ -78,7 +78,7 @@ struct OpenCall {
     status: &'static str,
     /// True if the editor knows the call.
     announced: bool,
-    /// What the call has printed, as far as it is shown.
+    /// The output of the call, as far as it is shown.
     output: String,
     /// How long the output must be to be sent again.
     next_output: usize,
@@ -109,7 +109,7 @@ pub(super) struct Encoder {
     superseded: HashSet<TurnId>,
     /// Why the last answer of a model ended.
     finish: Option<FinishReason>,
-    /// Tokens that the model reads at once, and how many the last call read and wrote.
+    /// The model's context window, and the tokens of the last call.
     window: Option<u64>,
     used: Option<u64>,
     title: Option<String>,
@@ -162,7 +162,7 @@ impl Encoder {
         self.own.insert(turn.clone());
     }
 
-    /// Ends the replay: gives what is still to be shown of what is under way.
+    /// Ends the replay: returns the pending output of the open turn.
     pub(super) fn finish_replay(&mut self) -> Vec<Output> {
         let mut out = Vec::new();
         self.flush(&mut out);
@@ -339,7 +339,7 @@ impl Encoder {
         }
     }
 
-    /// Text of a model: sent at once, or kept until its message is whole.
+    /// Text of a model: sent at once, or during a replay when its message is complete.
     fn write(&mut self, message: &str, channel: Channel, text: &str, out: &mut Vec<Output>) {
         if self.live {
             return out.push(Output::Update(said(message, channel, text)));
@@ -362,7 +362,7 @@ impl Encoder {
         }
     }
 
-    /// A message of a client, or one that was taken over from elsewhere.
+    /// A message of a client, or an imported one.
     fn message(&mut self, event: &Event, contents: &Contents, out: &mut Vec<Output>) {
         let Event::MessageAdded { message: id, role, parts, options, .. } = event else { return };
         if let (Role::Tool, Some(call)) = (*role, options.result_of()) {
@@ -426,7 +426,7 @@ impl Encoder {
         self.title = Some(title).filter(|title| !title.is_empty());
     }
 
-    /// Takes a call that is about to run; the editor learns of it at once, or when it is over.
+    /// Adds a call; it is sent at once, or during a replay when it is complete.
     fn call(&mut self, id: &CallId, tool: &str, input: &Value, out: &mut Vec<Output>) {
         if !self.calls.iter().any(|call| call.id == *id) {
             self.calls.push(OpenCall {
@@ -492,7 +492,7 @@ impl Encoder {
         }
     }
 
-    /// A call is over.
+    /// A call ended.
     fn completed(
         &mut self,
         (id, tool): (&CallId, &str),
@@ -569,8 +569,7 @@ impl Encoder {
         }
     }
 
-    /// News of a session that works for a call. Its questions are asked here: the editor knows only this
-    /// session.
+    /// An update of a subagent. Its questions are sent under this session, because the editor knows only this one.
     fn subagent(&mut self, via: &CallId, news: &SubagentUpdate, out: &mut Vec<Output>) {
         match news {
             SubagentUpdate::Asked { call: ApprovalId::Question(id), tool, input, .. } => {
@@ -769,7 +768,7 @@ fn updated(call: &str, mut fields: Value) -> Value {
     fields
 }
 
-/// The end of a command, for an editor that shows its output as it comes.
+/// The end of a command, for an editor that shows live output.
 fn terminal_end(call: &OpenCall, outcome: &Outcome, text: &str) -> Value {
     let id = call.id.as_str();
     let code = tool_call::exit_code(outcome);
@@ -788,13 +787,13 @@ fn uri(name: &str) -> String {
     format!("attachment:///{name}")
 }
 
-/// How a turn that failed is answered: there is no stop reason for most failures.
+/// The response for a failed turn: most failures have no stop reason.
 fn failed(code: FailureCode, message: &str) -> Result<&'static str, Error> {
     match code {
         FailureCode::StepLimit => Ok("max_turn_requests"),
         FailureCode::TokenLimit => Ok("max_tokens"),
         FailureCode::Model(FailureKind::Refused) => Ok("refusal"),
-        // A person said no, and the configuration ends the turn for that.
+        // A call was denied, and the configuration ends the turn for that.
         FailureCode::Denied => Ok("cancelled"),
         FailureCode::Model(_)
         | FailureCode::TimeLimit

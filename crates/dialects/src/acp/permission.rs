@@ -103,7 +103,7 @@ impl OpenQuestion {
         format!("{}:{}", self.question, choice.kind())
     }
 
-    /// The command that an outcome of the client comes to. What is no clear answer is a no.
+    /// The command for the client's outcome. Anything but a clear approval is a denial.
     pub(super) fn answered(&self, outcome: &Value) -> Approve {
         let outcome = &outcome["outcome"];
         let selected = outcome["optionId"].as_str().filter(|_| outcome["outcome"] == "selected");

@@ -29,7 +29,7 @@ pub(super) struct AppState {
     pub(super) models: ModelList,
 }
 
-/// Serves editors until the daemon closes; what is under way is still sent.
+/// Serves editors until the daemon closes; pending output is still sent.
 pub(super) async fn run(socket: Socket, services: Arc<Services>, default_model: ModelRef) {
     let closing = services.closing.clone();
     let models = ModelList::new(Arc::clone(&services.models));
@@ -72,7 +72,7 @@ async fn serve_connection(stream: UnixStream, app: Arc<AppState>, permit: Connec
     tokio::join!(receiving, write(queue, writer));
 }
 
-/// Writes what is queued, until there is no more or the client is gone.
+/// Writes queued messages until the queue closes or the client disconnects.
 async fn write(mut queue: Receiver<Vec<u8>>, mut writer: OwnedWriteHalf) {
     while let Some(bytes) = queue.recv().await {
         if writer.write_all(&bytes).await.is_err() {

@@ -21,7 +21,7 @@ const MODELS_LIMIT: usize = 500;
 /// How calls are approved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// As the configuration says.
+    /// As configured.
     #[default]
     Default,
     /// Everything that does more than read needs approval.
@@ -85,7 +85,7 @@ impl Settings {
         }
     }
 
-    /// Takes a label of the session; false if it is none of these.
+    /// Applies a label of the session; false if it is not one of these.
     pub(super) fn take_label(&mut self, key: &str, value: Option<&str>) -> bool {
         match key {
             MODE_LABEL => self.mode = value.and_then(Mode::parse).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Tool calls as an editor shows them: what they are called, what kind they are and where they work.
+//! Tool calls as an editor shows them: title, kind and locations.
 
 use std::path::Path;
 
@@ -119,7 +119,7 @@ pub(super) fn output(outcome: &Outcome) -> String {
     shortened(text)
 }
 
-/// The exit code of a command; nothing where there is none.
+/// The exit code of a command, if there is one.
 pub(super) fn exit_code(outcome: &Outcome) -> Option<i64> {
     let result: Value = serde_json::from_str(&text_of(&outcome.parts)).ok()?;
     result["exit_code"].as_i64().filter(|_| is_command(&result))

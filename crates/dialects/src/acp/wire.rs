@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 
 use crate::jsonrpc::{self, Error};
 
-/// The version of the protocol that is spoken.
+/// The supported version of the protocol.
 pub(super) const VERSION: u64 = 1;
 /// The longest message, in bytes: pictures come in base64.
 pub(super) const MESSAGE_BYTES_LIMIT: usize = 32 * 1024 * 1024;
 
 /// The client has to authenticate first: no provider has a key.
 pub(super) const AUTH_REQUIRED: i64 = -32000;
-/// There is no such session.
+/// The session does not exist.
 pub(super) const NOT_FOUND: i64 = -32002;
 
-/// Tells the client to drop a request of ours.
+/// Tells the client to drop a request of the daemon.
 pub(super) const CANCEL_REQUEST: &str = "$/cancel_request";
 pub(super) const REQUEST_PERMISSION: &str = "session/request_permission";
 pub(super) const CREATE_ELICITATION: &str = "elicitation/create";
 
-/// There is no such session here.
+/// The error for a session that does not exist.
 pub(super) fn not_found(session: &str) -> Error {
     Error::new(NOT_FOUND, format!("session not found: {session}"))
         .with(json!({ "sessionId": session }))

@@ -1,10 +1,10 @@
-//! Parameters by name. What is not known is passed over; what has the wrong type is named.
+//! Reads parameters by name. Unknown ones are ignored; one of the wrong type is named in the error.
 
 use serde_json::{Map, Value};
 
 use super::Error;
 
-/// The members of an object of parameters. `null` stands for "not given".
+/// The members of an object of parameters. `null` means "not given".
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     members: Option<&'a Map<String, Value>>,

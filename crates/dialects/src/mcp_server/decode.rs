@@ -1,4 +1,4 @@
-//! What a call of a tool asks for.
+//! Decodes tool calls.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,10 +18,10 @@ const SESSIONS: &str = "quintet://sessions/";
 /// The end of it.
 const TRANSCRIPT: &str = "/transcript";
 
-/// What a client asks for.
+/// A decoded tool call.
 #[derive(Debug, PartialEq)]
 pub(super) enum Request {
-    /// Start a session. Without a folder the client's own is meant, where that is known.
+    /// Start a session. The default folder is the client's, if that is known.
     Run {
         prompt: String,
         workspace: Option<PathBuf>,
@@ -32,7 +32,7 @@ pub(super) enum Request {
         prompt: String,
         wait: Duration,
     },
-    /// Without a cursor all text of the last turn is asked for.
+    /// Without a cursor, all text of the last turn is returned.
     Status {
         session: SessionId,
         cursor: Option<Cursor>,
@@ -55,9 +55,9 @@ pub(super) enum Request {
 /// Why a call cannot be carried out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InvalidMessage {
-    /// There is no such tool.
+    /// The tool does not exist.
     UnknownTool(String),
-    /// There is no such session.
+    /// The session does not exist.
     UnknownSession(String),
     /// The arguments are wrong; the error is shown to the model.
     Arguments(String),

@@ -16,14 +16,14 @@ const OPTIONS: [&str; 2] = ["approve", "deny"];
 /// How long a transcript may be.
 const TRANSCRIPT_LIMIT: usize = 1024 * 1024;
 
-/// The word for where a turn stands.
+/// The states of a turn on the wire.
 pub(super) const RUNNING: &str = "running";
 pub(super) const INPUT_REQUIRED: &str = "input_required";
 const COMPLETED: &str = "completed";
 const FAILED: &str = "failed";
 const CANCELLED: &str = "cancelled";
 
-/// Where a turn of a session stands; a session without a turn has nothing to do.
+/// The state of a turn; a session without a turn counts as completed.
 pub(super) fn turn_state(state: &State, turn: Option<&TurnId>) -> &'static str {
     let status = turn.and_then(|turn| state.turn(turn)).map(|turn| turn.status);
     let is_open = state.open.as_ref().is_some_and(|open| Some(&open.id) == turn);
@@ -56,7 +56,7 @@ pub(super) fn report(state: &State, turn: Option<&TurnId>, text: String, cursor:
     }
 }
 
-/// What waits for a person: calls of the session, of those that work for it, and a turn that a crash cut off.
+/// The open questions: calls of the session and of its subagents, and a turn that a crash interrupted.
 fn questions(state: &State) -> Vec<QuestionShown> {
     let Some(open) = &state.open else { return Vec::new() };
     let held = open.held.then(|| QuestionShown {

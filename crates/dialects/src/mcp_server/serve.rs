@@ -35,7 +35,7 @@ use crate::transport::uds::{PeerProcess, Socket};
 
 /// The longest request.
 const BODY_LIMIT: usize = 8 * 1024 * 1024;
-/// How often a client that asked for it is told that its call is still waited for.
+/// How often progress is reported to a client that requested it.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a list of tools stays true, in milliseconds: as long as the daemon runs, mostly.
 const TOOLS_TTL_MS: u64 = 3_600_000;
@@ -48,7 +48,7 @@ after asking the user), completed, failed or cancelled.";
 
 /// The routes of the HTTP listener.
 pub(super) fn router(tools: SessionTools, closing: &CancellationToken) -> Router {
-    // The access policy has looked at the host and the origin before.
+    // The access policy has already checked the host and the origin.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
@@ -71,7 +71,7 @@ pub(super) fn refuse(denied: &Denied) -> Response {
     (status, axum::Json(body)).into_response()
 }
 
-/// Serves clients of the socket until told to stop.
+/// Serves clients of the socket until `closing` is cancelled.
 pub(super) async fn run(socket: Socket, tools: SessionTools, closing: CancellationToken) {
     let (mut connections, mut tasks) = (ConnectionLimit::new(), JoinSet::new());
     loop {
@@ -80,7 +80,7 @@ pub(super) async fn run(socket: Socket, tools: SessionTools, closing: Cancellati
             Some(_) = tasks.join_next() => {}
             accepted = socket.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    // One too many is closed at once.
+                    // A connection beyond the limit is closed at once.
                     if let Some(permit) = connections.admit().await.map(ConnectionPermit::new) {
                         tasks.spawn(serve_stream(stream, peer, tools.clone(), closing.clone(), permit));
                     }
@@ -270,7 +270,7 @@ fn described(spec: ToolSpec, has_folder: bool) -> Tool {
     Tool::new(name, description, schema).with_annotations(hints)
 }
 
-/// Tells a client that asked for it what happens, and that its call is still waited for.
+/// Reports progress to a client that requested it.
 async fn report_progress(
     context: &RequestContext<RoleServer>,
     mut notes: mpsc::Receiver<String>,

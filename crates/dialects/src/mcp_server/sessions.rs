@@ -39,7 +39,7 @@ impl std::fmt::Debug for SessionTools {
 /// Why a request was not carried out.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// There is no such session.
+    /// The session does not exist.
     UnknownSession(String),
     /// Any other error, which is shown to the client's model.
     Refused(String),
@@ -171,7 +171,7 @@ impl SessionTools {
         Ok(self.sessions.view(session).await?)
     }
 
-    /// Reads a session's text until its turn is over, asks something, or the time is up.
+    /// Reads a session's text until its turn ends or asks something, or the time is up.
     async fn wait(&self, awaited: Awaited, progress: OnProgress<'_>) -> Result<Value, Failure> {
         let Awaited { session, turn, from, until } = awaited;
         let mut follow = self.sessions.follow(&session, from).await?;
@@ -186,7 +186,7 @@ impl SessionTools {
             let next = timeout_at(until, follow.next());
             let items = match next.await {
                 Ok(items) => items?,
-                // What is there already is given, also to a client that does not wait.
+                // Existing text is returned even to a client that does not wait.
                 Err(_) if behind => follow.next().await?,
                 Err(_) => break,
             };
@@ -203,7 +203,7 @@ impl SessionTools {
     }
 }
 
-/// Takes text in flight that is there by now.
+/// Reads streaming text that has already arrived.
 async fn catch_up(
     follow: &mut dyn Follower,
     text: &mut Text,

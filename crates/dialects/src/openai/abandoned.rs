@@ -1,4 +1,4 @@
-//! Runs that were under way when the daemon last ended: those whose callers are gone with it are cancelled.
+//! Cancels runs that were in progress when the daemon last stopped and whose callers are gone.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use crate::wav;
 
 /// The largest audio file.
 const AUDIO_LIMIT: usize = 25 << 20;
-/// Samples that are handed over at once.
+/// Samples that are sent at a time.
 const CHUNK_SAMPLES: usize = 16_000;
 
 /// `POST /v1/audio/transcriptions`.
@@ -46,7 +46,7 @@ pub(super) async fn transcribe(
     if let Some(language) = form.language.clone() {
         stream.set_language(language).await;
     }
-    // Audio that is refused gives no end, so whoever reads must not wait for one.
+    // Refused audio has no end, so the reader must not wait for one.
     let ((), read) = tokio::try_join!(push(&*stream, &audio), utterances(&*stream))?;
     let text = read.join(" ");
     Ok(match format {

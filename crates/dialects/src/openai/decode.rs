@@ -19,7 +19,7 @@ use crate::transport::routes::{PathParameters, Refusals, Row};
 
 /// The largest body of a request that is not audio.
 pub(super) const BODY_LIMIT: usize = 32 * 1024 * 1024;
-/// The model name of the agent with the default model, and what stands before the names of others.
+/// The model name of the agent with the default model, and the prefix for other models.
 pub(super) const AGENT: &str = "quintet";
 
 /// What a request is about.
@@ -75,7 +75,7 @@ pub(super) struct Generation {
     /// The model's name as the caller wrote it.
     pub(super) model: String,
     pub(super) target: Target,
-    /// Standing instructions beside the messages.
+    /// Instructions in addition to the messages.
     pub(super) instructions: Option<String>,
     pub(super) messages: Vec<Message>,
     pub(super) tools: Vec<FunctionTool>,
@@ -87,10 +87,10 @@ pub(super) struct Generation {
     pub(super) stream: bool,
 }
 
-/// What a model name stands for.
+/// The meaning of a model name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// A provider's model as it is.
+    /// A provider's model, without the agent.
     Proxy(ModelRef),
     /// The agent with a model; with the default model if none is named.
     Agent(Option<ModelRef>),
@@ -149,7 +149,7 @@ pub(super) enum Message {
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) tool: String,
-    /// The arguments as they were written.
+    /// The arguments as JSON text.
     pub(super) arguments: String,
 }
 

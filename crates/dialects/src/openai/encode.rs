@@ -1,5 +1,5 @@
-//! Answers as they are written: what happens in a session, or comes from a provider, becomes
-//! [`Progress`], and that becomes the frames of either endpoint.
+//! Streams answers: events of a session, or chunks of a provider, become [`Progress`], which becomes the frames of
+//! either endpoint.
 
 pub(super) mod chat;
 pub(super) mod model_answer;
@@ -19,14 +19,14 @@ use super::reply::Reply;
 pub(super) enum Progress {
     /// The model wrote more.
     Output(Channel, Arc<str>),
-    /// A model call is over; what it wrote stays as it is. `whole` is false if it broke off.
+    /// A model call ended. `whole` is false if it was interrupted.
     StepOver {
         /// True if the model completed what it wrote.
         whole: bool,
     },
     /// The caller is to run a tool.
     Call(ToolCall),
-    /// The answer is over.
+    /// The answer ended.
     End(End),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct ToolCall {
 pub(super) struct End {
     pub(super) how: Ended,
     pub(super) usage: Usage,
-    /// When, where the journal says it.
+    /// The time, if the journal has it.
     pub(super) at: Option<Time>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct End {
 pub(super) enum Ended {
     /// The answer is complete, as far as it goes.
     Finished(FinishReason),
-    /// The run broke off.
+    /// The run failed.
     Failed(Reply),
     /// The run was cancelled.
     Cancelled(Option<String>),

@@ -1,4 +1,4 @@
-//! A provider's model as it is: the caller's messages and tools go through, and no session is made.
+//! Serves a provider's model directly: the caller's messages and tools are passed through, without a session.
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -47,7 +47,7 @@ pub(super) async fn chat(
     }
 }
 
-/// Answers a request for a response. Nothing of it is kept.
+/// Answers a request for a response, which is not stored.
 pub(super) async fn respond(
     app: &AppState,
     request: ResponseRequest,

@@ -1,4 +1,4 @@
-//! Answers that say no, with the four fields of the official API.
+//! Error responses with the four fields of the official API.
 
 use quintet_kernel::Refusal;
 use quintet_kernel::event::FailureCode;
@@ -37,7 +37,7 @@ impl Reply {
         Self::new(status, "server_error", message)
     }
 
-    /// There is no such thing.
+    /// The error for something that does not exist.
     pub(super) fn not_found(message: impl Into<String>) -> Self {
         Self { status: 404, ..Self::invalid(message) }
     }
@@ -96,7 +96,7 @@ impl Reply {
         Self { may_retry: false, ..self }
     }
 
-    /// The same for an answer that broke off in the middle: whatever the reason, it is not the request.
+    /// The same for an answer that failed in the middle: the request itself was valid.
     #[must_use]
     pub(super) fn in_the_middle(self) -> Self {
         let (status, kind) =

@@ -1,7 +1,7 @@
-//! Responses of the agent: made, continued, read again, cancelled and deleted.
+//! Creates, continues, retrieves, cancels and deletes responses of the agent.
 //!
-//! A response is a part of a session's journal. Its id says where it begins, and what the request said is
-//! kept with that event; everything else is read from there.
+//! A response is a part of a session's journal. Its id says where it begins, and the request is stored with that event;
+//! everything else is read from the journal.
 
 use axum::response::Response;
 use quintet_kernel::command::Command;
@@ -67,7 +67,7 @@ pub(super) async fn create(app: &AppState, request: ResponseRequest) -> Result<R
     }
 }
 
-/// `GET /v1/responses/{id}`: the response as it is, or its events after a number.
+/// `GET /v1/responses/{id}`: the current response, or its events after a number.
 pub(super) async fn retrieve(app: &AppState, id: &str, query: &str) -> Result<Response, Reply> {
     let after = match parameter(query, "starting_after") {
         None => None,
@@ -87,14 +87,14 @@ pub(super) async fn retrieve(app: &AppState, id: &str, query: &str) -> Result<Re
     }
     let (follow, reader) = (stored.follow(app).await?, stored.reader());
     let mut stream = ResponseStream { reader, encoder: stored.encoder(), cancel: None, after };
-    // Something must flow at once, or clients wait for the first event to see the headers.
+    // Something must be sent at once, or clients see the headers only with the first event.
     let mut out = KEEP_ALIVE.to_vec();
     let first = stream.encoder.begin();
     stream.write(&first, &mut out);
     Ok(event_stream(sse::body(follow, stream, out, KEEP_ALIVE_INTERVAL)))
 }
 
-/// `POST /v1/responses/{id}/cancel`. One that is over stays as it is.
+/// `POST /v1/responses/{id}/cancel`. An ended response does not change.
 pub(super) async fn cancel(app: &AppState, id: &str) -> Result<Response, Reply> {
     let stored = Stored::find(app, id).await?;
     let mut current = stored.now(app).await?;
@@ -125,7 +125,7 @@ pub(super) async fn delete(app: &AppState, id: &str) -> Result<Response, Reply> 
     Ok(ok(&json!({ "id": id, "object": "response", "deleted": true })))
 }
 
-/// `GET /v1/responses/{id}/input_items`, the last first unless another order is asked for.
+/// `GET /v1/responses/{id}/input_items`, newest first by default.
 pub(super) async fn input_items(
     app: &AppState,
     id: &str,
@@ -149,8 +149,8 @@ pub(super) async fn input_items(
     })))
 }
 
-/// The session in which a response is continued: its own if nothing followed it there, else a fork of
-/// that. Fails if the response waits for results that the request does not bring.
+/// The session in which a response is continued: its own, or a fork if the response has a successor there. Fails if
+/// the response waits for results that the request does not contain.
 async fn continued(app: &AppState, id: &str, messages: &[Message]) -> Result<SessionId, Reply> {
     let refused = |message: String| {
         Reply::invalid(message).code("invalid_value").param("previous_response_id")
@@ -197,7 +197,7 @@ async fn continued(app: &AppState, id: &str, messages: &[Message]) -> Result<Ses
     Ok(app.services.sessions.fork(session, Some(ended)).await?.session)
 }
 
-/// The turns of a session that are not copies of what was said elsewhere.
+/// The turns of a session without imported ones.
 fn said(state: &State) -> impl DoubleEndedIterator<Item = &Turn> {
     state.turns.iter().filter(|turn| !turn.options.recalled && !turn.superseded)
 }

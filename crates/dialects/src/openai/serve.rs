@@ -49,7 +49,7 @@ pub(super) struct Settings {
 pub(super) struct AppState {
     pub(super) services: Arc<Services>,
     pub(super) settings: Arc<Settings>,
-    /// When the daemon started, which is as old as its models are said to be.
+    /// The start of the daemon, reported as the creation time of models.
     pub(super) started: i64,
     /// What has to be done after a caller is gone.
     pub(super) tasks: TaskTracker,
@@ -145,7 +145,7 @@ impl AppState {
         format!("req_{}", self.services.clock.stamp().id::<RunId>())
     }
 
-    /// Cancels a turn when it is dropped, unless it is told that the turn is over.
+    /// Cancels a turn when dropped, unless it is released.
     pub(super) fn cancel_on_drop(&self, session: &SessionId, turn: &TurnId) -> CancelOnDrop {
         CancelOnDrop {
             sessions: Arc::clone(&self.services.sessions),
@@ -169,7 +169,7 @@ impl std::fmt::Debug for CancelOnDrop {
 }
 
 impl CancelOnDrop {
-    /// Lets the turn be: it is over, or goes on without anybody.
+    /// Keeps the turn: it has ended, or continues without a client.
     pub(super) fn release(&mut self) {
         self.turn = None;
     }

@@ -1,5 +1,5 @@
 //! Starts the turn that answers a request: in a new session, in one that it continues, or in the turn that
-//! waits for the results that it brings.
+//! waits for the results in the request.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,9 +51,9 @@ pub(super) struct Beginning {
     pub(super) generation: Generation,
     /// The session that is continued; a new one if not given.
     pub(super) continued: Option<SessionId>,
-    /// What is kept with the event that the answer begins with.
+    /// The data stored with the first event of the answer.
     pub(super) note: Map<String, Value>,
-    /// True if the turn goes on without a client.
+    /// True if the turn continues without a client.
     pub(super) is_background: bool,
 }
 
@@ -72,7 +72,7 @@ impl Beginning {
                 }
                 Started { run, cancel }
             });
-            // What nobody receives is dropped, and thereby cancelled.
+            // A turn without a receiver is dropped, which cancels it.
             let _ = sender.send(started);
         });
         receiver.await.map_err(|_| Reply::server(500, "the run could not be started"))?
@@ -117,7 +117,7 @@ async fn start(
             ..TurnOptions::default()
         };
         let setup = Setup {
-            // What a continued session was told before does not count any more.
+            // Instructions of earlier requests do not apply to a continued session.
             system_prompt: instructions.or(continued.map(|_| String::new())),
             toolset: Some(toolset(app, &session, &tools).await?),
             workspace: None,
@@ -129,7 +129,7 @@ async fn start(
     let receipt = match begun.await {
         Ok(receipt) => receipt,
         Err(refused) => {
-            // A session that was made for a request that is refused is of no use to anybody.
+            // A session that was created for a refused request is deleted.
             if continued.is_none()
                 && let Err(error) = app.services.sessions.remove(&session).await
             {
@@ -199,7 +199,7 @@ async fn toolset(
     Ok(Toolset { daemon: Some(daemon), client, timeout_ms, ..Toolset::default() })
 }
 
-/// Tells a session what was said before, and keeps the files of it.
+/// Gives a session its history, and stores the files in it.
 async fn recall(
     app: &AppState,
     session: &SessionId,
@@ -283,7 +283,7 @@ async fn said(
     Ok(NewMessage { files, ..NewMessage::new(Role::User, texts, TurnStart::Now, options) })
 }
 
-/// Hands results to the turn that waits for them; `None` if none does any more.
+/// Gives results to the turn that waits for them; `None` if no turn does.
 async fn resume(
     app: &AppState,
     results: &[CallResult],

@@ -59,7 +59,7 @@ impl Files {
 }
 
 impl Connection {
-    /// The message that asks the editor for a file, or hands it one.
+    /// The message that requests a file from the editor, or sends it one.
     pub(super) fn request_file(&mut self, request: FileRequest) -> String {
         let FileRequest { session, path, action, answer } = request;
         let path = path.to_string_lossy();
@@ -71,7 +71,7 @@ impl Connection {
         };
         let id = self.next_request;
         self.next_request += 1;
-        // Requests that were given up make room.
+        // Drop requests whose callers are gone.
         self.files.sent.retain(|_, waiting| !waiting.is_closed());
         self.files.sent.insert(id, answer);
         jsonrpc::request(id, method, params)

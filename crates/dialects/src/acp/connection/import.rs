@@ -10,7 +10,7 @@ use super::super::decode::Import;
 use super::Connection;
 use super::requests::{Outcome, refused};
 
-/// The names of transcripts that were taken over.
+/// The space of the names of imported transcripts.
 const SPACE: &str = "import";
 
 impl Connection {
@@ -37,7 +37,7 @@ impl Connection {
         };
         match taken {
             Ok(named) if named == session => Ok(answer(&session, true)),
-            // Another import had the name first, or the name could not be kept: the new session goes.
+            // Another import was faster, or the name could not be stored: the new session is deleted.
             taken => {
                 let removed = self.app.services.sessions.remove(&session).await;
                 removed.map_err(|error| refused(&error))?;

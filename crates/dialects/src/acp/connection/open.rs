@@ -1,4 +1,4 @@
-//! Opening sessions: new ones, and those that are there already.
+//! Opens new and existing sessions.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 /// How often it is looked for text in flight at the end of a replay.
 const IN_FLIGHT_LIMIT: usize = 64;
 
-/// How a session comes to an editor. One that is loaded is replayed.
+/// How an editor opens a session. A loaded session is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     Created,
@@ -64,7 +64,7 @@ impl Connection {
         self.open(id, session, opening, arrival).await
     }
 
-    /// Follows a session, replays it where that is asked for, answers, and only then sends the rest.
+    /// Follows a session, replays it on request, responds, and only then sends the rest.
     async fn open(
         &mut self,
         id: Option<&Id>,
@@ -112,7 +112,7 @@ impl Connection {
         if let Some(which) = self.position(session) {
             self.sessions.remove(which);
         }
-        // What it was asked on the old one is asked again.
+        // Open questions of the old subscription are sent again.
         self.questions_closed(session);
         let (cwd, offered) = (opening.cwd.clone(), Vec::new());
         self.sessions.push(OpenSession { follow, encoder, cwd, offered });
@@ -134,7 +134,7 @@ impl Connection {
             };
             self.replay(which, items, arrival).await?;
         }
-        // Text in flight belongs to what was there; it is at hand or comes later.
+        // Streaming text belongs to the replay; it is available now or arrives later.
         for _ in 0..IN_FLIGHT_LIMIT {
             match self.sessions[which].follow.next().now_or_never() {
                 Some(Ok(Some(items))) => self.replay(which, items, arrival).await?,
@@ -208,7 +208,7 @@ impl Connection {
         answer
     }
 
-    /// The commands of a session, as they are now.
+    /// The current commands of a session.
     fn commands_update(&mut self, which: usize) -> String {
         let open = &mut self.sessions[which];
         let session = open.encoder.session();
@@ -227,13 +227,13 @@ impl Connection {
         changed.into_iter().map(|which| self.commands_update(which)).collect()
     }
 
-    /// Questions of a session that the editor has no longer open are not its own any more.
+    /// Drops the questions of a session that the editor has closed.
     pub(super) fn questions_closed(&mut self, session: &SessionId) {
         self.questions.retain(|sent| !sent.is_of(session));
     }
 
-    /// Has the MCP servers started that the editor brings. Of those that cannot be reached here the
-    /// person is told, where the editor has a place for notices.
+    /// Starts the MCP servers that the editor provides. Returns a notice about servers that cannot be used, if the editor
+    /// supports notices.
     fn bring_servers(&self, session: &SessionId, opening: &Opening) -> Option<String> {
         let brought = &opening.mcp_servers;
         self.app.services.tool_servers.join(session, &opening.cwd, brought.servers.clone());
@@ -250,7 +250,7 @@ impl Connection {
     }
 }
 
-/// The last event before the turn that is under way, or the last of all.
+/// The last event before the open turn, or the last of all.
 fn before_open_turn(state: &State) -> u64 {
     let open = state.open.as_ref().and_then(|open| state.turn(&open.id));
     open.map_or(state.head, |turn| turn.begins.saturating_sub(1))

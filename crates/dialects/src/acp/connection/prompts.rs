@@ -1,4 +1,4 @@
-//! Prompts: what they come to, and their one answer.
+//! Prompts: how they are carried out, and their one response.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct OpenPrompt {
     awaits: Awaited,
 }
 
-/// What came of something that a prompt asked for.
+/// The result of background work for a prompt.
 pub(super) enum Done {
     /// A command was refused.
     Refused { session: SessionId, turn: TurnId, error: Error },
@@ -42,7 +42,7 @@ enum Awaited {
     Turn(TurnId),
     Compaction,
     Revert(TurnId),
-    /// What a server's prompt says.
+    /// The text of a server's prompt.
     Fill,
 }
 
@@ -57,7 +57,7 @@ impl OpenPrompt {
 }
 
 impl Connection {
-    /// Submits a prompt. Nothing is answered before its turn is over, unless it is refused.
+    /// Submits a prompt. Unless it is refused, the response comes when its turn ends.
     pub(super) async fn prompt(
         &mut self,
         id: Option<&Id>,
@@ -206,7 +206,7 @@ impl Connection {
         let Some(turn) = changed.map(|turn| turn.id.clone()) else {
             return Err(Error::new(jsonrpc::INVALID_PARAMS, "there are no changes to undo"));
         };
-        // Answered when it is done, which the journal says, too.
+        // Responded to when it is done, which is also an event.
         let (session, command) = (session.clone(), Command::Revert { turn: turn.clone() });
         let reverted = turn.clone();
         self.tasks.spawn(async move {
@@ -216,8 +216,8 @@ impl Connection {
         Ok(Awaited::Revert(turn))
     }
 
-    /// Cancels what the editor asked for in a session, or this one prompt of it. Gives the answers to what
-    /// cannot be stopped; turns are answered when they are over.
+    /// Cancels the editor's prompts in a session, or only this one. Returns the responses to work that cannot be stopped;
+    /// turns are responded to when they end.
     pub(super) async fn cancel(&mut self, session: &SessionId, prompt: Option<&Id>) -> Messages {
         let is_chosen =
             |open: &OpenPrompt| open.session == *session && prompt.is_none_or(|id| open.id == *id);
@@ -225,8 +225,8 @@ impl Connection {
         let chosen = self.prompts.iter().rev().filter(|open| is_chosen(open));
         let mut turns: Vec<TurnId> = chosen.filter_map(OpenPrompt::turn).cloned().collect();
         let sessions = self.app.services.sessions.clone();
-        // A turn that another client began is cancelled, too: the person sees it here. It is named, so that
-        // a turn that begins later goes on.
+        // A turn of another client is cancelled, too, because the user sees it here. It is named, so that a turn that
+        // begins later is not affected.
         if prompt.is_none()
             && let Ok(state) = sessions.view(session).await
         {
@@ -236,7 +236,7 @@ impl Connection {
         let of = session.clone();
         self.tasks.spawn(async move {
             for turn in turns {
-                // What is over already cannot be cancelled, and its end is on its way.
+                // An ended turn cannot be cancelled, and its response is on its way.
                 let command = Command::CancelTurn { turn, reason: None };
                 if let Err(error) = sessions.submit(&of, command).await {
                     tracing::debug!(session = %of, %error, "nothing to cancel");
@@ -253,7 +253,7 @@ impl Connection {
         self.prompts.iter().find(|open| open.id == *id).map(|open| open.session.clone())
     }
 
-    /// Answers the prompt whose turn is over.
+    /// Responds to the prompt whose turn ended.
     pub(super) fn turn_ended(
         &mut self,
         session: &SessionId,
@@ -266,7 +266,7 @@ impl Connection {
         self.abandon_prompts(is_it, &outcome.map(stopped))
     }
 
-    /// Answers a prompt that asked for a summary.
+    /// Responds to a prompt that requested a summary.
     pub(super) fn compacted(
         &mut self,
         session: &SessionId,

@@ -1,4 +1,4 @@
-//! Questions that the editor is asked, and what it answers.
+//! Permission requests to the editor, and its answers.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ impl Connection {
         jsonrpc::request(request, method, params)
     }
 
-    /// Drops a question that was answered elsewhere, or is not needed any more.
+    /// Drops a question that was answered elsewhere or is no longer needed.
     pub(super) fn withdraw_question(
         &mut self,
         session: &SessionId,
@@ -59,7 +59,7 @@ impl Connection {
         Some(jsonrpc::notification(wire::CANCEL_REQUEST, params))
     }
 
-    /// The editor answered a request of ours.
+    /// Handles the editor's response to a request of the daemon.
     pub(super) async fn answered(
         &mut self,
         id: &Id,
@@ -71,7 +71,7 @@ impl Connection {
             return Ok(());
         }
         let is_it = |sent: &SentQuestion| sent.request == number;
-        // An answer to a question that is not open any more counts for nothing.
+        // An answer to a closed question is ignored.
         let Some(at) = self.questions.iter().position(is_it) else { return Ok(()) };
         let SentQuestion { session, open, method, .. } = self.questions.remove(at);
         let outcome = match outcome {
@@ -130,8 +130,7 @@ impl Connection {
     }
 }
 
-/// The changes that a call would make, with the files as they are now; none where they are too long to be
-/// shown whole.
+/// The changes that a call would make, with the current content of files; empty if they are too long.
 async fn diffs(workspace: &Path, open: &OpenQuestion) -> Vec<Value> {
     let (path, new) = (open.input["path"].as_str(), open.input["content"].as_str());
     if let ("write_file", Some(path), Some(new)) = (open.tool.as_str(), path, new) {

@@ -1,4 +1,4 @@
-//! What requests come to.
+//! Carries out requests.
 
 use std::path::Path;
 

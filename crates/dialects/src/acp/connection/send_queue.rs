@@ -15,7 +15,7 @@ impl SendQueue {
         Self(sender)
     }
 
-    /// Sends some messages, a line each.
+    /// Sends messages, one per line.
     pub(super) async fn send(&self, messages: &[String]) -> Result<(), Gone> {
         if messages.is_empty() {
             return Ok(());
@@ -29,7 +29,7 @@ impl SendQueue {
     }
 }
 
-/// Messages, a line each.
+/// Encodes messages, one per line.
 pub(super) fn bytes(messages: &[String]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(messages.iter().map(|message| message.len() + 1).sum());
     for message in messages {

@@ -19,7 +19,7 @@ pub(in super::super) struct Import {
     pub(in super::super) id: String,
     /// Where the session is to work.
     pub(in super::super) cwd: PathBuf,
-    /// What was said, oldest first.
+    /// The messages, oldest first.
     pub(in super::super) messages: Vec<ImportedMessage>,
 }
 

@@ -1,4 +1,4 @@
-//! MCP servers that an editor brings for a session.
+//! MCP servers that an editor provides for a session.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// How long one call of such a server may take without a sign of progress.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The servers that an editor brings.
+/// The servers that an editor provides.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(in super::super) struct BroughtServers {
     pub(in super::super) servers: Vec<ToolServer>,

@@ -26,7 +26,7 @@ pub(crate) struct Media {
     pub(crate) name: String,
     pub(crate) mime: String,
     pub(crate) content: Vec<u8>,
-    /// For a picture: how closely to look, if the caller says.
+    /// For a picture: the requested level of detail, if any.
     pub(crate) detail: Option<ImageDetail>,
 }
 
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Part {
     }
 }
 
-/// What a user said. Fails if it is neither text nor a list of pieces that are known.
+/// The parts of a user message. Fails if it is neither text nor a list of known parts.
 pub(crate) fn parts(message: &Fields<'_>) -> Result<Vec<Part>, Reply> {
     match message.get("content") {
         None => Err(Reply::missing(message.param("content"))),
@@ -56,8 +56,8 @@ pub(crate) fn parts(message: &Fields<'_>) -> Result<Vec<Part>, Reply> {
     }
 }
 
-/// What the participant of a conversation said, whose name stands before it: not every provider takes names by
-/// themselves. Fails as [`parts`] does, and if the name is none.
+/// The parts of a message with the participant's name before them, because not every provider accepts names. Fails
+/// like [`parts`], and if the name is not text.
 pub(crate) fn named_parts(message: &Fields<'_>) -> Result<Vec<Part>, Reply> {
     let mut parts = parts(message)?;
     let Some(name) = name(message)? else { return Ok(parts) };
@@ -68,7 +68,7 @@ pub(crate) fn named_parts(message: &Fields<'_>) -> Result<Vec<Part>, Reply> {
     Ok(parts)
 }
 
-/// Instructions, with the name of whose they are before them. Fails as [`text`] does, and if the name is none.
+/// Instructions, with the author's name before them. Fails like [`text`], and if the name is not text.
 pub(crate) fn named_text(message: &Fields<'_>) -> Result<String, Reply> {
     let text = text(message, "content")?;
     Ok(name(message)?.map_or(text.clone(), |name| format!("{name}: {text}")))
@@ -150,7 +150,7 @@ fn unknown(piece: &Fields<'_>, kind: &str) -> Reply {
     Reply::unsupported(piece.param("type"), format!("content of type {kind:?} is not taken here"))
 }
 
-/// How closely to look at a picture.
+/// The level of detail of a picture.
 fn detail(image: &Fields<'_>) -> Result<Option<ImageDetail>, Reply> {
     let Some(word) = image.text("detail")? else { return Ok(None) };
     let unknown = || {

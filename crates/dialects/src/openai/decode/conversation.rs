@@ -1,5 +1,4 @@
-//! A caller's conversation as what an agent's session is told: instructions, what was said before, and
-//! what is to be answered now.
+//! Converts a caller's conversation for an agent's session: instructions, history, and the message to answer.
 
 use quintet_kernel::CallId;
 use quintet_kernel::command::ImportedMessage;
@@ -13,15 +12,15 @@ use super::content::Part;
 use super::{Call, FunctionTool, Message};
 use crate::openai::reply::Reply;
 
-/// The name of this front end, whose clients alone run the tools that callers bring.
+/// The name of this front end; only its clients run the tools of callers.
 pub(crate) const FRONT_END: &str = "openai";
 
-/// A conversation, taken apart.
+/// The parts of a conversation.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Conversation {
     /// Instructions among the messages.
     pub(crate) instructions: Vec<String>,
-    /// What was said before.
+    /// The history.
     pub(crate) earlier: Vec<Message>,
     /// What is to be answered.
     pub(crate) asked: NewInput,
@@ -44,7 +43,7 @@ pub(crate) struct CallResult {
 }
 
 impl Conversation {
-    /// Takes a conversation apart. Fails if nothing in it can be answered.
+    /// Splits a conversation. Fails if it has no message to answer.
     pub(crate) fn of(messages: Vec<Message>) -> Result<Self, Reply> {
         let (mut instructions, mut earlier) = (Vec::new(), Vec::new());
         for message in messages {
@@ -76,7 +75,7 @@ impl Conversation {
     }
 }
 
-/// What was said before, without its files, whose names are given.
+/// A message of the history, with files replaced by their names.
 pub(crate) fn recalled(message: Message, files: Vec<message::Part>) -> ImportedMessage {
     match message {
         Message::System(text) => ImportedMessage::text(Role::System, text),

@@ -12,7 +12,7 @@ use crate::openai::wire::fields::Fields;
 /// The most tools of a request.
 const TOOLS_LIMIT: usize = 128;
 
-/// The caller's tools. `nested` if each stands in a field `function` of its own.
+/// The caller's tools. `nested` if each is in a field `function`.
 pub(super) fn tools(body: &Fields<'_>, nested: bool) -> Result<Vec<FunctionTool>, Reply> {
     let tools = body.objects("tools")?.unwrap_or_default();
     if tools.len() > TOOLS_LIMIT {
@@ -102,7 +102,7 @@ pub(super) fn effort(fields: &Fields<'_>, name: &str) -> Result<Option<Effort>, 
     Effort::parse(word).map(Some).ok_or_else(unknown)
 }
 
-/// The form of the answer: `format` itself, or what stands in its `json_schema`.
+/// The format of the answer: `format` itself, or its `json_schema`.
 pub(super) fn format(format: Option<Fields<'_>>) -> Result<Option<OutputFormat>, Reply> {
     let Some(format) = format else { return Ok(None) };
     match format.needed_text("type")? {

@@ -1,4 +1,4 @@
-//! A caller's conversation as the prompt of a provider's model: exactly that, and nothing of ours.
+//! Converts a caller's conversation into the prompt of a provider's model, without additions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ fn part(part: Part) -> PromptPart {
     match part {
         Part::Text(text) => PromptPart::Text(text),
         Part::Media(Media { kind, name, mime, content, detail }) => {
-            // The content is here already, so that it is kept nowhere.
+            // The content is attached, so it is not stored.
             let blob = BlobId::named(String::new());
             PromptPart::Media { kind, name, mime, blob, content: content.into(), detail }
         }

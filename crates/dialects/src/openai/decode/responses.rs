@@ -15,9 +15,9 @@ pub(crate) struct ResponseRequest {
     pub(crate) previous: Option<String>,
     /// False if the response cannot be retrieved later.
     pub(crate) store: bool,
-    /// True if the response is made whether or not anybody waits for it.
+    /// True if the response continues without a client.
     pub(crate) background: bool,
-    /// The fields of the request that stand in the response.
+    /// The fields of the request that the response repeats.
     pub(crate) echo: Map<String, Value>,
     /// The items of the input, with the content of files left out.
     pub(crate) input: Vec<Value>,
@@ -173,7 +173,7 @@ fn echo(body: &Fields<'_>) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// An item of the input as it is listed later. Files are in the session; they are only named here.
+/// An item of the input for later listing. Files are in the session and only named here.
 fn shown(n: usize, item: &Value) -> Value {
     let mut item = item.clone();
     if item.get("type").is_none() {

@@ -110,7 +110,7 @@ impl ChatStream {
         self.broken(&reply, out);
     }
 
-    /// Ends the stream with an error. There is no `[DONE]`, so that it is not taken for an answer.
+    /// Ends the stream with an error. There is no `[DONE]`, so that it is not mistaken for an answer.
     pub(crate) fn broken(&mut self, reply: &Reply, out: &mut Vec<u8>) {
         self.is_over = true;
         frame(None, &reply.body(), out);
@@ -137,7 +137,7 @@ impl ChatStream {
     }
 }
 
-/// An answer that is sent when it is whole.
+/// An answer that is sent when it is complete.
 #[derive(Debug)]
 pub(crate) struct ChatCompletion {
     head: Head,
@@ -170,7 +170,7 @@ impl ChatCompletion {
         }
     }
 
-    /// The answer, once it is over.
+    /// The answer, once it is complete.
     pub(crate) fn finish(&self) -> Option<Result<Value, Reply>> {
         let end = self.end.as_ref()?;
         Some(match &end.how {

@@ -4,7 +4,7 @@ use quintet_kernel::model::{Chunk, Failure, ModelResponse, RawToolCall, Usage};
 
 use crate::openai::encode::{End, Ended, Progress, ToolCall};
 
-/// Translates what a model stream brings.
+/// Translates the chunks of a model stream.
 pub(crate) fn progress(chunks: Result<Vec<Chunk>, Failure>) -> Vec<Progress> {
     match chunks {
         Ok(chunks) => chunks.into_iter().flat_map(chunk).collect(),

@@ -94,7 +94,7 @@ impl Response {
         events
     }
 
-    /// The response as it is now.
+    /// The current response object.
     pub(crate) fn object(&self) -> Value {
         let mut object = self.echo.clone();
         let how = self.end.as_ref().map(|end| &end.how);
@@ -251,7 +251,7 @@ impl Response {
 }
 
 impl OpenItem {
-    /// The fields that say where in the response it stands.
+    /// The fields with the position in the response.
     fn place(&self) -> Value {
         let index = match self.channel {
             Channel::Text => "content_index",
@@ -296,7 +296,7 @@ impl OpenItem {
     }
 }
 
-/// Why a response is no answer to a request that waits for it.
+/// The error for a waiting request, if the response has no answer.
 pub(crate) fn refusal(end: &End) -> Option<crate::openai::reply::Reply> {
     match &end.how {
         Ended::Finished(_) => None,

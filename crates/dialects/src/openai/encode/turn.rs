@@ -1,8 +1,8 @@
-//! What happens in a turn of a session, as progress of the answer that one request gets.
+//! Converts the events of a turn into the progress of one request's answer.
 //!
-//! A turn whose caller runs tools is answered in parts: each request gets what happens from its first
-//! event on until the turn is over or waits for the caller. What a reader gives depends on the journal
-//! alone, so the same answer can be read again at any time.
+//! A turn whose caller runs tools is answered in parts: each request gets the events from its first one until the turn
+//! ends or waits for the caller. The result depends only on the journal, so the same answer can be read again at any
+//! time.
 
 use std::collections::HashSet;
 
@@ -61,12 +61,12 @@ impl TurnReader {
         }
     }
 
-    /// True once the answer is over; nothing comes after that.
+    /// True once the answer has ended; nothing follows.
     pub(crate) fn is_over(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// The event that the answer ended with, once it is over.
+    /// The last event of the answer, once it has ended.
     pub(crate) fn ended(&self) -> Option<Seq> {
         self.ended
     }
