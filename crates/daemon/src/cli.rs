@@ -380,7 +380,8 @@ pub(crate) enum Runs {
         /// List runs of one workspace.
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
-        /// List runs with this status: active, awaiting_worker, queued, running, paused, stopped, completed, failed.
+        /// List runs with this status: active, awaiting_worker, queued, running, paused, stopped, completed,
+        /// failed.
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
         /// The maximum number of runs.

@@ -278,7 +278,8 @@ impl Daemon {
         }
     }
 
-    /// Shuts down: refuses new turns, parks running ones durably, closes connections, brings projections up to date.
+    /// Shuts down: refuses new turns, parks running ones durably, closes connections, brings projections up to
+    /// date.
     async fn stop(mut self) {
         self.closing.cancel();
         self.assembly.runtime.close(CLOSE_TIMEOUT).await;

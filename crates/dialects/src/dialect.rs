@@ -69,8 +69,8 @@ pub enum Transport {
     Http,
     /// A WebSocket at the root.
     WebSocket,
-    /// A Unix socket, by default a file of this name in the user's runtime directory. `{pid}` is replaced by the process
-    /// id.
+    /// A Unix socket, by default a file of this name in the user's runtime directory. `{pid}` is replaced by
+    /// the process id.
     Unix(&'static str),
     /// A Unix socket, by default a file of this name in the data directory, where the commands look
     /// for it that attach their standard input and output to the daemon.

@@ -1,7 +1,7 @@
 //! The editors that have sessions open and share unsaved files.
 //!
-//! A connection registers its sessions, and tools find it here. A request goes through the connection to the editor.
-//! An editor that does not answer in time is ignored.
+//! A connection registers its sessions, and tools find it here. A request goes through the connection to the
+//! editor. An editor that does not answer in time is ignored.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Handles messages for a model that is not configured or does not accept pictures.
 //!
-//! A client may use the name of a model that no longer exists, and may send pictures without knowing which model
-//! answers. Such a message is not refused: the session's own model answers it, and a model that accepts no pictures is
-//! told that one was left out.
+//! A client may use the name of a model that no longer exists, and may send pictures without knowing which
+//! model answers. Such a message is not refused: the session's own model answers it, and a model that accepts
+//! no pictures is told that one was left out.
 
 use quintet_kernel::command::{Command, ImportedMessage, NewMessage};
 use quintet_kernel::message::{MediaKind, Part};

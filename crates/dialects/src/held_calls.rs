@@ -103,8 +103,8 @@ impl HeldCalls {
         Ok(true)
     }
 
-    /// True if the client may return a call's result: no other client holds the call, or the client itself does on a
-    /// connection that is about to end.
+    /// True if the client may return a call's result: no other client holds the call, or the client itself does
+    /// on a connection that is about to end.
     pub(crate) async fn inherits(&self, session: &SessionId, call: &CallId) -> Result<bool, Error> {
         let state = self.sessions.view(session).await?;
         let claim = state.open.as_ref().and_then(|open| open.call(call)?.claim.clone());

@@ -84,8 +84,8 @@ impl WakeWord {
         })
     }
 
-    /// Adds audio. Returns the number of its samples up to the end of the wake word, if it was detected; the rest is
-    /// not processed then.
+    /// Adds audio. Returns the number of its samples up to the end of the wake word, if it was detected; the
+    /// rest is not processed then.
     pub fn push(&mut self, audio: &Audio) -> Result<Option<usize>, SenseError> {
         if self.resampler.as_ref().is_none_or(|resampler| resampler.from() != audio.rate) {
             self.resampler = Some(Resampler::new(audio.rate, RECOGNITION_SAMPLE_RATE)?);

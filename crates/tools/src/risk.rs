@@ -1,8 +1,8 @@
 //! Estimates the risk of a command from its text, before it runs.
 //!
-//! The estimate informs the user who approves; it does not protect. A command can hide what it does in a script or a
-//! variable, so everything that is not known to be harmless is at least [`Risk::Medium`]. The known commands are
-//! data: see [`rows`].
+//! The estimate informs the user who approves; it does not protect. A command can hide what it does in a script
+//! or a variable, so everything that is not known to be harmless is at least [`Risk::Medium`]. The known
+//! commands are data: see [`rows`].
 
 use std::path::Path;
 

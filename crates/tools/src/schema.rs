@@ -1,7 +1,7 @@
 //! Validates a tool's arguments against its JSON Schema, and lists the errors by place.
 //!
-//! References are only followed inside the schema itself. One to a file or a server is an error, because schemas can
-//! come from untrusted servers.
+//! References are only followed inside the schema itself. One to a file or a server is an error, because
+//! schemas can come from untrusted servers.
 
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::Location;

@@ -1,7 +1,7 @@
 //! The configured search engine: its requests and results.
 //!
-//! Its server may be anywhere, including this machine, because the user configured it and no model can. Redirects are
-//! not followed, so the key goes nowhere else.
+//! Its server may be anywhere, including this machine, because the user configured it and no model can.
+//! Redirects are not followed, so the key goes nowhere else.
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};

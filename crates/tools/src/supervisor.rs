@@ -13,8 +13,8 @@
 //! command stays a zombie until the sweep has ended, so that its pid, which is also the id of its process group,
 //! cannot be reused.
 //!
-//! The supervisor is not confined: it starts `confine`, which enters the sandbox and starts the command. If the supervisor is killed, the kernel kills `confine`, and with it the
-//! whole namespace.
+//! The supervisor is not confined: it starts `confine`, which enters the sandbox and starts the command. If the
+//! supervisor is killed, the kernel kills `confine`, and with it the whole namespace.
 
 use std::ffi::OsString;
 use std::io;

@@ -179,7 +179,8 @@ impl Encoder {
         self.text = None;
     }
 
-    /// Sends everything as it happens from now on. Returns the updates that an editor is sent once it knows the session.
+    /// Sends everything as it happens from now on. Returns the updates that an editor is sent once it knows the
+    /// session.
     pub(super) fn go_live(&mut self) -> Vec<Output> {
         self.live = true;
         let mut out = Vec::new();

@@ -1,8 +1,8 @@
 //! Ids of responses and of calls that callers run.
 //!
-//! A response is the part of a session that begins with one of its events, so its id consists of the session and the
-//! number of that event, and need not be stored. Call ids of models may be the same in two sessions, so the ids for
-//! callers also name the session.
+//! A response is the part of a session that begins with one of its events, so its id consists of the session
+//! and the number of that event, and need not be stored. Call ids of models may be the same in two sessions, so
+//! the ids for callers also name the session.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Creates, continues, retrieves, cancels and deletes responses of the agent.
 //!
-//! A response is a part of a session's journal. Its id says where it begins, and the request is stored with that event;
-//! everything else is read from the journal.
+//! A response is a part of a session's journal. Its id says where it begins, and the request is stored with
+//! that event; everything else is read from the journal.
 
 use axum::response::Response;
 use quintet_kernel::command::Command;

@@ -58,7 +58,8 @@ pub trait Preferences: Send + Sync {
         name: &str,
         value: Value,
     ) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// Sets a value if the current one equals `expected` (`None` means no value); true if it was set. Durable when it resolves.
+    /// Sets a value if the current one equals `expected` (`None` means no value); true if it was set. Durable
+    /// when it resolves.
     fn replace(
         &self,
         space: &str,

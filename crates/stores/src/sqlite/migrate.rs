@@ -9,9 +9,9 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::references;
 use crate::Error;
 
-/// `created` is indexed upwards and read backwards, so that of two sessions with the same time the
-/// later one comes first. `open` indexes only the few rows with open turns. A fork's own events come after `base`; those up
-/// to it belong to its parent and are kept as long as a fork shares them, even if the parent was deleted.
+/// `created` is indexed upwards and read backwards, so that of two sessions with the same time the later one
+/// comes first. `open` indexes only the few rows with open turns. A fork's own events come after `base`; those
+/// up to it belong to its parent and are kept as long as a fork shares them, even if the parent was deleted.
 ///
 /// Since step 6 an event has the key `session << 32 | seq`, so that an append of text writes to one tree
 /// only; the head of a session is its last event. Large values were moved out of the list of sessions.

@@ -1,8 +1,8 @@
 //! A name in a directory beneath the root, and the operations on it.
 //!
-//! The directory is held open, so later changes of its path do not matter, and the name is never followed: a link in
-//! its place is replaced or refused, not written through. A link to any target can be created, because following it
-//! is stopped where it leads out.
+//! The directory is held open, so later changes of its path do not matter, and the name is never followed: a
+//! link in its place is replaced or refused, not written through. A link to any target can be created, because
+//! following it is stopped where it leads out.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! Weighs names by how much other files use them.
 //!
-//! A file that uses a name adds the square root of its number of uses. If a name has several definitions, they share
-//! the weight, because it is unknown which one is meant; so common names such as `new` and `get` weigh little. Uses
-//! in the file of the definition count a tenth: enough to order names without other users.
+//! A file that uses a name adds the square root of its number of uses. If a name has several definitions, they
+//! share the weight, because it is unknown which one is meant; so common names such as `new` and `get` weigh
+//! little. Uses in the file of the definition count a tenth: enough to order names without other users.
 
 use std::collections::HashMap;
 use std::sync::Arc;

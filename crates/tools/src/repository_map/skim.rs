@@ -1,8 +1,9 @@
 //! Skims a file: the names it seems to define, and how often it uses which names.
 //!
-//! Parsing every file of a large tree takes too long. A skim reads words, without comments and strings, nearly as fast
-//! as the disk, and is good enough to weigh names and to find the files worth parsing. A wrong guess never shows in
-//! the map, because the parser decides; and it does not spread, because a string ends with its line at the latest.
+//! Parsing every file of a large tree takes too long. A skim reads words, without comments and strings, nearly
+//! as fast as the disk, and is good enough to weigh names and to find the files worth parsing. A wrong guess
+//! never shows in the map, because the parser decides; and it does not spread, because a string ends with its
+//! line at the latest.
 //!
 //! A word counts as a use if it is called, or begins with a capital letter like types and constants. Any other word
 //! could be a local variable.

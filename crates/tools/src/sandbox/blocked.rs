@@ -31,8 +31,8 @@ const WRITING: [&str; 6] = [
     "EPERM",
     "EROFS",
 ];
-/// Messages of programs that cannot change permissions, owners or times of a file: seccomp refuses that with another
-/// error than Landlock.
+/// Messages of programs that cannot change permissions, owners or times of a file: seccomp refuses that with
+/// another error than Landlock.
 const ATTRIBUTES: [&str; 10] = [
     "chmod",
     "permissions of",

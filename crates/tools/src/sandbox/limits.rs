@@ -9,8 +9,8 @@ const GIB: u64 = 1 << 30;
 /// How much a process of a command may use. A limit that is lower already stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Bytes of private writable memory, used or reserved: package managers reserve ten times what they use. Not the
-    /// address space, of which WebAssembly and JavaScript engines reserve far more.
+    /// Bytes of private writable memory, used or reserved: package managers reserve ten times what they use.
+    /// Not the address space, of which WebAssembly and JavaScript engines reserve far more.
     pub memory: u64,
     /// Bytes of the longest file.
     pub file: u64,

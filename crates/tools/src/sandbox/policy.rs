@@ -106,8 +106,8 @@ impl Policy {
         }
     }
 
-    /// Paths that may be read and written in addition to those that the policy names; in namespaces these are private
-    /// to the command.
+    /// Paths that may be read and written in addition to those that the policy names; in namespaces these are
+    /// private to the command.
     pub(super) fn private(&self) -> Vec<PathBuf> {
         let own = ["/tmp", "/dev/shm"].map(PathBuf::from).into_iter().chain(self.home.clone());
         if self.namespaces { own.collect() } else { Vec::new() }

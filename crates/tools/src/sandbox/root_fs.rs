@@ -1,8 +1,8 @@
 //! A root file system with only the paths that a policy names.
 //!
-//! It is built on a small file system in memory: readable paths are bound read-only, writable ones read-write, `/tmp`
-//! is the scratch directory, and `/proc`, `/dev/shm` and `/dev/pts` are private. Nothing else exists, including the
-//! sockets of other programs.
+//! It is built on a small file system in memory: readable paths are bound read-only, writable ones read-write,
+//! `/tmp` is the scratch directory, and `/proc`, `/dev/shm` and `/dev/pts` are private. Nothing else exists,
+//! including the sockets of other programs.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};

@@ -136,8 +136,8 @@ fn add_signals(rules: &mut Rules, own: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// When creating a socket is refused: always, or unless its family is allowed. In addition to internet sockets, name
-/// resolution needs netlink for addresses and routes.
+/// When creating a socket is refused: always, or unless its family is allowed. In addition to internet sockets,
+/// name resolution needs netlink for addresses and routes.
 fn sockets(allowed: AllowedCalls) -> Result<Vec<SeccompRule>, Error> {
     let internet = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     let families = internet.into_iter().filter(|_| allowed.internet);

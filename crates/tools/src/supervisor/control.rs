@@ -20,8 +20,8 @@ pub(crate) const PREPARED_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest command: the kernel starts no program with a longer argument.
 const COMMAND_LIMIT: u32 = 1 << 20;
 
-/// Calls `end` once stdin has a byte, ends or cannot be read, and when this process gets a signal to stop: ending all
-/// processes of the daemon by name must not leave their trees running.
+/// Calls `end` once stdin has a byte, ends or cannot be read, and when this process gets a signal to stop:
+/// ending all processes of the daemon by name must not leave their trees running.
 pub(super) fn hold_open(end: impl Fn() + Clone + Send + 'static) -> io::Result<()> {
     end_by_signal(end.clone())?;
     spawn("control", move || {
@@ -30,8 +30,8 @@ pub(super) fn hold_open(end: impl Fn() + Clone + Send + 'static) -> io::Result<(
     })
 }
 
-/// Forwards stdin to a command. Calls `leave` once stdin has ended and was forwarded, and `end` when this process gets
-/// a signal to stop.
+/// Forwards stdin to a command. Calls `leave` once stdin has ended and was forwarded, and `end` when this
+/// process gets a signal to stop.
 pub(super) fn forward(
     mut input: PipeWriter,
     leave: impl FnOnce() + Send + 'static,

@@ -21,8 +21,8 @@ pub(super) const TERMINATION_GRACE: Duration = Duration::from_millis(200);
 /// How often the sweep looks again.
 const TICK: Duration = Duration::from_millis(5);
 const GRACE_ROUNDS: u32 = 40;
-/// After ten seconds of SIGKILL, a remaining process belongs to another user or is stuck in the kernel; waiting longer
-/// would only delay the turn.
+/// After ten seconds of SIGKILL, a remaining process belongs to another user or is stuck in the kernel; waiting
+/// longer would only delay the turn.
 const KILL_ROUNDS: u32 = 2000;
 
 const ZOMBIE: WaitIdOptions = WaitIdOptions::EXITED.union(WaitIdOptions::NOWAIT);

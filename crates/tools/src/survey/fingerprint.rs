@@ -1,8 +1,8 @@
 //! A fingerprint of a workspace, to detect changes without reading files.
 //!
-//! Every turn begins with a survey of the workspace, and usually nothing has changed. A fingerprint costs one `lstat`
-//! per file and two per folder; running git alone would cost many times as much. If no folder and no ignore file
-//! changed, the set of files is the same, and the tree need not be walked.
+//! Every turn begins with a survey of the workspace, and usually nothing has changed. A fingerprint costs one
+//! `lstat` per file and two per folder; running git alone would cost many times as much. If no folder and no
+//! ignore file changed, the set of files is the same, and the tree need not be walked.
 
 use std::fs::{self, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -36,8 +36,8 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes a fingerprint; the last one of the same workspace may save the walk. Ignored files are skipped, even if they
-    /// are under version control.
+    /// Takes a fingerprint; the last one of the same workspace may save the walk. Ignored files are skipped,
+    /// even if they are under version control.
     pub(super) fn take(workspace: &Path, last: Option<&Self>, flag: &CancelFlag) -> Self {
         let Ok(root) = workspace.canonicalize() else { return Self::default() };
         let mut fingerprint = match last {

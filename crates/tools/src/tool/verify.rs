@@ -23,8 +23,8 @@ pub(crate) struct Verify {
     spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
     configured: Vec<String>,
-    /// The commands that were shown for approval, by call. An earlier call may change the files that name the commands,
-    /// and the new ones would not be approved.
+    /// The commands that were shown for approval, by call. An earlier call may change the files that name the
+    /// commands, and the new ones would not be approved.
     shown: Mutex<VecDeque<(CallId, Vec<String>)>>,
 }
 

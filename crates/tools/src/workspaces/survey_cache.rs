@@ -90,8 +90,8 @@ impl SurveyCache {
         watched
     }
 
-    /// Starts to watch these files, and a folder that is watched even if it is ignored. Runs in the background: surveys
-    /// made after it started can be cached.
+    /// Starts to watch these files, and a folder that is watched even if it is ignored. Runs in the background:
+    /// surveys made after it started can be cached.
     pub(super) fn watch(
         &self,
         workspace: &Path,

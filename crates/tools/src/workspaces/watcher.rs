@@ -1,8 +1,8 @@
 //! Watches a workspace with inotify: without an event, nothing has changed.
 //!
-//! The kernel queues an event before the change returns to its author, so polling early misses nothing. There are no
-//! events for writes through mapped memory, through a hard link elsewhere, or by another machine. Network file
-//! systems are therefore not watched, and a watcher should not be relied on for long.
+//! The kernel queues an event before the change returns to its author, so polling early misses nothing. There
+//! are no events for writes through mapped memory, through a hard link elsewhere, or by another machine.
+//! Network file systems are therefore not watched, and a watcher should not be relied on for long.
 
 use std::collections::HashSet;
 use std::fs;

@@ -232,8 +232,8 @@ impl Connection {
         self.questions.retain(|sent| !sent.is_of(session));
     }
 
-    /// Starts the MCP servers that the editor provides. Returns a notice about servers that cannot be used, if the editor
-    /// supports notices.
+    /// Starts the MCP servers that the editor provides. Returns a notice about servers that cannot be used, if
+    /// the editor supports notices.
     fn bring_servers(&self, session: &SessionId, opening: &Opening) -> Option<String> {
         let brought = &opening.mcp_servers;
         self.app.services.tool_servers.join(session, &opening.cwd, brought.servers.clone());

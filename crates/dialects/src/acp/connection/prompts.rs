@@ -216,8 +216,8 @@ impl Connection {
         Ok(Awaited::Revert(turn))
     }
 
-    /// Cancels the editor's prompts in a session, or only this one. Returns the responses to work that cannot be stopped;
-    /// turns are responded to when they end.
+    /// Cancels the editor's prompts in a session, or only this one. Returns the responses to work that cannot
+    /// be stopped; turns are responded to when they end.
     pub(super) async fn cancel(&mut self, session: &SessionId, prompt: Option<&Id>) -> Messages {
         let is_chosen =
             |open: &OpenPrompt| open.session == *session && prompt.is_none_or(|id| open.id == *id);
@@ -225,8 +225,8 @@ impl Connection {
         let chosen = self.prompts.iter().rev().filter(|open| is_chosen(open));
         let mut turns: Vec<TurnId> = chosen.filter_map(OpenPrompt::turn).cloned().collect();
         let sessions = self.app.services.sessions.clone();
-        // A turn of another client is cancelled, too, because the user sees it here. It is named, so that a turn that
-        // begins later is not affected.
+        // A turn of another client is cancelled, too, because the user sees it here. It is named, so that a
+        // turn that begins later is not affected.
         if prompt.is_none()
             && let Ok(state) = sessions.view(session).await
         {

@@ -1,8 +1,8 @@
 //! Converts the events of a turn into the progress of one request's answer.
 //!
-//! A turn whose caller runs tools is answered in parts: each request gets the events from its first one until the turn
-//! ends or waits for the caller. The result depends only on the journal, so the same answer can be read again at any
-//! time.
+//! A turn whose caller runs tools is answered in parts: each request gets the events from its first one until
+//! the turn ends or waits for the caller. The result depends only on the journal, so the same answer can be
+//! read again at any time.
 
 use std::collections::HashSet;
 
