@@ -1,8 +1,8 @@
-//! The agent server: sessions that fork and compact, over JSON-RPC on a WebSocket.
-//! `docs/protocols/agent.md` is its text.
+//! The agent server: sessions with forks and compaction, over JSON-RPC on a WebSocket. See
+//! `docs/protocols/agent.md`.
 //!
-//! A client that leaves `jsonrpc` out is one of the original server's and gets that server's own frames:
-//! see [`wire::Framing`].
+//! A client that leaves out `jsonrpc` is one of the original server and gets that server's frames: see
+//! [`wire::Framing`].
 
 mod connection;
 mod context;

@@ -1,8 +1,8 @@
 //! The web console: a page that is part of the program, and the small API behind it.
 //!
-//! The page is built from `console/` at the root of the repository; what is built is in `assets/` and
-//! embedded. One stream carries everything that is live: the summaries of all sessions, the questions
-//! that wait for a person, and the events of the sessions that the page shows.
+//! The page is built from `console/` at the root of the repository; the build is in `assets/` and
+//! embedded. One stream carries everything live: the summaries of all sessions, open approval requests, and the
+//! events of the sessions that the page shows.
 
 mod access;
 mod app_state;

@@ -1,4 +1,4 @@
-//! The coding harness: sessions over HTTP, events over SSE. `docs/protocols/harness.md` is its text.
+//! The coding harness: sessions over HTTP, events over SSE. See `docs/protocols/harness.md`.
 
 mod body;
 mod decode;

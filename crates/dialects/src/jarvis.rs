@@ -1,5 +1,5 @@
-//! The desktop assistant: the desktop talks and acts, the daemon thinks and remembers.
-//! `docs/protocols/jarvis.md` is its text.
+//! The desktop-assistant protocol: the daemon calls models and keeps memory, the desktop runs tools. See
+//! `docs/protocols/jarvis.md`.
 
 mod chat;
 mod claim_priority;

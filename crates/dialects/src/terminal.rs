@@ -1,4 +1,4 @@
-//! The terminal front end: JSON-RPC over a private socket. `docs/protocols/terminal.md` is its text.
+//! The terminal front end: JSON-RPC over a private socket. See `docs/protocols/terminal.md`.
 
 mod blocks;
 mod calls;

@@ -1,5 +1,5 @@
-//! The computer-use protocol: a person's machine acts, the daemon thinks.
-//! `docs/protocols/windie.md` is its text.
+//! The computer-use protocol: the daemon calls models, a client controls the user's machine. See
+//! `docs/protocols/windie.md`.
 
 mod agent;
 mod artifacts;

@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 
 use super::redact::Redactor;
 
-/// For whom sessions work.
+/// The kinds of agents in the log.
 const AGENTS: [&str; 2] = ["general", "code"];
 
-/// For whom a session works, by its labels.
+/// The kind of agent of a session, by its labels.
 pub(super) fn agent(labels: &BTreeMap<String, String>) -> &'static str {
     let [general, code] = AGENTS;
     if labels.contains_key("jarvis_session_id") { general } else { code }
 }
 
-/// One of those for whom sessions work, by name.
+/// A kind of agent by name.
 pub(super) fn known_agent(name: &str) -> Option<&'static str> {
     AGENTS.into_iter().find(|agent| *agent == name)
 }
 
-/// The calls of a session that are not over.
+/// The unfinished calls of a session.
 #[derive(Clone, Debug)]
 pub(super) struct Trail {
     session: SessionId,
@@ -67,7 +67,7 @@ impl Trail {
         Self { session, agent, calls: HashMap::new() }
     }
 
-    /// For whom the session works, if that is known by now.
+    /// The kind of agent of the session, if it is known already.
     pub(super) fn agent(&self) -> Option<&'static str> {
         self.agent
     }
@@ -169,7 +169,7 @@ impl Trail {
     }
 }
 
-/// What was decided in the end, and by whom.
+/// The final decision, and who made it.
 fn verdict(draft: &Draft, outcome: &Outcome) -> (&'static str, &'static str) {
     match (outcome.ending, draft.placement) {
         // The client denied the call itself.

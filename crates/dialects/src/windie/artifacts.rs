@@ -163,8 +163,7 @@ impl ArtifactStore {
         self.keep(user, taken, content).await
     }
 
-    /// An artifact, if there is such a one and somebody may see it: his own, or any where nobody has to
-    /// say who he is.
+    /// An artifact, if it exists and the client may see it: the user's own, or any without install tokens.
     pub(super) async fn find(
         &self,
         user: Option<&User>,

@@ -1,7 +1,7 @@
-//! Who is asking: tokens that installs are given, and how they are known again.
+//! Authenticates clients by the tokens of their installs.
 //!
-//! A token is shown once, to whom it is given, and only its hash is kept. It is looked up by that hash,
-//! which tells nothing of the token, and compared in constant time.
+//! A token is shown once, when it is issued, and only its hash is stored. A token is looked up by its hash, which
+//! reveals nothing about it, and compared in constant time.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::serve::AppState;
 
-/// How exactly it is known when an install was last seen; each note of it is a write.
+/// The precision of an install's last-seen time; each update is a write.
 const EXACTNESS: Duration = Duration::from_secs(60);
 
 /// A registered user.
@@ -21,7 +21,7 @@ const EXACTNESS: Duration = Duration::from_secs(60);
 pub(super) struct User {
     /// The owner of the sessions and artifacts made over this connection.
     pub(super) id: String,
-    /// By which install he came.
+    /// The install that the client used.
     pub(super) install: String,
 }
 

@@ -46,8 +46,8 @@ pub(super) fn is_ours(labels: &Labels) -> bool {
 /// The notes on a session.
 type Labels = BTreeMap<String, String>;
 
-/// Whether somebody may see a session. Where nobody has to say who he is, everybody may see those that
-/// other protocols began.
+/// True if a client may see a session. Without install tokens, every client may also see sessions of other
+/// protocols.
 pub(super) fn may_see(app: &AppState, identity: &ClientIdentity, labels: &Labels) -> bool {
     match labels.get(OWNER) {
         Some(owner) => *owner == identity.id,

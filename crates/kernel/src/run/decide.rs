@@ -156,7 +156,7 @@ fn heartbeat(run: &RunProgress, mut worker: Worker) -> Result<RunEvent, RunRefus
             binding.assignment
         }
         Some(_) => return Err(RunRefusal::Mismatch),
-        // A run that was lost goes to whom the queue gives it, not to a worker that comes late.
+        // A run that lost its worker is reassigned by the queue, not claimed by a late worker.
         None if run.losses > 0 => return Err(RunRefusal::Mismatch),
         None => run.assignments + 1,
     };

@@ -78,10 +78,10 @@ pub(super) struct Lexis {
     pub(super) defining: &'static [&'static str],
     /// The words before a name that is of interest only if the line is not indented.
     pub(super) topmost: &'static [&'static str],
-    /// The words before a name that is being defined if a body follows, and used if not.
+    /// Keywords before a name that is defined if a body follows, and used otherwise.
     pub(super) embodying: &'static [&'static str],
     pub(super) functions: Functions,
-    /// Whether a name at the start of a line that is given a value is thereby defined.
+    /// True if an assignment at the start of a line defines a name.
     pub(super) assigns: bool,
 }
 

@@ -1,7 +1,7 @@
-//! What reaches the supervisor from the daemon: a command to run, the wish that it end, and signals.
+//! Input of the supervisor from the daemon: a command to run, the request to end it, and signals.
 //!
 //! A prepared command arrives as one frame: its length as four bytes in network order, then its text.
-//! The answer is one byte, the exit code, once everything that the command started is gone.
+//! The answer is one byte, the exit code, once all processes of the command have ended.
 
 use std::io::{self, PipeWriter, Read, Write};
 use std::net::Shutdown;

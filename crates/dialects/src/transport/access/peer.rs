@@ -9,7 +9,7 @@ use super::{process, sockets};
 /// The process at the other end of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// A process of this user, or of root, to whom nothing can be denied.
+    /// A process of this user, or of root, who has access to everything anyway.
     SameUser,
     /// A process of another user of this machine.
     OtherUser,
