@@ -69,7 +69,7 @@ fn socket(options: &Options, listener: &str) -> Result<PathBuf> {
     match found.map(|found| &found.place) {
         Some(ListenAddress::Unix(path)) => Ok(path.clone()),
         Some(ListenAddress::Tcp(address)) => {
-            bail!("listen.{listener} = {address} is no Unix socket")
+            bail!("listen.{listener} = {address} is not a Unix socket")
         }
         None => bail!("listen.{listener} is \"off\": set it to \"auto\""),
     }

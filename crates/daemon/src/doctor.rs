@@ -75,7 +75,7 @@ fn findings(flags: &Flags) -> Vec<Finding> {
     let options = match options::read(flags) {
         Ok(options) => options,
         Err(error) => {
-            let remedy = "mend that line; `quintet config` prints what is in force";
+            let remedy = "correct that line; `quintet config` prints the effective values";
             return vec![Finding::error("configuration", format!("{error:#}"), remedy)];
         }
     };

@@ -78,7 +78,7 @@ fn places(arguments: &Import) -> Result<Vec<(Option<Source>, PathBuf)>> {
         let set = environment.iter().find(|(known, value)| known == name && !value.is_empty());
         set.map(|(_, value)| PathBuf::from(value))
     };
-    let home = variable("HOME").context("there is no HOME to look in: name a file")?;
+    let home = variable("HOME").context("HOME is not set: name the files to import")?;
     let data = variable("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
     let sources =
         Source::ALL.into_iter().filter(|source| arguments.from.is_none_or(|it| it == *source));

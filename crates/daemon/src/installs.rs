@@ -56,9 +56,9 @@ fn revoke(flags: &Flags, id: &str) -> Result<()> {
         }
     };
     if revoked {
-        Ok(writeln!(std::io::stdout(), "{id} is not known any more")?)
+        Ok(writeln!(std::io::stdout(), "{id} is revoked")?)
     } else {
-        bail!("there is no install {id:?}; `quintet installs` names those there are")
+        bail!("there is no install {id:?}; `quintet installs` lists them")
     }
 }
 

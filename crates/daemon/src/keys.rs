@@ -82,13 +82,13 @@ fn list(names: &Names) -> Result<()> {
 fn forget(name: &str, names: &Names) -> Result<()> {
     let recorded = names.remove(name)?;
     match keyring::forget(name) {
-        Ok(true) => print_line(&format!("the key for {name} is gone from the keyring")),
+        Ok(true) => print_line(&format!("the key for {name} is removed from the keyring")),
         Ok(false) if recorded => print_line(&format!("the keyring had no key for {name} any more")),
         Ok(false) => {
-            bail!("there is no key for {name:?}; `quintet keys list` names those there are")
+            bail!("there is no key for {name:?}; `quintet keys list` lists them")
         }
         Err(trouble) if recorded => {
-            let left = format!("{name} is not looked for any more, but its key was not removed");
+            let left = format!("{name} is no longer looked up, but its key was not removed");
             Err(keyring_error(trouble)).context(left)
         }
         Err(trouble) => Err(keyring_error(trouble)),

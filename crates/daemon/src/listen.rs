@@ -208,7 +208,7 @@ impl Output {
         if frame["type"] != "audio-chunk" {
             return Ok(());
         }
-        let audio = client::audio(frame).context("the daemon sent audio that is none")?;
+        let audio = client::audio(frame).context("the daemon sent invalid audio")?;
         match self {
             Self::File(_, spoken) => {
                 spoken.rate = audio.rate;

@@ -110,7 +110,7 @@ impl Storage {
                 let ended = store.writer_ended();
                 Box::pin(async move {
                     ended.await;
-                    "the thread that writes the database is gone: nothing can be kept any more"
+                    "the thread that writes the database has ended: nothing can be stored any more"
                         .into()
                 })
             }

@@ -245,7 +245,7 @@ fn held_turn(turn: ApprovalId) -> SubagentUpdate {
         risk: Risk::Low,
         reasons: Vec::new(),
         reversible: false,
-        preview: "go on with what the end of the daemon cut off".into(),
+        preview: "continue the turn that a restart of the daemon interrupted".into(),
         subject: CallSubject::default(),
         settled: None,
     };

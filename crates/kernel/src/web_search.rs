@@ -131,7 +131,7 @@ fn check_unattended(rules: &Rules) -> Result<(), String> {
         Verdict::Allow => Ok(()),
         Verdict::Refuse(why) => Err(why),
         Verdict::Ask | Verdict::Assess => {
-            Err("each search needs a person's word, which nobody would be asked for".into())
+            Err("each search needs approval, which the provider cannot wait for".into())
         }
     }
 }

@@ -85,7 +85,7 @@ fn socket(name: &'static str, path: &Path, runs: bool) -> Finding {
     let (shown, folder) = (path.display(), path.parent().unwrap_or(Path::new("/")));
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            unusable_place(name, format!("{shown} exists and is no socket"), "path")
+            unusable_place(name, format!("{shown} exists and is not a socket"), "path")
         }
         Ok(_) if connect(path).is_ok() && runs => taken_finding(name, &shown),
         Ok(_) if connect(path).is_ok() => {
@@ -154,6 +154,6 @@ mod tests {
         check_socket(&path, [true, false], Severity::Ok, "is free");
         fs::remove_file(&path).unwrap();
         fs::write(&path, "").unwrap();
-        check_socket(&path, [true, true], Severity::Error, "is no socket");
+        check_socket(&path, [true, true], Severity::Error, "is not a socket");
     }
 }

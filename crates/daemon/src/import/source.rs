@@ -95,7 +95,7 @@ fn read_file(source: Option<Source>, file: &Path) -> Result<Vec<Transcript>> {
             None => goose::read_database(file)?.context("no database of opencode or goose"),
         };
     }
-    let text = fs::read_to_string(file).context("the file is no text")?;
+    let text = fs::read_to_string(file).context("the file is not text")?;
     let name = file.file_stem().and_then(|name| name.to_str()).unwrap_or("transcript");
     // An export is one value; a log has one on each line.
     let lines: Vec<Value> = match serde_json::from_str(&text) {
@@ -114,6 +114,6 @@ fn read_file(source: Option<Source>, file: &Path) -> Result<Vec<Transcript>> {
     };
     match transcript {
         Some(transcript) => Ok(vec![transcript]),
-        None => bail!("this is no transcript of codex, Claude Code, opencode or goose"),
+        None => bail!("not a transcript of codex, Claude Code, opencode or goose"),
     }
 }

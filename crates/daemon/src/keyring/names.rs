@@ -51,7 +51,10 @@ impl Names {
     }
 
     fn write(&self, names: &[String]) -> Result<()> {
-        let file = self.file.as_deref().context("there is no HOME to keep the names of keys in")?;
+        let file = self
+            .file
+            .as_deref()
+            .context("HOME is not set, so the names of keys cannot be stored")?;
         let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
         replace(file, &lines).with_context(|| format!("{} cannot be written", file.display()))
     }

@@ -25,7 +25,7 @@ pub(super) fn read(prompt: &str) -> Result<String> {
         bail!("no key was given");
     }
     if !key.chars().all(|letter| letter.is_ascii_graphic()) {
-        bail!("that is no key: it has spaces, line breaks or letters that no key has");
+        bail!("not a key: it has spaces, line breaks or characters that no key has");
     }
     Ok(key.into())
 }
@@ -62,7 +62,7 @@ fn line(stdin: &Stdin) -> Result<String> {
             letter => line.push(letter),
         }
     }
-    String::from_utf8(line).context("that is no key")
+    String::from_utf8(line).context("not a key")
 }
 
 /// A terminal that shows nothing of what is typed, until this is dropped.

@@ -71,7 +71,7 @@ fn servers(text: &str) -> Result<Vec<String>> {
 fn added(text: &str, name: &str, entry: &Entry) -> Result<String> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     if name.is_empty() || !name.chars().all(plain) {
-        bail!("{name:?} is no name for a server: letters, digits, \"_\" and \"-\"");
+        bail!("{name:?} is not a valid name for a server: use letters, digits, \"_\" and \"-\"");
     }
     if servers(text)?.iter().any(|known| known == name) {
         bail!("there is an MCP server {name} already; `quintet mcp remove {name}` takes it out");

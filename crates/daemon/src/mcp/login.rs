@@ -46,7 +46,7 @@ pub(super) fn login(login: &Login) -> Result<()> {
 pub(super) fn logout(options: &Options, name: &str) -> Result<()> {
     let key = key(options, name)?;
     if !forget(options, &key)? {
-        bail!("there is no login at {name}");
+        bail!("there is no login for {name}");
     }
     writeln!(std::io::stdout(), "the login at {name} is forgotten")?;
     Ok(())
@@ -98,7 +98,7 @@ async fn log_in(
             answer = pasted(&pending) => answer,
         }
     });
-    let answer = answer.await.map_err(|_| anyhow!("nobody logged in within ten minutes"))?;
+    let answer = answer.await.map_err(|_| anyhow!("there was no login within ten minutes"))?;
     let finished = pending.finish(&answer.address).await;
     if let Some(browser) = answer.browser {
         reply(browser, if finished.is_ok() { DONE } else { FAILED }).await;

@@ -69,7 +69,7 @@ async fn shared(store: &dyn Preferences) -> Result<String> {
     store.replace(SPACE, NAME, None, Value::String(fresh)).await?;
     let kept = store.preference(SPACE, NAME).await?;
     let kept = kept.as_ref().and_then(Value::as_str);
-    Ok(kept.context("the nodes' token in the store is no text")?.to_owned())
+    Ok(kept.context("the nodes' token in the store is not text")?.to_owned())
 }
 
 fn keep(file: &Path, secret: &str) -> std::io::Result<()> {

@@ -229,7 +229,8 @@ impl Values for Layers {
 fn absolute(path: Value) -> Result<Value> {
     match path.as_str() {
         Some(path) if !path.is_empty() => {
-            let path = std::path::absolute(path).with_context(|| format!("{path} is no path"))?;
+            let path =
+                std::path::absolute(path).with_context(|| format!("{path} is not a path"))?;
             text_of(path).map(Value::String)
         }
         _ => Ok(path),

@@ -206,7 +206,7 @@ impl Job {
         let name = file.filename.as_deref().unwrap_or(&file.artifact);
         // Names from outside must not lead out of the folder.
         let name = Path::new(name).file_name().and_then(|name| name.to_str());
-        let name = name.ok_or_else(|| anyhow!("its name is no file name"))?.to_owned();
+        let name = name.ok_or_else(|| anyhow!("its name is not a valid file name"))?.to_owned();
         let path = self.context.toolkit.folder().join(&name);
         if path.exists() {
             return Ok(name);
@@ -275,7 +275,7 @@ impl Job {
                     socket.send_new("stop-query", self.names()).await?;
                 }
                 () = sleep_until(deadline), if !received => {
-                    let why = json!({ "message": "the daemon knows nothing of the turn any more" });
+                    let why = json!({ "message": "the daemon no longer knows the turn" });
                     let payload = json!({ "payload": why, "turn_ref": self.turn });
                     let durable = self.relay.note("error", payload).await;
                     return Ok(durable.await?);

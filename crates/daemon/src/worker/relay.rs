@@ -153,7 +153,7 @@ impl RelayTask {
             match self.report(event, event.payload.clone()).await {
                 Ok(_) => return true,
                 Err(error) if error.is_gone() => {
-                    tracing::warn!(run, %error, "the run is not this worker's any more");
+                    tracing::warn!(run, %error, "the run was reassigned to another worker");
                     return false;
                 }
                 Err(error) if error.is_transient() => {

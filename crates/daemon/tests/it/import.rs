@@ -46,5 +46,5 @@ async fn a_transcript_becomes_a_session_once_and_goes_on() {
     std::fs::write(&file, "{}").unwrap();
     let (well, _, errors) = import(file.to_str().unwrap());
     assert!(!well);
-    assert!(String::from_utf8_lossy(&errors).contains("this is no transcript"));
+    assert!(String::from_utf8_lossy(&errors).contains("not a transcript"));
 }

@@ -55,7 +55,7 @@ fn keys_are_put_there_named_and_removed() {
     fails(&login.run(&["keys", "forget", "openai"], ""), "there is no key for \"openai\"");
     fails(&login.run(&["keys", "set", "antropic"], KEY), "did you mean \"anthropic\"?");
     fails(&login.run(&["keys", "set", "groq"], "\n"), "no key was given");
-    fails(&login.run(&["keys", "set", "groq"], "two\nlines"), "that is no key");
+    fails(&login.run(&["keys", "set", "groq"], "two\nlines"), "not a key");
     fails(&login.run(&["keys", "set", "groq", KEY], ""), "a key is never an argument");
 }
 
@@ -240,7 +240,7 @@ async fn without_a_keyring_there_is_a_clear_error_and_a_daemon() {
     assert_eq!(talk(&client, &login).await.0, "hello");
     let log = log(&mut child);
     assert_eq!(log.matches(none).count(), 1, "{log}");
-    fails(&login.run(&["keys", "forget", "anthropic"], ""), "is not looked for any more");
+    fails(&login.run(&["keys", "forget", "anthropic"], ""), "is no longer looked up");
     let shown = well(&login.run(&["config"], ""));
     assert!(!shown.contains("keyring"), "{shown}");
 }

@@ -251,7 +251,7 @@ impl Connection {
 }
 
 fn shutting_down() -> Error {
-    let message = "the daemon is shutting down; session/load goes on where it was";
+    let message = "the daemon is shutting down; session/load continues where it was";
     Error::new(jsonrpc::INTERNAL_ERROR, message)
 }
 

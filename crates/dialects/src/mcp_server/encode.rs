@@ -65,7 +65,7 @@ fn questions(state: &State) -> Vec<QuestionShown> {
         arguments: Value::Null,
         risk: None,
         reasons: vec!["the daemon ended in the middle of this turn".to_owned()],
-        preview: "go on with the turn".to_owned(),
+        preview: "continue the turn".to_owned(),
         options: OPTIONS,
         expires: None,
     });

@@ -157,7 +157,7 @@ async fn create(app: &AppState, workspace: Option<PathBuf>) -> Result<SessionId,
     let workspace = match workspace {
         Some(folder) => {
             if !is_folder(&folder).await {
-                let why = format!("metadata.workspace is no folder: {}", folder.display());
+                let why = format!("metadata.workspace is not a folder: {}", folder.display());
                 return Err(Reply::wrong_value("metadata.workspace", why));
             }
             folder

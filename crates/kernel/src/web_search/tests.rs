@@ -78,7 +78,7 @@ fn a_provider_that_does_not_search_says_why() {
 fn nothing_is_searched_that_a_person_should_be_asked_about() {
     let mut world = world(SearchSupport::WithTools);
     world.rules.approval.kinds.push(ToolKind::Network);
-    let asks = "each search needs a person's word, which nobody would be asked for";
+    let asks = "each search needs approval, which the provider cannot wait for";
     check(&world, &Toolset::default(), "fake/a", Err(asks));
     world.rules.approval.kinds.clear();
     world.rules.approval.tools.push(WEB_SEARCH.into());

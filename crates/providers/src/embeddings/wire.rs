@@ -132,7 +132,7 @@ fn normalized(mut vector: Vec<f32>, dimensions: usize) -> Result<Vec<f32>, Strin
     }
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     if !length.is_finite() || length == 0.0 {
-        return Err("the embedding service sent a vector that is no number".into());
+        return Err("the embedding service sent a vector with invalid numbers".into());
     }
     vector.iter_mut().for_each(|x| *x /= length);
     Ok(vector)

@@ -44,7 +44,7 @@ fn model(given: &Value) -> Result<Option<ModelRef>, String> {
         Value::Null => Ok(None),
         Value::String(name) => match ModelRef::parse(name) {
             Some(model) => Ok(Some(model)),
-            None => Err(format!("{name} is no provider/model")),
+            None => Err(format!("{name} is not of the form provider/model")),
         },
         _ => Err("model must be a string".into()),
     }

@@ -103,7 +103,7 @@ fn run_length(tokens: &[Tokens]) -> usize {
 fn normalized(vector: &[f32]) -> Result<Vec<f32>, SenseError> {
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     if !length.is_finite() || length == 0.0 {
-        return Err(failed("the model gave a vector that is no number"));
+        return Err(failed("the model returned a vector with invalid numbers"));
     }
     Ok(vector.iter().map(|x| x / length).collect())
 }

@@ -192,7 +192,7 @@ async fn publish(output: &Output, transcript: Transcript) {
 
 impl Service {
     fn request(&self) -> Result<Request, SenseError> {
-        let wrong = |_| failed(format!("{} is no address of a WebSocket", self.url));
+        let wrong = |_| failed(format!("{} is not a WebSocket address", self.url));
         let mut request = self.url.as_str().into_client_request().map_err(wrong)?;
         let key = self.key.iter().map(|key| ("authorization", format!("Bearer {key}")));
         let others = self.headers.iter().map(|(name, value)| (name.as_str(), value.clone()));

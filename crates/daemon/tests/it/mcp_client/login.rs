@@ -139,7 +139,7 @@ async fn a_person_logs_in_and_out() {
     assert!(kept.contains("sealed:1:") && !kept.contains("access-") && !kept.contains("refresh-"));
     assert!(shell.run("logout", &["web"]).0);
     let (well, told) = shell.run("logout", &["web"]);
-    assert!(!well && told.contains("there is no login at web"), "{told}");
+    assert!(!well && told.contains("there is no login for web"), "{told}");
     assert!(shell.run("test", &["web"]).1.contains("needs a login"));
 }
 
