@@ -1,16 +1,16 @@
-# Everything one needs: `make run` and `make test` set up what is missing by themselves.
+# `make run` and `make test` install what they need. `make help` lists all targets.
 
 CARGO ?= cargo
 CONFIG ?=
 DATA_DIR ?= .quintet
 ARGS ?=
-# The model for those who configured none: default, small, demo, or provider/model.
+# The model if none is configured: default, small, demo, or provider/model.
 MODEL ?=
 # The build that `make readme` runs: debug or release.
 PROFILE ?= debug
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-# Programs of others that tests use are kept in the user's cache, not in every clone.
+# Third-party programs for tests are kept in the user's cache, not in every clone.
 CACHE = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet
 
 # Builds all tests and target/debug/quintet. The daemon alone would have other features of some dependencies, which
@@ -23,7 +23,7 @@ SCHEMATHESIS_HOME = $(CACHE)/schemathesis-$(SCHEMATHESIS_VERSION)
 SCHEMATHESIS = $(SCHEMATHESIS_HOME)/bin/schemathesis
 
 # The official SDKs drive the OpenAI-compatible API, acpx the editors' protocol, the conformance suite the MCP server.
-# Those for Node need a newer one than most systems have.
+# Those for Node need a newer version than most systems have.
 PYTHON_SDK = 3.49.0
 PYTHON_SDK_HOME = $(CACHE)/openai-$(PYTHON_SDK)
 NODE_SDK = 7.53.0
@@ -63,19 +63,19 @@ NAME_default = local/qwen2.5-coder-1.5b
 NAME_small = local/smollm2-135m
 NAME_demo = demo/demo
 
-# Fetches the model that sessions would use, if it runs here and is not there yet. The weights of senses
-# are fetched while the daemon serves already.
+# Downloads the model that sessions use, if it is a local one and not downloaded yet. The weights of senses are
+# downloaded while the daemon is already serving.
 run: build
 	@target/release/quintet models pull $(FLAGS) || \
-	  { [ -z "$(MODEL)" ] && echo "going on without it"; }
+	  { [ -z "$(MODEL)" ] && echo "continuing without the built-in model"; }
 	@{ target/release/quintet models pull senses $(FLAGS) 2>&1 | sed 's/^/models: /' >&2; } & \
 	  target/release/quintet serve $(FLAGS) $(ARGS)
 
 build: setup
 	$(CARGO) build --release -p quintet-daemon
 
-# The tests of local models ask a real one, the small one (98 MB), which is kept in the user's cache; so are
-# the weights of senses (170 MB). espeak-ng is an independent voice for the tests of transcription,
+# The tests of local models use the small one (98 MB), which is kept in the user's cache, like the weights of
+# senses (170 MB). espeak-ng is an independent voice for the tests of transcription,
 # pulseaudio a sound server for those of the microphone.
 test: lint
 	$(BUILD_TESTS)
@@ -84,8 +84,8 @@ test: lint
 	$(CARGO) test --workspace --no-fail-fast
 	@$(MAKE) --no-print-directory api s3 sdks acpx mcp readme console-test
 
-# The HTTP API of the computer-use protocol against its own OpenAPI document: what that allows must be
-# answered as it says, and what it does not allow must be refused.
+# Tests the HTTP API of the computer-use protocol against its OpenAPI document: valid requests must be answered as
+# documented, and invalid ones refused.
 api: KEYRING = no
 api: setup
 	@if [ -x "$(SCHEMATHESIS)" ]; then \
@@ -115,13 +115,13 @@ sdks: node-tools
 	  python3 crates/daemon/tests/sdks/run.py target/debug/quintet "$(PYTHON_SDK_HOME)/bin/python" "$(NODE_TOOLS_HOME)"; \
 	else echo "the OpenAI SDKs could not be installed: they were not tested"; fi
 
-# The editors' protocol by a client that others wrote.
+# Tests the editors' protocol with a third-party client.
 acpx: node-tools
 	@if [ -e "$(NODE_TOOLS_HOME)/done" ]; then \
 	  python3 crates/daemon/tests/acpx/run.py target/debug/quintet "$(NODE_TOOLS_HOME)"; \
 	else echo "acpx could not be installed: the editors' protocol was not tested with it"; fi
 
-# The MCP server against the scenarios of the conformance suite that need no tools of a test server.
+# Tests the MCP server with the scenarios of the conformance suite that need no tools of a test server.
 mcp: node-tools
 	@if [ -e "$(NODE_TOOLS_HOME)/done" ]; then \
 	  python3 crates/daemon/tests/mcp/conformance.py target/debug/quintet "$(NODE_TOOLS_HOME)"; \
@@ -136,24 +136,23 @@ node-tools: setup node
 	    touch "$(NODE_TOOLS_HOME)/done"; } >/dev/null 2>&1; true; }
 	@$(BUILD_TESTS)
 
-# What the README shows, as it is shown: its commands, and what they print. PROFILE=release takes the program
-# that `make run` builds.
+# Tests the commands in the README and their output. PROFILE=release uses the program that `make run` builds.
 readme: KEYRING = no
 readme: SCHEMATHESIS = /bin/true
 readme: setup
 	$(if $(filter release,$(PROFILE)),$(CARGO) build -q -p quintet-daemon --release,$(BUILD_TESTS))
 	@python3 crates/daemon/tests/readme/run.py target/$(PROFILE)/quintet
 
-# The page of the web console. What is built is committed, so that the daemon is built without Node.
+# Builds the web console. The build is committed, so that building the daemon does not need Node.
 console: console-packages
 	@cd console && npm run --silent build
 
-# The lock file names the binaries of Linux alone, which `npm ci` takes for a mistake; versions and hashes count all
-# the same.
+# The lock file has only the binaries for Linux, which `npm ci` reports as an error; versions and hashes are still
+# checked.
 console-packages: node
 	@cd console && npm install --no-save --ignore-scripts --no-audit --no-fund --silent
 
-# Builds the page again and compares, then drives it in Chromium against a real daemon.
+# Rebuilds the page and compares, then tests it in Chromium against a real daemon.
 console-test: KEYRING = no
 console-test: SCHEMATHESIS = /bin/true
 console-test: setup node
@@ -173,7 +172,7 @@ node:
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null 2>&1 \
 	  || echo "$$missing could not be installed"; }
 
-# PostgreSQL, three daemons and a TCP balancer, until it is interrupted; see docs/nodes.md.
+# Runs PostgreSQL, three daemons and a TCP balancer until interrupted; see docs/nodes.md.
 cluster: build
 	@missing=""; [ -d /usr/lib/postgresql ] || missing="postgresql"; \
 	command -v haproxy >/dev/null || missing="$$missing haproxy"; \
@@ -181,7 +180,7 @@ cluster: build
 	  $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $$missing; }
 	@examples/cluster/run $(ARGS)
 
-# Faults at random points in a cluster, for an hour or so.
+# Injects faults at random points into a cluster, for about an hour.
 soak: FAULTS = 1000
 soak: SEED = 24301
 soak:
@@ -202,19 +201,19 @@ bench: setup
 	$(CARGO) build --release -p quintet-daemon -p quintet-bench
 	target/release/quintet-bench $(ARGS)
 
-# Has a model do the tasks of crates/daemon/eval; the one that sessions would use, if none is named.
+# Tests a model on the tasks of crates/daemon/eval; by default the one that sessions use.
 eval: build
 	@target/release/quintet models pull $(FLAGS)
 	target/release/quintet eval $(FLAGS) $(ARGS)
 
-# Reading answers alone, from memory: every API family.
+# Measures the decoding of answers from memory, for every API family.
 bench-decode: setup
 	$(CARGO) test --release -p quintet-providers --lib -- --ignored --nocapture decode_cost
 
 # A C compiler builds the bundled SQLite and the grammars; a C++ compiler, cmake and clang's library
 # and headers the bundled llama.cpp; git and make are used by tests; ca-certificates by TLS; graphviz
-# by `diagram`, which can do without. PostgreSQL is for tests, which start a server of their own. The tests of the keyring need a real one and its bus; whoever
-# only builds or runs the daemon does not.
+# (optional) by `diagram`. PostgreSQL is for tests, which start their own server. The tests of the keyring need a
+# real one and its bus; building and running the daemon does not.
 build bench bench-decode: KEYRING = no
 build bench bench-decode: SCHEMATHESIS = /bin/true
 setup:
