@@ -1,4 +1,4 @@
-//! Which front ends follow which sessions, so that people see who else is there.
+//! Tracks which front ends follow which sessions, so that users see where else a session is open.
 //!
 //! Every protocol follows sessions through [`Presence::watched`], which notes it under the protocol's
 //! name. A follower counts after a moment, so that a client that only reads and leaves is not shown.

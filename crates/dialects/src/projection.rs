@@ -1,8 +1,8 @@
 //! Projections: copies of sessions that follow the journal, such as the session tree and the audit log.
 //!
-//! A projection remembers how far it is in each session and, for all of them together, since when it
-//! may be behind: at a start only sessions that changed after that time are looked at, and of those
-//! only the ones that it does not have to the end are opened.
+//! A projection stores its position in each session and, for all of them together, a time up to which it is
+//! complete: at a start only sessions that changed after that time are checked, and only those with new events
+//! are opened.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -149,15 +149,15 @@ struct ProjectionTask<P> {
     sources: Sources,
     /// Sessions that could not be written, to be tried again.
     failed_sessions: Changes,
-    /// How many sessions were written since the position was last kept.
+    /// The number of sessions written since the position was last saved.
     writes: usize,
     /// True if everything that changed before the start was found.
     caught_up: bool,
 }
 
 impl<P: Projection> ProjectionTask<P> {
-    /// Writes what changed before the start, also what a copy would put off until its position is kept:
-    /// after a crash that may have been put off for long.
+    /// Writes what changed before the start, including deferred writes: after a crash these may have been
+    /// deferred for long.
     async fn catch_up(&mut self) {
         let since = self.projection.since();
         // What is published meanwhile is written later, so the position is that of the beginning.
@@ -168,7 +168,7 @@ impl<P: Projection> ProjectionTask<P> {
             Vec::new()
         });
         self.remove_erased().await;
-        // A position from now on, even if nothing is missing: the next start looks at less.
+        // Save a position even if nothing is missing: the next start then checks fewer sessions.
         self.writes += summaries.len().min(1);
         for summary in summaries.into_iter().rev() {
             if self.sources.stop.is_cancelled() {

@@ -13,7 +13,7 @@ pub enum WavError {
     /// The file ends before its samples.
     #[error("it has no samples")]
     NoSamples,
-    /// The samples stand before the format that says what they are.
+    /// The samples come before their format.
     #[error("its samples come before their format")]
     NoFormat,
     /// The format is too short.
@@ -25,12 +25,12 @@ pub enum WavError {
     /// The format names no channel.
     #[error("it has no channels")]
     NoChannels,
-    /// The audio has more bytes than the format can say.
+    /// The audio has more bytes than the format supports.
     #[error("it is too long for a WAV file")]
     TooLong,
 }
 
-/// Reads the content of a file. Fails if it is no WAV file with samples of 16 bits.
+/// Reads the content of a file. Fails if it is not a WAV file with 16-bit samples.
 pub fn parse(bytes: &[u8]) -> Result<Audio, WavError> {
     if bytes.get(..4) != Some(b"RIFF") || bytes.get(8..12) != Some(b"WAVE") {
         return Err(WavError::NotWav);

@@ -322,7 +322,7 @@ async fn resume(
     let mut answered = None;
     for (n, call) in waiting.iter().enumerate() {
         let mut outcome = Outcome::success(text(call).unwrap_or_default());
-        // The answer begins with the last result: only then the turn goes on.
+        // The answer begins with the last result, because only then the turn continues.
         if n + 1 == waiting.len() {
             outcome.front_end_data = json!({ FRONT_END: note });
         }

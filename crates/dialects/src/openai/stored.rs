@@ -16,10 +16,10 @@ use super::serve::AppState;
 use super::start::AgentRun;
 use super::wire::seconds;
 
-/// What is kept with the event that a response begins with.
+/// The data stored with the first event of a response.
 pub(super) const RESPONSE: &str = "response";
 pub(super) const INPUT: &str = "input";
-/// True if the run goes on without its caller.
+/// True if the run continues without its caller.
 pub(super) const BACKGROUND: &str = "background";
 pub(super) const STORE: &str = "store";
 /// The label of a session that lists the responses in it that were deleted.
@@ -37,11 +37,11 @@ pub(super) struct Stored {
     pub(super) run: AgentRun,
     /// When it began.
     created: i64,
-    /// What is kept with its first event.
+    /// The data stored with its first event.
     pub(super) note: Value,
 }
 
-/// A response as far as it was read.
+/// The part of a response that was read.
 pub(super) struct Current {
     pub(super) follow: Box<dyn Follower>,
     pub(super) reader: TurnReader,
@@ -116,7 +116,7 @@ impl Stored {
         Ok(app.services.sessions.follow(&self.run.session, from).await?)
     }
 
-    /// The response as far as it is durable.
+    /// The durable part of the response.
     pub(super) async fn now(&self, app: &AppState) -> Result<Current, Reply> {
         let follow = self.follow(app).await?;
         let mut current = Current { follow, reader: self.reader(), encoder: self.encoder() };
@@ -145,7 +145,7 @@ impl Current {
     }
 }
 
-/// What is kept with the event that a response begins with.
+/// The data stored with the first event of a response.
 fn note(record: &Arc<Record>) -> Option<Value> {
     let note = match &record.event {
         Event::MessageAdded { options, .. } => options.front_end_data(FRONT_END),

@@ -43,7 +43,7 @@ pub(super) fn response_usage(usage: Usage) -> Value {
     })
 }
 
-/// The protocol's word for why an answer ended. There are only four.
+/// The finish reason on the wire; the protocol has only four.
 pub(super) fn finish_reason(finish: &FinishReason) -> &'static str {
     match finish {
         FinishReason::Stop | FinishReason::Other(_) => "stop",

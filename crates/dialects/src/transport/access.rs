@@ -1,10 +1,9 @@
 //! The access policy of every listener.
 //!
-//! On this machine the process at the other end must belong to the same user, and must not be a
-//! command that the agent started (see [`peer`]). A page in a browser runs as that user, too, and can
-//! send requests here, directly or by pointing its own name here (DNS rebinding): so `Host` must be
-//! ours, and an `Origin` must be one that was named. Where a token is set every request must bring it;
-//! then, and only then, others than this user are answered.
+//! On this machine the process at the other end must belong to the same user, and must not be a command that the
+//! agent started (see [`peer`]). A page in a browser also runs as that user and can send requests, directly or by
+//! DNS rebinding: so `Host` must be known, and an `Origin` must be allowed. If a token is set, every request must
+//! send it; only then are other users and machines answered.
 
 pub mod peer;
 mod process;
@@ -30,7 +29,7 @@ pub struct Access {
     pub token: Option<Token>,
     /// The token of this listener's protocol, accepted as well.
     pub own: Option<Token>,
-    /// Names besides the loopback ones that requests may be addressed to.
+    /// Additional host names that requests may use.
     pub hosts: Vec<String>,
     /// Pages that may call, as browsers name them: scheme, host and port.
     pub origins: Vec<String>,
@@ -183,8 +182,8 @@ impl Access {
     }
 }
 
-/// Browsers cannot give a WebSocket or an event stream a header, so these may bring the token as
-/// `access_token` (RFC 6750).
+/// Browsers cannot set headers for a WebSocket or an event stream, so these may send the token as `access_token`
+/// (RFC 6750).
 fn in_query(method: &Method, uri: &Uri) -> Option<String> {
     let query = uri.query().filter(|_| method == Method::GET)?;
     parameter(query, "access_token")

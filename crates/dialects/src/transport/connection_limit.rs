@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 /// The most connections of one listener, if the process may open many files.
 const CONNECTIONS_LIMIT: usize = 512;
-/// One listener takes no more than this part of the files that the process may open.
+/// One listener uses at most this fraction of the files that the process may open.
 const OPEN_FILES_SHARE: u64 = 16;
 /// Time for the head of a request, the first or the next.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -80,15 +80,15 @@ impl ConnectionLimit {
         let is_idle = |activity: &Weak<Activity>| {
             activity.upgrade().is_some_and(|activity| activity.busy.load(Ordering::SeqCst) == 0)
         };
-        // A connection is asked once: the next may come before this one is quite gone.
+        // A connection is asked to close only once: the next request may come before it is closed.
         let idle = self.connections.remove(self.connections.iter().position(is_idle)?)?;
         idle.upgrade().inspect(|activity| activity.close_requested.notify_one());
         timeout(CLOSE_TIMEOUT, Arc::clone(&self.permits).acquire_owned()).await.ok()?.ok()
     }
 }
 
-/// The permit of a connection that is no HTTP connection. Until its first request is read it may have to
-/// make room for another; from then on it stays, as a WebSocket does.
+/// The permit of a connection that does not use HTTP. Until its first request is read, it may be closed to make
+/// room for another; from then on it stays, like a WebSocket.
 pub(crate) struct ConnectionPermit {
     activity: Arc<Activity>,
     answering: Option<Answering>,
@@ -130,7 +130,7 @@ impl Answering {
         Self(Arc::clone(activity))
     }
 
-    /// Ends when the body of the answer was handed over. A WebSocket only begins with its answer.
+    /// Keeps the permit until the body of the response was sent. A WebSocket only begins with its response.
     pub(super) fn until_sent(self, response: Response) -> Response {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.0.busy.fetch_add(1, Ordering::SeqCst);

@@ -10,7 +10,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter};
 
-/// A route: its method (or [`ANY`]), its path as axum writes it, and what it is about.
+/// A route: its method (or [`ANY`]), its path in axum's syntax, and the request it decodes to.
 pub(crate) type Row<R, E> = (&'static str, &'static str, fn(&PathParameters<'_>) -> Result<R, E>);
 
 /// Stands for every method.
@@ -19,13 +19,13 @@ pub(crate) const ANY: &str = "*";
 /// How a protocol refuses what no row takes.
 #[derive(Debug)]
 pub(crate) struct Refusals<E> {
-    /// There is no such path.
+    /// The error for an unknown path.
     pub(crate) unknown_path: fn(&str) -> E,
-    /// The path is there, but takes only these methods.
+    /// The error for a known path with other methods.
     pub(crate) wrong_method: fn(&str, &str) -> E,
 }
 
-/// The parts of a path that a route names, as they were sent.
+/// The named parts of a path.
 #[derive(Debug)]
 pub(crate) struct PathParameters<'a> {
     route: &'static str,
@@ -33,7 +33,7 @@ pub(crate) struct PathParameters<'a> {
 }
 
 impl<'a> PathParameters<'a> {
-    /// The part that the route calls `{name}`; empty if it has none.
+    /// The part named `{name}`; empty if there is none.
     pub(crate) fn get(&self, name: &str) -> &'a str {
         let wanted = format!("{{{name}}}");
         let mut parts = self.route.split('/').zip(self.path.split('/'));

@@ -27,10 +27,9 @@ pub trait Encode: Send + 'static {
     fn closing(&mut self, _out: &mut Vec<u8>) {}
 }
 
-/// A response body that follows a session for as long as the client listens.
+/// A response body that follows a session as long as the client is connected.
 ///
-/// The follower is only asked for more when the connection can take more, so a slow client holds a
-/// cursor and nothing else.
+/// The follower is only read when the connection can send more, so a slow client costs no more than a cursor.
 pub fn body(
     follow: Box<dyn Follower>,
     encode: impl Encode,

@@ -1,4 +1,4 @@
-//! Unix sockets: who may connect, and messages a line each.
+//! Unix sockets: access checks, and one message per line.
 
 mod address;
 mod lines;

@@ -46,7 +46,7 @@ impl Heartbeat {
     pub(crate) fn new(every: Duration, silence: Duration) -> Self {
         let last = Instant::now();
         let mut ping = interval_at(last + every, every);
-        // A client that kept the connection busy is pinged once, not for all the times that it was not.
+        // After a busy phase a client is pinged once, not for every missed interval.
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { ping, silence, last }
     }

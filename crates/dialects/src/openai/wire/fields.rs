@@ -1,11 +1,11 @@
-//! Reads the fields of a request. What is wrong is said with the name of the parameter; what is not
-//! known is ignored, and null is the same as nothing.
+//! Reads the fields of a request. Errors name the parameter; unknown fields are ignored, and null counts as
+//! missing.
 
 use serde_json::{Map, Value};
 
 use crate::openai::reply::Reply;
 
-/// An object of a request, and where it stands.
+/// An object of a request, and its path.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     object: &'a Map<String, Value>,
@@ -37,12 +37,12 @@ impl<'a> Fields<'a> {
         if self.path.is_empty() { name.into() } else { format!("{}.{name}", self.path) }
     }
 
-    /// A field that is there and not null.
+    /// A field that exists and is not null.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
         self.object.get(name).filter(|value| !value.is_null())
     }
 
-    /// The object as it was sent.
+    /// The original object.
     pub(crate) fn raw(&self) -> &'a Map<String, Value> {
         self.object
     }

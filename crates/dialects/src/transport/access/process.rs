@@ -1,7 +1,6 @@
-//! Which processes are commands of the agent: those that this one started, and theirs.
+//! Identifies commands of the agent: the descendants of this process.
 //!
-//! A supervisor adopts whatever a command leaves behind, so that what a command starts stays below this
-//! process for as long as it lives.
+//! A supervisor adopts the orphans of its command, so that all processes of a command stay below this process.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -38,8 +37,8 @@ pub(in super::super) fn is_command(process: Option<Id>) -> bool {
     true
 }
 
-/// True if a socket belongs to a process that is no command of the agent. While commands come and go the
-/// socket has to be found at another process.
+/// True if a socket belongs to a process that is not a command of the agent. While commands start and end, the
+/// socket must be found at another process.
 pub(super) fn is_held_by_others(socket: u32) -> bool {
     if !has_children() {
         return true;
@@ -56,7 +55,7 @@ pub(super) fn is_held_by_others(socket: u32) -> bool {
             return true;
         }
         let news = commands.into_iter().filter(|id| seen.insert(*id)).count();
-        // The holder may hide from this user, as some programs do. All commands were looked at.
+        // The holder may be hidden from this user, as some programs are. All commands were checked.
         if look > 0 && news == 0 && !held.contains(&None) {
             return true;
         }

@@ -1,7 +1,7 @@
 //! Looks up the owner of a TCP socket in the kernel's table.
 //!
-//! One socket is asked for by `sock_diag(7)`, whatever else is open. A kernel without that is asked for
-//! the whole table, `/proc/net/tcp`.
+//! `sock_diag(7)` looks up one socket, independent of the number of open ones. Without it, the whole table in
+//! `/proc/net/tcp` is read.
 
 use std::fs;
 use std::io;
@@ -94,7 +94,7 @@ fn address_bytes(address: IpAddr) -> [u8; 16] {
 }
 
 fn listed(own: SocketAddr, other: SocketAddr) -> io::Result<Option<Socket>> {
-    // A socket of IPv6 may speak IPv4; it is listed with its own kind then.
+    // An IPv6 socket may use IPv4; it is listed with IPv6 sockets then.
     let table = fs::read_to_string("/proc/net/tcp")?;
     let sixth = fs::read_to_string("/proc/net/tcp6").unwrap_or_default();
     Ok(row(&table, own, other).or_else(|| row(&sixth, own, other)))

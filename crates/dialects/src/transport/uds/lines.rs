@@ -1,4 +1,4 @@
-//! Messages a line each, none longer than a limit.
+//! Messages, one per line, with a length limit.
 
 use std::io;
 
@@ -13,7 +13,7 @@ const READ_BYTES: usize = 16 * 1024;
 pub enum Line {
     /// A whole line, without its end.
     Whole(Vec<u8>),
-    /// A line that was too long; nothing of it was kept.
+    /// A line that was too long; it was discarded.
     TooLong,
 }
 
@@ -72,9 +72,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// A line that cannot become a good one any more is refused at once and dropped as it comes in.
+    /// Refuses a line as soon as it is too long, and discards the rest of it.
     fn overflow(&mut self) -> Option<Line> {
-        // A carriage return may stand before the line end.
+        // A carriage return may precede the line end.
         let refused = !self.skipping && self.searched > self.limit + 1;
         self.skipping |= refused;
         if self.skipping {

@@ -1,7 +1,6 @@
 //! Removes the sockets of daemons that were killed.
 //!
-//! A socket that is named after its process is never in the way of the next one, so nobody else would
-//! ever clean up.
+//! A socket that is named after its process does not conflict with the next one, so nothing else would remove it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,8 +10,8 @@ use rustix::process::getuid;
 
 use super::place::stale;
 
-/// Removes every socket beside this one that is named like it, after a process that is gone. What
-/// cannot be looked at is left alone.
+/// Removes sockets in the same folder that are named after processes which no longer exist. Files that cannot be
+/// checked are left alone.
 pub(super) fn sweep(path: &Path) {
     let own = std::process::id().to_string();
     let names = path.file_name().and_then(|name| name.to_str()?.split_once(&own));
