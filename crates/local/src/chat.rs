@@ -1,5 +1,4 @@
-//! The language of the models: how a conversation is written down for them and how their answers
-//! are read. Pure; knows nothing of tokens.
+//! Formats conversations for the models and parses their answers. Pure; works on text, not tokens.
 
 mod call;
 mod chatml;

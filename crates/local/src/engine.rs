@@ -1,8 +1,7 @@
-//! The models that are loaded, each on a thread of its own.
+//! The loaded models, each on its own thread.
 //!
-//! A model is loaded when it is first asked something and dropped when nobody asked for a while.
-//! Whoever asks talks to the thread by a channel and hears back by another; nothing here waits on an
-//! async thread.
+//! A model is loaded by its first request and dropped after a time without requests. Requests and answers go
+//! through channels; nothing here blocks an async thread.
 
 mod answer_history;
 mod load;
@@ -61,7 +60,7 @@ pub(crate) struct Job {
 
 impl Job {
     fn fail(&self, failure: Failure) {
-        // Whoever asked may be gone, and then nobody needs to know.
+        // The caller may be gone; then the error is dropped.
         let _ = self.news.send(Err(failure));
     }
 }
@@ -106,7 +105,7 @@ impl Engine {
         let job = match workers.get(weights.name.as_str()) {
             Some(worker) => match worker.jobs.send(job) {
                 Ok(()) => return,
-                // The thread is gone though it did not say goodbye: it failed.
+                // The thread ended without unregistering: it panicked.
                 Err(refused) => refused.0,
             },
             None => job,

@@ -1,4 +1,4 @@
-//! An answer on its way from a model's thread to whoever asked.
+//! Transfers an answer from a model's thread to the caller.
 
 use quintet_kernel::model::{Chunk, Failure, FailureKind};
 use quintet_kernel::port::{BoxFuture, ModelStream};

@@ -1,7 +1,6 @@
-//! Writes a prompt in ChatML, the way the models were taught.
+//! Formats a prompt in ChatML, the format that the models were trained on.
 //!
-//! What people and tools said is kept apart from the marks around it, so that no text can pass for
-//! a mark.
+//! Text of users and tools is kept separate from control tokens, so that no text can imitate one.
 
 use quintet_kernel::model::{
     AssistantPart, Prompt, PromptMessage, PromptPart, assistant_calls, assistant_text,

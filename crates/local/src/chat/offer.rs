@@ -1,7 +1,6 @@
-//! Tells a model which tools it has.
+//! Describes the tools to a model.
 //!
-//! Every word of it is read before the first answer, at some dozens of tokens a second, so it is kept
-//! short.
+//! The model reads the description before its first answer, at some dozens of tokens per second, so it is short.
 
 use std::sync::Arc;
 
@@ -10,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::spaced::spaced;
 
-/// What a model calls that has nothing to look up or to do. With tools before its eyes a small model
-/// calls one whatever it is asked, so it gets one for just talking; what it says so is its answer.
+/// The tool that a small model calls to answer with text. With tools in the prompt it always calls one, so it
+/// gets one for plain answers.
 pub(super) const ANSWER: &str = "answer";
 pub(super) const ANSWER_SIGNATURE: &str = "{\"name\": \"answer\", \"description\": \"Talk to the user: greet, \
 explain, answer from general knowledge\", \"parameters\": {\"text\": \"string\"}}";

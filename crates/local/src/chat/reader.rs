@@ -1,7 +1,7 @@
-//! Tells what a model says from what it asks for, while it is still writing.
+//! Separates text from tool calls while a model is still writing.
 //!
 //! A call comes in `<tool_call>` tags, in a fence, or bare. Text that may turn out to be the start of
-//! one is held back until that is decided; text that is none comes out unchanged.
+//! one is held back until that is decided; other text comes out unchanged.
 
 use quintet_kernel::model::RawToolCall;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! What a small model needs beyond what a large one is told: few tools in few words, an example, and a hint
-//! after each result. Chosen by `small` in the model's row.
+//! Help for small models: few tools with short descriptions, an example, and a hint after each result. Enabled by
+//! `small` in the model's row.
 
 pub(crate) mod attempts;
 pub(crate) mod code;
@@ -113,9 +113,8 @@ impl Help {
         self.tools.iter().any(|tool| tool.name == name)
     }
 
-    /// The form of the answer. Where a change is asked for and none is made, words alone will not do, unless
-    /// something went wrong on the way. A model that goes in circles can look at nothing more, and in the end
-    /// call nothing more.
+    /// The grammar of the answer. If a change was requested and not made yet, the answer must be a call, unless
+    /// a call failed. A model that repeats itself loses the read tools first, and then all tools.
     pub(crate) fn grammar(&self) -> String {
         let Request { repeats, failed, steps, undone, .. } = self.request;
         let fitting = self.tools.iter().filter(|tool| self.fits(&tool.name));

@@ -1,4 +1,4 @@
-//! The thread of one model: loads it, answers, and ends when nobody asks any more.
+//! The thread of one model: loads it, answers requests, and ends when there are none.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;

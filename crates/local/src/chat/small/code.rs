@@ -1,5 +1,5 @@
-//! Makes an edit of code that a model only showed: a small model asked for a change often answers with the
-//! right code in a fence and leaves it at that.
+//! Turns code in an answer into an edit: a small model that should change a file often only shows the right
+//! code in a fence.
 
 use quintet_kernel::model::RawToolCall;
 use serde_json::json;

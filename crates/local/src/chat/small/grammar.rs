@@ -1,8 +1,7 @@
-//! The form of an answer, for the engine to hold the model to: plain words or a call, and of a call the
-//! arguments that its tool takes.
+//! The grammar that the engine enforces on an answer: text or a call, and the arguments of the call's tool.
 //!
-//! Written in the notation of llama.cpp (GBNF). A call in other words than those of the schema cannot be
-//! written at all; what stands in its strings is up to the model.
+//! The notation is GBNF of llama.cpp. A call that does not match the schema cannot be written; the content of its
+//! strings is free.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the user asked for last, and what was done about it so far.
+//! Analyses the user's last request, and what was done about it so far.
 
 use std::collections::HashMap;
 
@@ -245,8 +245,8 @@ impl Request {
         Some(format!("mv {from} {to}"))
     }
 
-    /// The command that shows what does not work, before the model has said anything. A test is not run
-    /// then: its failed assertion would stand before the model in place of the code to mend.
+    /// The command that shows what does not work, before the model has written anything. A test is not
+    /// run then: its failed assertion would distract the model from the code to fix.
     pub(crate) fn first_trial(&self, system: &str) -> Option<String> {
         let begins = self.steps == 0 && self.wants_change && self.is_repair();
         let trial = self.trial().filter(|_| begins)?;
