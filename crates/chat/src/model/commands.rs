@@ -25,11 +25,11 @@ const fn command(name: &'static str, arguments: &'static str, help: &'static str
 
 /// All commands, as the help and the list below a slash show them.
 pub(crate) const COMMANDS: [SlashCommand; 7] = [
-    command("/new", "", "begin another session"),
+    command("/new", "", "start a new session"),
     command("/sessions", "", "open, search and delete sessions"),
     command("/model", " [NAME]", "list models, or choose one"),
     command("/resume", "", "continue an answer that was paused after a crash"),
-    command("/clear", "", "empty the screen"),
+    command("/clear", "", "clear the screen"),
     command("/help", "", "keys and commands"),
     command("/quit", "", "leave"),
 ];
@@ -38,13 +38,13 @@ pub(crate) const COMMANDS: [SlashCommand; 7] = [
 pub(crate) const KEYS: [(&str, &str); 11] = [
     ("Enter", "ask"),
     ("Alt-Enter, Ctrl-J", "a new line"),
-    ("Up, Down", "what was typed before"),
+    ("Up, Down", "input history"),
     ("PgUp, PgDn, Esc", "scroll, back to the end"),
-    ("Ctrl-F", "search what was said"),
+    ("Ctrl-F", "search the conversation"),
     ("Ctrl-L", "sessions"),
     ("Ctrl-C", "stop the answer; twice: quit"),
     ("Ctrl-D", "quit"),
-    ("Ctrl-A E W U K", "line begin, end; delete word, to begin, to end"),
+    ("Ctrl-A E W U K", "line start, end; delete word, to start, to end"),
     ("y n a s", "yes, no, always this one, always similar (for approvals)"),
     ("a leading space", "keeps a line out of the history"),
 ];

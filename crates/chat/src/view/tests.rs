@@ -285,21 +285,21 @@ fn the_help_fits() {
 
              Enter              ask
              Alt-Enter, Ctrl-J  a new line
-             Up, Down           what was typed before
+             Up, Down           input history
              PgUp, PgDn, Esc    scroll, back to the end
-             Ctrl-F             search what was said
+             Ctrl-F             search the conversation
              Ctrl-L             sessions
              Ctrl-C             stop the answer; twice: quit
              Ctrl-D             quit
-             Ctrl-A E W U K     line begin, end; delete word, to begin, to end
+             Ctrl-A E W U K     line start, end; delete word, to start, to end
              y n a s            yes, no, always this one, always similar (for approvals)
              a leading space    keeps a line out of the history
 
-             /new               begin another session
+             /new               start a new session
              /sessions          open, search and delete sessions
              /model [NAME]      list models, or choose one
              /resume            continue an answer that was paused after a crash
-             /clear             empty the screen
+             /clear             clear the screen
              /help              keys and commands
              /quit              leave
 
@@ -318,11 +318,11 @@ fn a_slash_lists_the_commands() {
 
 
 
-         /new               begin another session
+         /new               start a new session
          /sessions          open, search and delete sessions
          /model [NAME]      list models, or choose one
          /resume            continue an answer that was paused after a crash
-         /clear             empty the screen
+         /clear             clear the screen
          /help              keys and commands
          /quit              leave
          ready, /help                                             demo/small | 0 tokens
