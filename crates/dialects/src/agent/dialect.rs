@@ -1,4 +1,4 @@
-//! What the agent server declares: its WebSocket, its health service and its options.
+//! Declares the agent server: its WebSocket, its health service and its options.
 
 use std::path::PathBuf;
 use std::sync::Arc;

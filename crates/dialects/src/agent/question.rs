@@ -1,4 +1,4 @@
-//! The tool with which a model asks the person something. Clients show the question and answer it.
+//! The tool with which a model asks the user a question. Clients show the question and answer it.
 
 use quintet_kernel::question::Question;
 use quintet_kernel::tool::Risk;

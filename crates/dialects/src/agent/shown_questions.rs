@@ -1,4 +1,4 @@
-//! The questions that a connection was sent; an answer without an id is for one of them.
+//! The questions that were sent to a connection; an answer without an id is for one of them.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! What the console's requests are answered with.
+//! The services and settings that requests of the console use.
 
 use std::sync::Arc;
 

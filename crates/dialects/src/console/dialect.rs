@@ -1,4 +1,4 @@
-//! What the web console declares: its listener and its options.
+//! Declares the web console: its listener and its options.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is remembered of a workspace, as the page shows it.
+//! Memory of a workspace, as the page shows it.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a model was sent, by its parts and with their tokens.
+//! The prompt of a model call, by its parts and with their tokens.
 
 use quintet_kernel::State;
 use quintet_kernel::model::{AssistantPart, Prompt, PromptMessage, PromptPart, TokenCount};

@@ -1,4 +1,4 @@
-//! The questions that wait for a person, each with a digest of what is shown.
+//! The open approval requests, each with a digest of what is shown.
 
 use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::{ApprovalId, State, Time};

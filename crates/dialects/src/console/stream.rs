@@ -1,7 +1,7 @@
 //! One stream for a whole page: summaries and questions of all sessions, and the events of some.
 //!
-//! A page names the sessions that it shows with the positions that it has, and gets what is missing. It
-//! holds no queue here: a slow page has a cursor for each session and a set of those that changed.
+//! A page names the sessions that it shows with its positions, and gets what is missing. There is no queue: a
+//! slow page has a cursor for each session and a set of changed sessions.
 
 use std::collections::HashSet;
 use std::convert::Infallible;

@@ -1,4 +1,4 @@
-//! What the harness declares: its listener, its options, and the session tree that it keeps on disk.
+//! Declares the harness: its listener, its options, and the session tree on disk.
 
 use std::path::PathBuf;
 use std::sync::Arc;

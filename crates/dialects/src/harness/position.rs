@@ -1,7 +1,7 @@
-//! A place in the harness's event stream, as it stands in `id:`, `Last-Event-ID` and `?after=`.
+//! A position in the harness's event stream, as in `id:`, `Last-Event-ID` and `?after=`.
 //!
-//! Some events of the core are several events here. `17` is after all of what event 17 is here,
-//! `17~1` after the first part of it, and `17.345` after 345 bytes of the output that followed it.
+//! Some events of the core are several events here. `17` is after all parts of event 17, `17~1` after its first
+//! part, and `17.345` after 345 bytes of the output that followed it.
 
 use std::fmt;
 

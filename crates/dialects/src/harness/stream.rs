@@ -1,4 +1,4 @@
-//! Events to clients: as a stream that goes on, or as an array of what was.
+//! Sends events to clients: as an endless stream, or as an array of past events.
 
 use std::time::Duration;
 

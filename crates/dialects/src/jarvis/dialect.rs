@@ -1,4 +1,4 @@
-//! What the desktop assistant declares: its listener, its options and the desktop's tools.
+//! Declares the desktop-assistant protocol: its listener, its options and the desktop's tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

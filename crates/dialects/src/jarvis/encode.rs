@@ -1,8 +1,7 @@
-//! Events of the core as events of the protocol.
+//! Encodes events of the core as events of the protocol.
 //!
-//! A stream is read from the beginning of a turn, also if its client has seen part of it: what is
-//! behind the client is taken in silence, so that the final text is whole and it is known which calls
-//! the client still has to run.
+//! A stream reads a turn from its beginning, even if its client has seen part of it: that part is read without
+//! output, so that the final text is complete and it is known which calls the client still has to run.
 
 use std::collections::HashSet;
 

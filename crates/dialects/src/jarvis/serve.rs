@@ -1,4 +1,4 @@
-//! Moves bytes: requests to `decode`, what they ask to the core, events through `encode` to the client.
+//! Moves bytes: requests to `decode`, commands to the core, events through `encode` to the client.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Finds the session that a desktop means, or begins one.
+//! Finds the session of a desktop, or creates one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{MutexGuard, PoisonError};

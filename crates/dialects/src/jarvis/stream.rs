@@ -1,4 +1,4 @@
-//! Events to a client, for as long as there is something to tell it.
+//! Streams events to a client.
 
 use std::sync::Arc;
 use std::time::Duration;

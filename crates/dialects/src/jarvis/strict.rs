@@ -1,6 +1,6 @@
-//! Reads JSON as the schemas mean it: an object is an object, and a word is a word.
+//! Parses JSON strictly by the schemas: an object must be an object, and a string a string.
 //!
-//! Left to itself serde takes an array for an object and an object for a word.
+//! By default serde also accepts an array for a struct and an object for an enum.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! The desktop's tools: which there are, and what the core makes of them.
+//! The desktop's tools, and their form in the core.
 
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{State, tool};

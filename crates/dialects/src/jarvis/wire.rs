@@ -1,4 +1,4 @@
-//! The protocol's own types, in the words of its JSON Schemas, which take no unknown members.
+//! The types of the protocol, named as in its JSON Schemas; unknown members are refused.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

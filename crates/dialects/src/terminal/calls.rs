@@ -1,4 +1,4 @@
-//! Calls as a terminal shows them: the question before, how far it is, what came of it.
+//! Calls in a terminal: the approval request, progress and result.
 
 use quintet_kernel::change::changed_paths;
 use quintet_kernel::message::text_of;

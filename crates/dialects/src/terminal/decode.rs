@@ -1,4 +1,4 @@
-//! Requests of the terminal protocol, understood.
+//! Decodes requests of the terminal protocol.
 
 use std::path::PathBuf;
 

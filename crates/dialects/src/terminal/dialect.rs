@@ -1,4 +1,4 @@
-//! What the terminal declares: its socket and its options.
+//! Declares the terminal protocol: its socket and its options.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Saved sessions on disk: only in folders that are meant for them, and no link is followed there.
+//! Saved sessions on disk: only in the allowed folders, without following links.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};

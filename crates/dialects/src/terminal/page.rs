@@ -1,7 +1,7 @@
-//! What the original client prints, and where on a line that leaves it.
+//! Tracks what the original client prints, and the column it is at.
 //!
-//! It prints the flat copies as they come: prose as it is, code and diffs in a frame, everything else
-//! as it is again. So line breaks between them are in the copies, or nowhere.
+//! That client prints the flat copies as they arrive: prose unchanged, code and diffs in a frame, everything
+//! else unchanged. So the line breaks between them must be in the copies.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! One query while it is answered: what must be remembered to stream it and to say what it took.
+//! The state of one running query: what is needed to stream it and to report its usage.
 
 use std::collections::HashMap;
 

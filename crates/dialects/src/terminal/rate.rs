@@ -1,4 +1,4 @@
-//! How many requests a connection may make in a second.
+//! Limits the requests of a connection per second.
 
 use std::collections::VecDeque;
 use std::time::Duration;

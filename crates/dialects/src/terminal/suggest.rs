@@ -1,4 +1,4 @@
-//! What the person may want to type next, from what they typed before.
+//! Suggests the next command from the user's history.
 
 use super::context::TypedCommand;
 

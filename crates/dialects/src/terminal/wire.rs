@@ -1,7 +1,6 @@
-//! What goes over the wire, and the names of things there.
+//! The messages and names of the protocol.
 //!
-//! The specification's shapes come first; flat copies of some fields stand beside them, because the
-//! original client reads those.
+//! Fields of the specification come first; some have flat copies, because the original client reads those.
 
 use quintet_kernel::{CallId, TurnId};
 use serde::Serialize;

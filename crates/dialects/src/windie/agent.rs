@@ -1,4 +1,4 @@
-//! What an agent of a client is: its instructions, its tools, and how its turns are set up.
+//! The agent of a client: its instructions, its tools, and the setup of its turns.
 
 pub(crate) mod builtin_tools;
 pub(crate) mod dry_run;

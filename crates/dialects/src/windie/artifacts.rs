@@ -1,7 +1,7 @@
-//! Artifacts: pictures that clients hand in, whose they are, and for how long they stay.
+//! Artifacts: pictures that clients upload, their owners, and how long they are kept.
 //!
-//! An artifact is on the list before its file has its name, and off it before the file is gone. So a
-//! file that is not on the list is nobody's, whenever one looks.
+//! An artifact is listed before its file gets its name, and unlisted before the file is deleted. A file that is
+//! not listed therefore never belongs to anyone.
 
 use std::sync::Arc;
 use std::time::Duration;

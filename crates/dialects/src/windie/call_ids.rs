@@ -1,4 +1,4 @@
-//! The names by which clients say what came of calls. A call's own name is only its session's.
+//! Ids by which clients return the results of calls. A call's own id is unique only within its session.
 
 use quintet_kernel::{CallId, SessionId};
 

@@ -1,4 +1,4 @@
-//! Conversations as sessions: which session a user's name for one means, and whose a session is.
+//! Maps conversations to sessions: the session of a user's conversation name, and the owner of a session.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What clients say, read: the handshake, and then one message after the other.
+//! Decodes messages of clients: the handshake, then one message after the other.
 
 use serde_json::Value;
 

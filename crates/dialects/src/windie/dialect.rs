@@ -1,4 +1,4 @@
-//! What the computer-use protocol declares: its listener and its options.
+//! Declares the computer-use protocol: its listener and its options.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Events of the core as messages to a client of one conversation.
+//! Encodes events of the core as messages to a client of one conversation.
 //!
-//! A turn is numbered from its first message on, and only by what is in the journal: whoever is told it
-//! again from its beginning is told the same messages under the same numbers.
+//! The messages of a turn are numbered from its first one on, and only by what is in the journal: a replay
+//! gives the same messages the same numbers.
 
 mod compaction;
 pub(crate) mod errors;

@@ -1,8 +1,8 @@
-//! Reads JSON objects member by member and collects everything that is wrong with them, in the words of
-//! the original's validation, which its clients know.
+//! Reads JSON objects member by member and collects all errors, in the wording of the original's validation,
+//! which its clients expect.
 //!
-//! What is not as it should be is read as if it were empty; [`Faults::unless`] keeps that from being used.
-//! What was given is not repeated in a fault, because it may be a picture.
+//! An invalid value is read as empty; [`Faults::unless`] prevents its use. Values are not repeated in errors,
+//! because they may be pictures.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
-//! Lines of text on a picture: their ids, how well they fit a query, and which one a query means.
+//! Lines of text in a picture: their ids, how well they match a query, and which one a query means.
 //!
-//! Ids, scores and messages are those that clients of the original know, so that an id from one answer
-//! is good for the next request about the same picture.
+//! Ids, scores and messages are those of the original, so that an id from one answer is valid for the next
+//! request about the same picture.
 
 use quintet_kernel::port::TextBox;
 use quintet_kernel::similarity::{normalized, ratio, stripped};

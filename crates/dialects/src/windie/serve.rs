@@ -1,4 +1,4 @@
-//! The listener: what the dialect speaks to, how it is set up, and who may come in.
+//! The listener: the services it uses, its setup, and its access rules.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The envelope of everything that clients are sent, and the small payloads.
+//! The envelope of all messages to clients, and the small payloads.
 
 pub(crate) mod agent_definition;
 pub(crate) mod audio;

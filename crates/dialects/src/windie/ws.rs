@@ -1,8 +1,7 @@
-//! One connection: a handshake, then messages in, and answers and news out.
+//! One connection: a handshake, then messages in, and responses and notifications out.
 //!
-//! Messages are carried out one after the other, and none of them waits for a model: so what a client
-//! says of its tools and settings is never behind a query. What may take longer than a moment goes on
-//! beside.
+//! Messages are processed in order, and none of them waits for a model, so that tools and settings never wait
+//! behind a query. Work that may take longer runs in parallel.
 
 pub(crate) mod acknowledged;
 pub(crate) mod active_turns;

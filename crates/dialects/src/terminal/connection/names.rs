@@ -1,8 +1,8 @@
-//! Which session a client means.
+//! Resolves the session that a client names.
 //!
-//! The original client shows a list with numbers and the first eight letters of each id, which all ids
-//! of a decade share. So a person may also name a session by its number in the list they were shown, or
-//! by a part of its id that fits no other.
+//! The original client shows a list with numbers and the first eight letters of each id, which are the same for
+//! all ids of a decade. A session can therefore also be named by its number in that list, or by a unique part
+//! of its id.
 
 use quintet_kernel::{SessionId, SessionSummary, port};
 use serde_json::json;

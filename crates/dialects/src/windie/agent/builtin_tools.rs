@@ -1,4 +1,4 @@
-//! The tools of computer use that every client has, and the one that the daemon runs for it.
+//! The built-in tools of computer use that every client runs, and the one that the daemon runs.
 
 use std::sync::LazyLock;
 

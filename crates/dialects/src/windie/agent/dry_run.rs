@@ -1,5 +1,4 @@
-//! What a model would be asked: found out by the very decisions that would have it asked, on a session
-//! that nobody keeps.
+//! Computes the prompt that a model would get, by the decisions of a real query on a temporary session.
 
 use quintet_kernel::State;
 use quintet_kernel::command::{Command, ImportedMessage};

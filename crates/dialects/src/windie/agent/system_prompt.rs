@@ -1,4 +1,4 @@
-//! The standing instructions of an agent: ours or the client's, and the layers on top of them.
+//! The instructions of an agent: the daemon's or the client's, and the layers on top of them.
 
 use crate::windie::wire::agent_definition::{Definition, Layer};
 

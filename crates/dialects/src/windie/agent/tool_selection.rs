@@ -1,4 +1,5 @@
-//! Which tools an agent has: what there is, less what client, user and daemon leave out.
+//! Selects the tools of an agent: all available ones, without those that the client, the user or the daemon
+//! disable.
 
 use quintet_kernel::pictures::LOOK_TOOL;
 use quintet_kernel::tool::Risk;

@@ -1,4 +1,4 @@
-//! How long a client has for what it is asked to run.
+//! How long a client may take for a call.
 
 use std::time::Duration;
 

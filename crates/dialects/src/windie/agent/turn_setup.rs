@@ -1,4 +1,4 @@
-//! What a query is answered with: instructions, tools and a model, from all who have a say in them.
+//! The setup of a query's turn: instructions, tools and model, from client, user and daemon.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What a client is told of a turn that failed: enough to act on, nothing of the inside.
+//! The messages for failed turns: enough to act on, without internals.
 
 use quintet_kernel::event::FailureCode;
 use quintet_kernel::model::FailureKind;

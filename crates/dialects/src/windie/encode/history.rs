@@ -1,4 +1,4 @@
-//! A conversation as clients keep it, made of what a model would be asked.
+//! A conversation in the form that clients store, made from the prompt of a model.
 
 use quintet_kernel::Time;
 use quintet_kernel::model::{

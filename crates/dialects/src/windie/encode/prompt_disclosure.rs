@@ -1,4 +1,4 @@
-//! What a client is shown of what a model is asked, so that people can look into it.
+//! Shows a client the prompt of a model call.
 
 use quintet_kernel::model::{Prompt, PromptMessage, PromptPart};
 use serde_json::{Value, json};

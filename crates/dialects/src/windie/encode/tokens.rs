@@ -1,4 +1,4 @@
-//! What an answer cost, as clients are told.
+//! Token counts of an answer, in the form of the protocol.
 
 use quintet_kernel::model::Usage;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
-//! Calls on their way to the client: those of a step that stand next to each other go together.
+//! Sends calls to the client: adjacent calls of a step are sent together as a bundle.
 //!
-//! A run is a number of calls in a row that the client should run. It is held until each of them has
-//! either begun or ended without that, because only then is it known which of them go together.
+//! A run is a sequence of calls for the client. It is held until each of them has either started or ended
+//! otherwise, because only then is the bundle known.
 
 use quintet_kernel::CallId;
 use quintet_kernel::event::RequestedCall;

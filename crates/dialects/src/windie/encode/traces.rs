@@ -1,5 +1,5 @@
-//! What took how long in a turn, for clients that keep it for people who look for trouble. There are
-//! counts, names and times in it, and never anything that was said.
+//! Timing of the parts of a turn, for clients that collect traces. Contains counts, names and times, never
+//! message text.
 
 use quintet_kernel::event::{Event, FailureCode};
 use quintet_kernel::message::{Part, Role};

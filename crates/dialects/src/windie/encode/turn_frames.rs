@@ -1,4 +1,4 @@
-//! What a client is told of one turn: numbered, once, and nothing with a number after the end.
+//! The frames of one turn: numbered, each sent once, and no numbered frame after the end.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Artifacts over HTTP: taken in as they come, given out whole or in parts.
+//! Artifacts over HTTP: streamed uploads, downloads of the whole or of ranges.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How installs come by a token, and learn whose it is.
+//! Registration: issues a token, and returns the user of a token.
 
 use axum::Json;
 use axum::extract::{FromRequest as _, Request, State};

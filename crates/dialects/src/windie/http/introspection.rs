@@ -1,5 +1,4 @@
-//! What the daemon would do, for those who build agents: its models, its tools, and exactly what a
-//! model would be sent.
+//! Previews for developers of agents: models, tools, and exactly what a model would be sent.
 
 use axum::Json;
 use axum::http::Uri;

@@ -1,4 +1,4 @@
-//! Text on pictures: all of it, the lines that fit a query, and the one line that a query means.
+//! Text in pictures: all of it, the lines that match a query, and the one line that a query means.
 
 use axum::Json;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Requests about pictures and texts that the daemon's senses answer, and what they work with.
+//! Requests about pictures and texts that the daemon's senses answer.
 
 pub(super) mod drawing;
 mod font;

@@ -1,4 +1,4 @@
-//! What a request for a preview says.
+//! The body of a request for a preview.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

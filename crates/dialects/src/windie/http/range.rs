@@ -1,4 +1,4 @@
-//! Which bytes of something a request wants, and whether it has them already.
+//! Range and conditional requests: which bytes a client wants, and whether it already has them.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
-//! The control plane of runs: `/api/runs/*`, for those who have its key.
+//! The control plane of runs: `/api/runs/*`, with its own key.
 //!
-//! `decode` reads requests, `encode` shows runs and their events; what happens in between is the core's.
+//! `decode` reads requests, `encode` formats runs and their events; the core does the rest.
 
 mod decode;
 mod encode;

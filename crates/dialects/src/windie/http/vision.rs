@@ -1,4 +1,4 @@
-//! Things on pictures: where they are, what a picture shows, and marks on it.
+//! Vision: finds things in a picture, describes it, and draws marks on it.
 
 use axum::Json;
 use image::Rgb;

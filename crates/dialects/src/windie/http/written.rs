@@ -1,4 +1,4 @@
-//! What a model wrote, as what was asked of it.
+//! Parses the summaries and titles that a model wrote.
 
 /// The longest title, in words and in characters.
 const TITLE_WORDS_LIMIT: usize = 6;

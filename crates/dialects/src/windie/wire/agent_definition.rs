@@ -1,4 +1,4 @@
-//! What a client makes of its agent: instructions, tools and the machine they work on.
+//! The client's definition of its agent: instructions, tools and the machine.
 
 use serde_json::Value;
 

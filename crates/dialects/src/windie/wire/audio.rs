@@ -1,4 +1,4 @@
-//! Audio on the wire: frames with samples that clients send, and chunks that they are sent.
+//! Audio on the wire: frames of samples from clients, and chunks to them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

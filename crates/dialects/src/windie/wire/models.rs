@@ -1,4 +1,4 @@
-//! The models that can be chosen, as clients are shown them.
+//! The list of available models, in the form of the protocol.
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{Effort, ModelInfo, ModelLocation, Price};

@@ -1,4 +1,4 @@
-//! A question of the user, with everything that the client tells beside it.
+//! A query of the user, with the context that the client sends.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A conversation as the client kept it, to go on with.
+//! A conversation as the client stored it, to be continued.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The tools that a client brings: which are taken, and why the others are not.
+//! The tools that a client provides: which are accepted, and why others are rejected.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! What came of the tools that a client ran.
+//! The results of calls that a client ran.
 
 use quintet_kernel::CallId;
 use quintet_kernel::tool::Outcome;

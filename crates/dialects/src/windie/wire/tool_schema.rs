@@ -1,4 +1,4 @@
-//! Which JSON Schemas a client's tools may have.
+//! The JSON Schemas that a client's tools may use.
 
 use serde_json::{Map, Value};
 

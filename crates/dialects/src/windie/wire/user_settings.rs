@@ -1,4 +1,4 @@
-//! What a user set: which model, which mode, which switches. Nothing of it is a session's.
+//! A user's settings: model, mode and switches. They do not belong to a session.
 
 use std::collections::BTreeMap;
 use std::fmt;

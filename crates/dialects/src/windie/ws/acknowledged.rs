@@ -1,6 +1,6 @@
-//! Which turns' ends clients have seen for certain, so that a client that was away is told the others
-//! again. In memory only: after a restart all that ended lately count as unseen, which does no harm,
-//! because a client drops what it has.
+//! Records which ends of turns clients have certainly seen, so that a client that reconnects gets the others
+//! again. In memory only: after a restart all recent ends count as unseen, which is harmless, because a client
+//! drops duplicates.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

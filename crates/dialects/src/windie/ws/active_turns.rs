@@ -1,5 +1,5 @@
-//! The turns that clients asked for and that are not over: how many there are, and which connection asked
-//! for each. In memory only; a daemon that starts again counts anew.
+//! The open turns of clients: how many there are, and which connection started each. In memory only; a restart
+//! counts from zero.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};

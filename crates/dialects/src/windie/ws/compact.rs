@@ -1,4 +1,4 @@
-//! Having a conversation summarized.
+//! Summarizes a conversation on request.
 
 use std::sync::Arc;
 

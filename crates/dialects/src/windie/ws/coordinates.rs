@@ -1,8 +1,8 @@
-//! Places on the screen that a call leaves to the daemon to find.
+//! Finds places on the screen for calls that leave this to the daemon.
 //!
-//! A call of `mouse_control` or `scroll_control` may say `find_coordinates_by` instead of `x` and `y`.
-//! The place is then found on the newest picture of the session before the client is handed the call;
-//! where it is not found the call fails with the candidates there are, and the client never sees it.
+//! A call of `mouse_control` or `scroll_control` may have `find_coordinates_by` instead of `x` and `y`. The
+//! place is then searched in the newest picture of the session before the client gets the call; if it is not
+//! found, the call fails with the candidates, and the client never runs it.
 
 use std::time::Duration;
 

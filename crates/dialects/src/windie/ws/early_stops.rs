@@ -1,4 +1,4 @@
-//! Stops that came before what they stop: they count for a moment.
+//! Stops that arrive before the query they stop: they are remembered for a moment.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

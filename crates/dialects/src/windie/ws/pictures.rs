@@ -1,4 +1,4 @@
-//! Pictures: from what a client handed in to what a session has and models are shown.
+//! Pictures: from a client's upload to the session and the prompt.
 
 use quintet_kernel::command::NewAttachment;
 use quintet_kernel::message::{CallArtifact, MediaKind, Part};

@@ -1,4 +1,4 @@
-//! Questions of the user: the session is made ready for them, then they are asked.
+//! Queries of the user: prepares the session and submits the message.
 
 use quintet_kernel::command::{Command, NewMessage};
 use quintet_kernel::event::Setup;

@@ -1,7 +1,7 @@
-//! Conversations that a client kept and goes on with.
+//! Conversations that a client stored and continues.
 //!
-//! Where a client kept the beginning of what the session has, it takes the rest back: those turns are
-//! replaced by what it asks next. Any other history takes the place of what the session has.
+//! If the client kept only the beginning of the session's history, the later turns are replaced by its next
+//! query. Any other history replaces that of the session.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A user's settings: loaded, changed and kept.
+//! A user's settings: loads, changes and stores them.
 
 use super::{Connection, PendingOutput, Trouble};
 use crate::windie::agent::turn_setup::Agent;

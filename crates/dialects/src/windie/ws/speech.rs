@@ -1,7 +1,7 @@
-//! Answers that are read aloud while they are written, where they were asked for.
+//! Speaks answers while they are streamed, if that is enabled.
 //!
-//! Sentences are spoken one after the other. The end of a turn is held back until the audio of its answer
-//! was sent, so that clients know when there is no more of it. A stop ends the speech at once.
+//! Sentences are spoken in order. The end of a turn is held back until the audio of its answer was sent, so
+//! that clients know when it is complete. A stop ends the speech at once.
 
 use std::collections::{HashSet, VecDeque};
 use std::future::pending;

@@ -1,4 +1,4 @@
-//! Calling queries off.
+//! Stops queries.
 
 use std::collections::HashSet;
 use std::sync::Arc;

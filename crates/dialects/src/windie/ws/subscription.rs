@@ -1,7 +1,7 @@
-//! What a connection is sent of conversations: a cursor over each session and an encoder of its own.
+//! Subscriptions of a connection to conversations: a cursor over each session and its own encoder.
 //!
-//! A turn is followed from its first event on, and its frames are numbered by the encoder alone. So they
-//! have the same numbers on every connection and after a restart, and nothing that was sent is kept.
+//! A turn is followed from its first event on, and its frames are numbered by the encoder alone. They therefore
+//! have the same numbers on every connection and after a restart, and sent frames need not be stored.
 
 use std::collections::VecDeque;
 use std::future::pending;

@@ -1,5 +1,5 @@
-//! What came of tools that the client ran. What nobody waits for any more is passed over, and so is
-//! what is about somebody else's calls.
+//! Accepts results of calls that the client ran. Results that are no longer expected, or for another user's
+//! calls, are ignored.
 
 use std::sync::Arc;
 

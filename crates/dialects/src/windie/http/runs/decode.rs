@@ -1,4 +1,4 @@
-//! What requests about runs ask for.
+//! Decodes requests about runs.
 
 use std::ops::RangeInclusive;
 

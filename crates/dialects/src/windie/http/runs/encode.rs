@@ -1,4 +1,4 @@
-//! How runs, their events and commands are shown.
+//! Encodes runs, their events and commands.
 
 use quintet_kernel::port::RunEntry;
 use quintet_kernel::run::{
