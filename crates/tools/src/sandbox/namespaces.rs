@@ -28,7 +28,7 @@ pub enum Network {
 }
 
 impl Network {
-    /// Its name on the command line.
+    /// The name of the network on the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Private => "private",
