@@ -35,30 +35,29 @@ pub(crate) enum Verb {
         #[arg(long, hide = true)]
         detached: bool,
     },
-    /// Serve an editor on standard input and output (Agent Client Protocol).
-    ///
-    /// Connects to the daemon of the data directory, and starts it if it is not running.
-    Acp(Flags),
-    /// Import conversations from codex, Claude Code, opencode and goose as sessions.
-    Import(Import),
-    /// Copy all data from SQLite to PostgreSQL or back, and verify the copy.
-    ///
-    /// Copies sessions, blobs, aliases, settings, installs, artifacts and runs. Stop the daemon first.
-    Migrate(Migrate),
     /// Chat with a running daemon, or ask it one question from a script.
     Chat(Chat),
     /// Print the address of the web console and open it in the browser.
     Console(Flags),
-    /// Print every effective setting and where it comes from, without secrets.
-    Config(Flags),
-    /// List the tools: what they do, their kind, whether they need approval.
-    Tools {
+    /// Serve an editor on standard input and output (Agent Client Protocol).
+    ///
+    /// Connects to the daemon of the data directory, and starts it if it is not running.
+    Acp(Flags),
+    /// Serve an MCP client on standard input and output, or manage MCP servers.
+    ///
+    /// Without a subcommand, connects to the daemon of the data directory, and starts it if it is not
+    /// running. The subcommands manage the servers whose tools are offered to models.
+    #[command(args_conflicts_with_subcommands = true)]
+    Mcp {
+        #[command(subcommand)]
+        verb: Option<Mcp>,
         #[command(flatten)]
         flags: Flags,
-        /// Also print the JSON Schema of their arguments.
-        #[arg(long)]
-        schema: bool,
     },
+    /// Check the machine and the configuration, and say how to fix problems.
+    Doctor(Flags),
+    /// Print every effective setting and where it comes from, without secrets.
+    Config(Flags),
     /// List the models, or download one that runs on this machine.
     #[command(args_conflicts_with_subcommands = true)]
     Models {
@@ -69,6 +68,73 @@ pub(crate) enum Verb {
         /// Also list models without a key, of servers that do not answer, or not downloaded yet.
         #[arg(long)]
         all: bool,
+    },
+    /// Store API keys of providers and of the search engine in the desktop's keyring.
+    Keys {
+        #[command(subcommand)]
+        verb: Keys,
+    },
+    /// List the tools: what they do, their kind, whether they need approval.
+    Tools {
+        #[command(flatten)]
+        flags: Flags,
+        /// Also print the JSON Schema of their arguments.
+        #[arg(long)]
+        schema: bool,
+    },
+    /// Call a tool by hand, as a session would, and print the result as JSON.
+    Try {
+        #[command(flatten)]
+        flags: Flags,
+        #[command(flatten)]
+        trial: Trial,
+    },
+    /// Test a model on small tasks and print which it solved.
+    ///
+    /// Each task is a session in a folder of its own. `--set train` selects the tasks that prompts are tuned
+    /// on, `--set test` the others.
+    Eval(Eval),
+    /// Search the messages of all sessions.
+    Sessions {
+        #[command(subcommand)]
+        verb: Sessions,
+    },
+    /// Import conversations from codex, Claude Code, opencode and goose as sessions.
+    Import(Import),
+    /// Write every session as a folder of plain files. Stop the daemon first.
+    Export {
+        #[command(flatten)]
+        flags: Flags,
+        /// The target folder; existing files are updated.
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
+    /// Copy all data from SQLite to PostgreSQL or back, and verify the copy.
+    ///
+    /// Copies sessions, blobs, aliases, settings, installs, artifacts and runs. Stop the daemon first.
+    Migrate(Migrate),
+    /// List, start, follow and control runs (tasks for workers on other machines).
+    Runs {
+        #[command(subcommand)]
+        verb: Runs,
+    },
+    /// Take runs from a daemon's queue and carry them out on this machine.
+    Worker(Box<Worker>),
+    /// List the nodes that share a database, or drain one, through the local daemon.
+    #[command(args_conflicts_with_subcommands = true)]
+    Nodes {
+        #[command(subcommand)]
+        verb: Option<Nodes>,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// List registered computer-use clients, or revoke the token of one.
+    #[command(args_conflicts_with_subcommands = true)]
+    Installs {
+        #[command(subcommand)]
+        verb: Option<Installs>,
+        #[command(flatten)]
+        flags: Flags,
     },
     /// Print the text in a picture, line by line.
     Ocr {
@@ -115,72 +181,6 @@ pub(crate) enum Verb {
     },
     /// Wait for "hey Quintet", send the spoken question to a running daemon, and speak the answer.
     Listen(Listen),
-    /// Store API keys of providers and of the search engine in the desktop's keyring.
-    Keys {
-        #[command(subcommand)]
-        verb: Keys,
-    },
-    /// List registered computer-use clients, or revoke the token of one.
-    #[command(args_conflicts_with_subcommands = true)]
-    Installs {
-        #[command(subcommand)]
-        verb: Option<Installs>,
-        #[command(flatten)]
-        flags: Flags,
-    },
-    /// Search the messages of all sessions.
-    Sessions {
-        #[command(subcommand)]
-        verb: Sessions,
-    },
-    /// List, start, follow and control runs (tasks for workers on other machines).
-    Runs {
-        #[command(subcommand)]
-        verb: Runs,
-    },
-    /// List the nodes that share a database, or drain one, through the local daemon.
-    #[command(args_conflicts_with_subcommands = true)]
-    Nodes {
-        #[command(subcommand)]
-        verb: Option<Nodes>,
-        #[command(flatten)]
-        flags: Flags,
-    },
-    /// Take runs from a daemon's queue and carry them out on this machine.
-    Worker(Box<Worker>),
-    /// Serve an MCP client on standard input and output, or manage MCP servers.
-    ///
-    /// Without a subcommand, connects to the daemon of the data directory, and starts it if it is not
-    /// running. The subcommands manage the servers whose tools are offered to models.
-    #[command(args_conflicts_with_subcommands = true)]
-    Mcp {
-        #[command(subcommand)]
-        verb: Option<Mcp>,
-        #[command(flatten)]
-        flags: Flags,
-    },
-    /// Test a model on small tasks and print which it solved.
-    ///
-    /// Each task is a session in a folder of its own. `--set train` selects the tasks that prompts are tuned
-    /// on, `--set test` the others.
-    Eval(Eval),
-    /// Call a tool by hand, as a session would, and print the result as JSON.
-    Try {
-        #[command(flatten)]
-        flags: Flags,
-        #[command(flatten)]
-        trial: Trial,
-    },
-    /// Check the machine and the configuration, and say how to fix problems.
-    Doctor(Flags),
-    /// Write every session as a folder of plain files. Stop the daemon first.
-    Export {
-        #[command(flatten)]
-        flags: Flags,
-        /// The target folder; existing files are updated.
-        #[arg(long, value_name = "DIR")]
-        to: PathBuf,
-    },
     /// Run a command and end all of its processes when the daemon ends.
     #[command(hide = true)]
     Supervise {
