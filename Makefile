@@ -13,8 +13,8 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 # Third-party programs for tests are kept in the user's cache, not in every clone.
 CACHE = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quintet
 
-# Builds all tests and target/debug/quintet. The daemon alone would have other features of some dependencies, which
-# would all be built twice.
+# Builds all tests and target/debug/quintet. Building only the daemon would enable other features of some
+# dependencies, which would then be built twice.
 BUILD_TESTS = $(CARGO) test -q --workspace --no-run
 
 # Tests an HTTP API against its OpenAPI document.
@@ -40,21 +40,23 @@ S3_SERVER_HOME = $(CACHE)/s3rver-$(S3_SERVER_VERSION)
 .PHONY: run test api s3 sdks acpx mcp node-tools readme console console-packages console-test node cluster soak lint fmt bench bench-decode eval build setup help
 
 help:
-	@echo "make run    build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …')"
-	@echo "            with a model that runs here; MODEL=small for a smaller one, MODEL=demo for none"
-	@echo "make test   format, lints, tidy rules and all tests"
-	@echo "make api    the HTTP API of the computer-use protocol against its OpenAPI document"
-	@echo "make s3     content of a database in an S3-compatible store"
-	@echo "make sdks   the OpenAI-compatible API with both official SDKs"
-	@echo "make acpx   the editors' protocol by a client that others wrote"
-	@echo "make mcp    the MCP server against the conformance suite of the protocol"
-	@echo "make readme what the README shows, run as it is shown (PROFILE=release: with the build of make run)"
-	@echo "make console  build the web console anew from console/ (needs Node 20); make console-test: in a browser"
-	@echo "make cluster  PostgreSQL, three daemons and a balancer on this machine (ARGS=folder)"
-	@echo "make soak   1,000 faults in a cluster of three nodes (FAULTS=n, SEED=n)"
-	@echo "make lint   format, lints and documentation alone"
-	@echo "make eval   40 small tasks for a model (MODEL=provider/model, ARGS='--set test --task NAME …')"
-	@echo "make bench  measure against a bare proxy in the same run; make bench-decode: reading answers alone"
+	@echo "make run           build and start the daemon (CONFIG=file, DATA_DIR=dir, ARGS='--listen …');"
+	@echo "                   MODEL=small for a smaller built-in model, MODEL=demo for none"
+	@echo "make test          run all checks: format, lints, house rules and every test below except soak"
+	@echo "make lint          check format, lints and documentation only"
+	@echo "make eval          test a model on 40 small tasks (MODEL=provider/model, ARGS='--set test --task NAME …')"
+	@echo "make bench         measure the daemon against a bare proxy; make bench-decode: decoding answers only"
+	@echo "make cluster       run PostgreSQL, three daemons and a balancer on this machine (ARGS=folder)"
+	@echo "make console       rebuild the web console from console/ (needs Node 20)"
+	@echo
+	@echo "make readme        test the commands in the README (PROFILE=release: with the build of make run)"
+	@echo "make api           test the computer-use HTTP API against its OpenAPI document"
+	@echo "make s3            test the storage of long content in an S3-compatible store"
+	@echo "make sdks          test the OpenAI-compatible API with both official SDKs"
+	@echo "make acpx          test the editors' protocol with a third-party client"
+	@echo "make mcp           test the MCP server with the protocol's conformance suite"
+	@echo "make console-test  test the web console in a browser"
+	@echo "make soak          inject 1,000 faults into a cluster of three nodes (FAULTS=n, SEED=n)"
 
 FLAGS = --data-dir $(DATA_DIR) $(if $(CONFIG),--config $(CONFIG)) $(SET_MODEL)
 SET_MODEL = $(if $(MODEL),--set default_model=$(NAME))
@@ -93,7 +95,7 @@ api: setup
 	  python3 crates/daemon/tests/api/run.py target/debug/quintet "$(SCHEMATHESIS)"; \
 	else echo "schemathesis is not installed: the HTTP API was not tested against its document"; fi
 
-# The tests of content that is outside of the database, which otherwise use a folder, with an S3-compatible server.
+# Runs the tests of content outside the database, which otherwise use a folder, with an S3-compatible server.
 s3: SCHEMATHESIS = /bin/true
 s3: setup node
 	@[ -e "$(S3_SERVER_HOME)/done" ] || { echo "installing s3rver $(S3_SERVER_VERSION)"; \
@@ -101,11 +103,11 @@ s3: setup node
 	    npm install --silent --no-audit --no-fund --prefix "$(S3_SERVER_HOME)" s3rver@$(S3_SERVER_VERSION) && \
 	    touch "$(S3_SERVER_HOME)/done"; } >/dev/null 2>&1; true; }
 	@if [ -e "$(S3_SERVER_HOME)/done" ]; then \
-	  $(CARGO) build -q -p quintet-daemon && \
+	  $(BUILD_TESTS) && \
 	  python3 crates/daemon/tests/s3/run.py target/debug/quintet "$(S3_SERVER_HOME)/node_modules/.bin/s3rver" $(CARGO); \
 	else echo "s3rver could not be installed: content in an S3-compatible store was not tested"; fi
 
-# The OpenAI-compatible API with both official SDKs, above all their helpers for streams.
+# Tests the OpenAI-compatible API with both official SDKs, mainly their streaming helpers.
 sdks: node-tools
 	@[ -e "$(PYTHON_SDK_HOME)/done" ] || { echo "installing openai $(PYTHON_SDK) for Python"; \
 	  { rm -rf "$(PYTHON_SDK_HOME)" && python3 -m venv "$(PYTHON_SDK_HOME)" && \
@@ -159,7 +161,7 @@ console-test: setup node
 	@if command -v chromium >/dev/null && $(MAKE) --no-print-directory console-packages; then \
 	  $(MAKE) --no-print-directory console && \
 	  { git diff --exit-code --stat -- crates/dialects/src/console/assets || \
-	    { echo "the built console is not that of its sources: commit what make console builds"; exit 1; }; } && \
+	    { echo "the committed console is outdated: run make console and commit the result"; exit 1; }; } && \
 	  $(BUILD_TESTS) && \
 	  node console/tests/run.mjs target/debug/quintet; \
 	else echo "chromium or the console's packages could not be installed: the web console was not tested"; fi
