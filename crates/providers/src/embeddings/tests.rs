@@ -40,7 +40,7 @@ fn answers_are_checked_and_normalised() {
         (&b"{}"[..], "missing field"),
         (br#"{"data":[]}"#, "0 of 2 vectors"),
         (br#"{"data":[{"embedding":[1]},{"embedding":[1]}]}"#, "1 dimensions instead of 2"),
-        (br#"{"data":[{"embedding":[0,0]},{"embedding":[1,0]}]}"#, "no number"),
+        (br#"{"data":[{"embedding":[0,0]},{"embedding":[1,0]}]}"#, "invalid numbers"),
     ] {
         let error = OPENAI.answer(bad, 2, 2).unwrap_err();
         assert!(error.contains(reason), "{error}");
