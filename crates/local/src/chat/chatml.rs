@@ -55,8 +55,8 @@ pub(crate) fn render(prompt: &Prompt, weights: &Weights) -> Script {
         given.map(|given| Piece::Plain(format!("\n\n{given}"))).into_iter().collect();
     pieces.extend([END, Piece::Plain("\n".into())]);
     let mut results = Results { hints: weights.small.then(Hints::default), ..Results::default() };
-    let told = weights.small.then(|| small::attempts::told(&prompt.messages));
-    let messages = told.as_ref().unwrap_or(&prompt.messages);
+    let shortened = weights.small.then(|| small::attempts::shortened_history(&prompt.messages));
+    let messages = shortened.as_ref().unwrap_or(&prompt.messages);
     for message in messages.iter().map(|message| &**message) {
         if let PromptMessage::Result { tool, text, media, ok, .. } = message {
             let shown = [text.clone(), text_of(media)].join("\n");

@@ -36,8 +36,8 @@ async fn answer(client: &Client, session: &str, question: &Value, content: Value
     client.post(&format!("/v1/sessions/{session}/approve"), body).await.0
 }
 
-/// What the server was answered, as its tool tells it.
-fn told(came: &[(String, bool, String)]) -> Value {
+/// The answer that the server received, which is the result of its tool.
+fn received_answer(came: &[(String, bool, String)]) -> Value {
     assert!(came[0].1, "{came:?}");
     serde_json::from_str(&came[0].2).unwrap()
 }
@@ -63,7 +63,7 @@ async fn the_first_answer_that_fits_the_form_reaches_the_server() {
         assert_eq!(answer(&client, &id, &asked, json!({ "name": "Bob" })).await, 409);
         let came = outcomes(&client.until_over(&id).await);
         let content = json!({ "name": "Ada", "colour": "red" });
-        assert_eq!(told(&came), json!({ "action": "accept", "content": content }));
+        assert_eq!(received_answer(&came), json!({ "action": "accept", "content": content }));
     }
 }
 
@@ -75,14 +75,17 @@ async fn a_question_can_be_declined_and_a_link_be_opened() {
     client.say(&id, script(json!({}))).await;
     let asked = question(&client, &id).await;
     client.approve(&id, asked["tool_call_id"].as_str().unwrap(), "deny").await;
-    assert_eq!(told(&outcomes(&client.until_over(&id).await)), json!({ "action": "decline" }));
+    assert_eq!(
+        received_answer(&outcomes(&client.until_over(&id).await)),
+        json!({ "action": "decline" })
+    );
     let id = session_with(&world, "fix__ask").await;
     client.say(&id, script(json!({ "link": true }))).await;
     let asked = question(&client, &id).await;
     assert_eq!(asked["input"]["url"], "https://a.example/login");
     client.approve(&id, asked["tool_call_id"].as_str().unwrap(), "approve").await;
     let came = outcomes(&client.until_over(&id).await);
-    assert_eq!(told(&came)["action"], "accept");
+    assert_eq!(received_answer(&came)["action"], "accept");
 }
 
 #[tokio::test]
@@ -173,7 +176,7 @@ async fn a_server_that_several_sessions_use_does_not_ask_the_wrong_one() {
     until("the other session's call runs", async || waits()).await;
     let other = session_with(&world, "fix__ask").await;
     let came = turn(&client, &other, script(json!({}))).await;
-    assert_eq!(told(&came), json!({ "action": "decline" }));
+    assert_eq!(received_answer(&came), json!({ "action": "decline" }));
     client.post(&format!("/v1/sessions/{id}/cancel"), json!({})).await;
 }
 

@@ -34,8 +34,8 @@ enum Kind {
     Other,
 }
 
-/// The messages as a small model reads them.
-pub(crate) fn told(messages: &[Arc<PromptMessage>]) -> Vec<Arc<PromptMessage>> {
+/// The messages without changes that were undone or refused: a short note stands for them.
+pub(crate) fn shortened_history(messages: &[Arc<PromptMessage>]) -> Vec<Arc<PromptMessage>> {
     let asked = messages.iter().rposition(|message| matches!(**message, PromptMessage::User(_)));
     let steps = steps(messages, asked.map_or(0, |at| at + 1));
     let undone = undone(&steps);
@@ -45,16 +45,16 @@ pub(crate) fn told(messages: &[Arc<PromptMessage>]) -> Vec<Arc<PromptMessage>> {
         steps.windows(2).filter(|pair| pair.iter().all(|step| step.kind == Kind::Refused));
     skipped.extend(refused.map(|pair| (pair[0].start, pair[0].end)));
     let kept = |at: usize| !skipped.iter().any(|(start, end)| (*start..*end).contains(&at));
-    let mut told = Vec::new();
+    let mut shortened = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         if let Some((start, end)) = undone.filter(|(start, _)| *start == at) {
-            told.push(note(&messages[start..end]));
+            shortened.push(note(&messages[start..end]));
         }
         if kept(at) {
-            told.push(Arc::clone(message));
+            shortened.push(Arc::clone(message));
         }
     }
-    told
+    shortened
 }
 
 /// The messages from the first change to the last undo.

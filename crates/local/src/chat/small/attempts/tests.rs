@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 use quintet_kernel::model::{PromptMessage, assistant_calls};
 use serde_json::{Value, json};
 
-use super::told;
+use super::shortened_history;
 use crate::chat::small::request::tests::{called, user};
 
 fn edit(id: &str, new: &str, ok: bool) -> [PromptMessage; 2] {
@@ -31,7 +31,7 @@ fn check(steps: &[[PromptMessage; 2]], expected: &Expect) {
     let messages = [user("Fix a.py so that t.py passes")].into_iter().chain(steps.concat());
     let messages: Vec<Arc<PromptMessage>> = messages.map(Arc::new).collect();
     let mut text = String::new();
-    for message in told(&messages) {
+    for message in shortened_history(&messages) {
         let _ = match &*message {
             PromptMessage::Assistant { parts, .. } => {
                 let call = assistant_calls(parts).next().unwrap();
@@ -104,5 +104,5 @@ fn what_works_stays_as_it_is() {
         true: written
     "#]],
     );
-    assert!(told(&[]).is_empty());
+    assert!(shortened_history(&[]).is_empty());
 }
