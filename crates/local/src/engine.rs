@@ -105,7 +105,7 @@ impl Engine {
         let job = match workers.get(weights.name.as_str()) {
             Some(worker) => match worker.jobs.send(job) {
                 Ok(()) => return,
-                // The thread ended without unregistering: it panicked.
+                // The thread has ended.
                 Err(refused) => refused.0,
             },
             None => job,
@@ -120,10 +120,23 @@ impl Engine {
     }
 
     fn start(self: &Arc<Self>, weights: &'static Weights, first: Job) -> std::io::Result<Worker> {
-        let (jobs, inbox) = channel();
         let engine = Arc::clone(self);
+        self.spawn(weights, move |inbox| worker::run(&engine, weights, first, inbox))
+    }
+
+    fn spawn(
+        self: &Arc<Self>,
+        weights: &'static Weights,
+        run: impl FnOnce(&Receiver<Job>) + Send + 'static,
+    ) -> std::io::Result<Worker> {
+        let (jobs, inbox) = channel();
+        let unregister = UnregisterOnPanic { engine: Arc::clone(self), name: &weights.name };
+        let run = move || {
+            // Dropped before the inbox, so that no other worker can be registered yet.
+            let _unregister = unregister;
+            run(&inbox);
+        };
         let name = format!("model {}", weights.name);
-        let run = move || worker::run(&engine, weights, first, &inbox);
         let thread = std::thread::Builder::new().name(name).spawn(run)?;
         Ok(Worker { jobs, thread })
     }
@@ -165,6 +178,20 @@ impl Engine {
 
     fn workers(&self) -> MutexGuard<'_, HashMap<&'static str, Worker>> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes a worker that panicked from the list, so that its model does not count as loaded for ever.
+struct UnregisterOnPanic {
+    engine: Arc<Engine>,
+    name: &'static str,
+}
+
+impl Drop for UnregisterOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.engine.workers().remove(self.name);
+        }
     }
 }
 

@@ -202,3 +202,24 @@ async fn an_answer_keeps_to_its_form() {
         ask_with(dir.path(), (COLOURS, "Say hello"), Some(help("hello")), 12).await;
     assert!(answer.calls.is_empty() && !text.starts_with(['{', '<', '`']), "{text}");
 }
+
+#[tokio::test]
+async fn a_worker_that_panics_does_not_count_as_loaded() {
+    let settings = Settings {
+        models_dir: "/nonexistent".into(),
+        window: 1,
+        idle: Duration::ZERO,
+        threads: None,
+    };
+    let (engine, small) = (Arc::new(Engine::new(settings)), weights::find("small").unwrap());
+    {
+        let mut workers = engine.workers();
+        workers.insert(&small.name, engine.spawn(small, |_| panic!("on purpose")).unwrap());
+    }
+    let unregistered = async {
+        while !engine.loaded().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), unregistered).await.unwrap();
+}

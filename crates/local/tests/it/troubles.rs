@@ -127,9 +127,12 @@ async fn weights_that_are_deleted_serve_until_they_are_unloaded() {
             Err(failure) => assert!(!failure.message.is_empty()),
         }
     }
-    while !local.loaded().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let unloaded = async {
+        while !local.loaded().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), unloaded).await.expect("the model is unloaded");
     let failure = ask(&local, question()).await.unwrap_err();
     assert!(failure.message.contains("quintet models pull smollm2-135m"), "{}", failure.message);
 }
