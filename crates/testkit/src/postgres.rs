@@ -134,28 +134,29 @@ impl Server {
         let before = pid().expect("it runs");
         let killed = command("kill").args(["-QUIT", &before]).status();
         assert!(killed.is_ok_and(|status| status.success()));
-        while pid().as_ref() == Some(&before) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        self.until("end", || pid().as_ref() != Some(&before));
         self.wait();
     }
 
     /// Waits until the server takes connections.
     fn wait(&self) {
-        let ready = || {
+        self.until("start", || {
             let mut ready = run_as(self.user, &self.bin.join("pg_isready"));
             let ready = ready.args(["-q", "-h", path(&self.dir), "-p", &self.port.to_string()]);
-            let ready = ready.status();
-            ready.is_ok_and(|status| status.success())
-        };
+            ready.status().is_ok_and(|status| status.success())
+        });
+    }
+
+    /// Waits for a condition, or fails with the server's log.
+    fn until(&self, what: &str, condition: impl Fn() -> bool) {
         for _ in 0..600 {
-            if ready() {
+            if condition() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(50));
         }
         let log = fs::read_to_string(self.dir.join("log")).unwrap_or_default();
-        panic!("PostgreSQL does not start: {log}");
+        panic!("PostgreSQL does not {what}: {log}");
     }
 }
 
