@@ -83,7 +83,7 @@ test: lint
 	$(BUILD_TESTS)
 	target/debug/quintet models pull small
 	target/debug/quintet models pull senses
-	$(CARGO) test --workspace --no-fail-fast
+	$(CARGO) test -q --workspace --no-fail-fast
 	@$(MAKE) --no-print-directory api s3 sdks acpx mcp readme console-test
 
 # Tests the HTTP API of the computer-use protocol against its OpenAPI document: valid requests must be answered as
@@ -190,7 +190,7 @@ soak:
 
 lint: setup
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy -q --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps -q
 	@if command -v cargo-deny >/dev/null 2>&1; then \
 	  $(CARGO) deny --log-level error check bans licenses sources; \

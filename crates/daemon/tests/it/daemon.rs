@@ -3,6 +3,8 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use quintet_testkit::model_server::ModelServer;
@@ -92,15 +94,8 @@ impl World {
         if self.weights {
             command.env_remove("QUINTET_LOCAL_MODELS_DIR");
         }
-        let mut child = command
-            .env("QUINTET_LOG", "warn")
-            .current_dir(self.home.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).expect(&line);
+        let (child, ready) =
+            serve(command.env("QUINTET_LOG", "warn").current_dir(self.home.path()));
         assert_eq!(ready["ready"], true);
         let base = ready["listeners"]["harness"].as_str().unwrap().to_owned();
         let desktop = ready["listeners"]["jarvis"].as_str().unwrap().to_owned();
@@ -263,4 +258,34 @@ pub(crate) fn quintet(arguments: &[&str]) -> Command {
     command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("DBUS_SESSION_BUS_ADDRESS");
     command.args(arguments);
     command
+}
+
+/// Starts a program. What it writes to standard error belongs to the output of the test, which is shown if the test
+/// fails.
+pub(crate) fn spawn(command: &mut Command) -> Child {
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let errors = BufReader::new(child.stderr.take().unwrap());
+    thread::spawn(move || {
+        errors.lines().map_while(Result::ok).for_each(|line| eprintln!("{line}"));
+    });
+    child
+}
+
+/// Starts a daemon and waits until it has printed where it listens.
+pub(crate) fn serve(command: &mut Command) -> (Child, Value) {
+    let mut child = spawn(command.stdout(Stdio::piped()));
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let (sender, first_line) = channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        let _ = stdout.read_line(&mut line);
+        let _ = sender.send(line);
+    });
+    let line = first_line.recv_timeout(WAIT_LIMIT).unwrap_or_default();
+    let ready = serde_json::from_str(&line).unwrap_or_else(|error| {
+        let _ = child.kill();
+        let _ = child.wait();
+        panic!("the daemon did not start: {error}: {line}");
+    });
+    (child, ready)
 }

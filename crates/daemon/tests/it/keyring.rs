@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::client::{Client, over, text};
 use crate::computer::Computer;
-use crate::daemon::quintet;
+use crate::daemon::{self, quintet};
 use crate::login::{Login, settle};
 use crate::secrets::files_with;
 use crate::windie::keys::ask_in;
@@ -157,10 +157,7 @@ fn serve_users(login: &Login, server: &ReplayServer) -> (Child, String) {
         "--set=providers.openai.api=openai-chat",
         &format!("--set=providers.openai.base_url={}/v1", server.url()),
     ]);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let ready: Value = serde_json::from_str(&line).expect(&line);
+    let (child, ready) = daemon::serve(&mut command);
     (child, ready["listeners"]["windie"].as_str().unwrap().into())
 }
 

@@ -1,14 +1,13 @@
 //! The small model inside the daemon: fetched, asked, answering.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::client::{Client, over, text};
-use crate::daemon::quintet;
+use crate::daemon::{quintet, serve};
 
 /// The program with the user's own models, fetched once and not for every clone.
 fn with_models(arguments: &[&str]) -> Command {
@@ -21,7 +20,7 @@ fn with_models(arguments: &[&str]) -> Command {
 async fn a_local_model_is_fetched_and_answers() {
     assert!(with_models(&["models", "pull", "small"]).status().unwrap().success());
     let home = TempDir::new().unwrap();
-    let mut child = with_models(&[
+    let (child, ready) = serve(&mut with_models(&[
         "serve",
         "--data-dir",
         home.path().to_str().unwrap(),
@@ -37,14 +36,8 @@ async fn a_local_model_is_fetched_and_answers() {
         "--set=listen.terminal=off",
         "--set=listen.openai=off",
         "--set=listen.windie=off",
-    ])
-    .stdout(Stdio::piped())
-    .spawn()
-    .map(Ended)
-    .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let ready: Value = serde_json::from_str(&line).unwrap();
+    ]));
+    let _child = Ended(child);
     let client = Client::new(ready["listeners"]["harness"].as_str().unwrap());
     let (_, models) = client.get("/v1/models").await;
     assert!(models.to_string().contains("local/smollm2-135m"), "{models}");

@@ -12,7 +12,7 @@ use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Event, text};
-use crate::daemon::{World, appears, quintet, until};
+use crate::daemon::{World, appears, quintet, spawn, until};
 
 const FREE: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
 
@@ -333,7 +333,7 @@ impl HttpServer {
         let port = home.join("port");
         let mut command = Command::new("python3");
         command.arg(fixture()).arg("http").arg(&port).envs(env.iter().copied());
-        let child = command.spawn().unwrap();
+        let child = spawn(&mut command);
         appears(&port).await;
         let url = format!("http://127.0.0.1:{}/mcp", std::fs::read_to_string(port).unwrap());
         Self(child, url)

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::Client;
-use crate::daemon::{quintet, until};
+use crate::daemon::{quintet, serve, spawn, until};
 
 const FREE: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
 const ASKING: &str = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
@@ -40,14 +40,8 @@ impl Daemon {
             model.base_url(),
         );
         std::fs::write(&config, text).unwrap();
-        let mut child = quintet(&["serve", "--config", config.to_str().unwrap()])
-            .env("QUINTET_LOG", "warn")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).expect(&line);
+        let mut command = quintet(&["serve", "--config", config.to_str().unwrap()]);
+        let (child, ready) = serve(command.env("QUINTET_LOG", "warn"));
         // The harness client sets TLS up.
         Client::new("");
         let http = reqwest::Client::new();
@@ -275,12 +269,9 @@ struct StdioClient {
 
 impl StdioClient {
     fn start(config: &Path, folder: &Path) -> Self {
-        let mut child = quintet(&["mcp", "--config", config.to_str().unwrap()])
-            .current_dir(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = quintet(&["mcp", "--config", config.to_str().unwrap()]);
+        let command = command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = spawn(command);
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut this = Self { child, stdin, stdout: BufReader::new(stdout) };
         let client = json!({ "name": "t", "version": "1" });

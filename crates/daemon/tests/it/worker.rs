@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::acp::attach::daemon as serving_process;
-use crate::daemon::{World, appears, quintet, until};
+use crate::daemon::{World, appears, quintet, spawn, until};
 use crate::windie::Guest;
 use crate::windie::runs::{ControlPlane, MANY_RUNS};
 
@@ -24,7 +24,7 @@ impl WorkerProcess {
         std::fs::create_dir_all(&dir).unwrap();
         let mut command = worker(url, id);
         command.args(["--dir", dir.to_str().unwrap()]).args(more);
-        Self { child: command.spawn().unwrap() }
+        Self { child: spawn(&mut command) }
     }
 
     /// `kill -9`.

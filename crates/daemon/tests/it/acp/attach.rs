@@ -12,7 +12,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::editor::Editor;
-use crate::daemon::{quintet, until};
+use crate::daemon::{quintet, spawn, until};
 
 fn config(home: &Path, model: &ModelServer) -> std::path::PathBuf {
     let file = home.join("quintet.toml");
@@ -71,12 +71,9 @@ async fn a_daemon_is_started_once_and_outlives_its_editors() {
 async fn a_daemon_survives_a_kill_of_the_editors_group() {
     let (home, model) = (TempDir::new().unwrap(), ModelServer::start().await.unwrap());
     let file = config(home.path(), &model);
-    let mut child = quintet(&["acp", "--config", file.to_str().unwrap()])
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = quintet(&["acp", "--config", file.to_str().unwrap()]);
+    let command = command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = spawn(command);
     // Once it answers, it has started the daemon.
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1 } });
     child.stdin.as_mut().unwrap().write_all(format!("{hello}\n").as_bytes()).unwrap();

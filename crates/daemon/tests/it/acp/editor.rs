@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::daemon::{World, quintet};
+use crate::daemon::{World, quintet, spawn};
 
 /// Nothing in these tests takes this long, unless it is broken.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -30,13 +30,13 @@ impl Editor {
     }
 
     pub(crate) fn start_on(config: &Path) -> Self {
-        let mut child = quintet(&["acp", "--config", config.to_str().unwrap()])
-            .env("QUINTET_LOG", "warn")
-            .current_dir(config.parent().unwrap())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = spawn(
+            quintet(&["acp", "--config", config.to_str().unwrap()])
+                .env("QUINTET_LOG", "warn")
+                .current_dir(config.parent().unwrap())
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped()),
+        );
         let (sender, lines) = channel();
         let stdout = child.stdout.take().unwrap();
         std::thread::spawn(move || {

@@ -1,20 +1,18 @@
 //! Several daemons on one PostgreSQL, all of it real.
 
-use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Output};
 use std::sync::Arc;
 
 use quintet_testkit::model_server::ModelServer;
 use quintet_testkit::postgres::Server;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::client::Client;
-use crate::daemon::quintet;
+use crate::daemon::{quintet, serve};
 
 /// Seconds after which a silent node has lost its sessions.
 pub(super) const LEASE_SECONDS: u64 = 2;
@@ -107,15 +105,11 @@ impl Node {
         );
         std::fs::write(self.config(), config).unwrap();
         let config = self.config();
-        let mut child = quintet(&["serve", "--config", config.to_str().unwrap()])
-            .env("QUINTET_LOG", std::env::var("CLUSTER_LOG").unwrap_or("error".into()))
-            .current_dir(home.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).expect(&line);
+        let (child, ready) = serve(
+            quintet(&["serve", "--config", config.to_str().unwrap()])
+                .env("QUINTET_LOG", std::env::var("CLUSTER_LOG").unwrap_or("error".into()))
+                .current_dir(home.path()),
+        );
         let base = ready["listeners"]["harness"].as_str().unwrap().to_owned();
         self.running = Some(Running { child, base });
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{FREE, call, session_with, turn};
 use crate::client::Client;
-use crate::daemon::{World, appears, quintet};
+use crate::daemon::{World, appears, quintet, spawn};
 
 /// An MCP server that wants a login, with its authorization server.
 struct OAuthServer {
@@ -24,7 +24,7 @@ impl OAuthServer {
         let ports = home.join("ports");
         let mut command = Command::new("python3");
         command.arg("-B").arg(script).arg(&ports).envs(env.iter().copied());
-        let child = command.spawn().unwrap();
+        let child = spawn(&mut command);
         appears(&ports).await;
         let ports = std::fs::read_to_string(ports).unwrap();
         let (resource, issuer) = ports.split_once(' ').unwrap();
