@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{CallId, GeneratedId as _, QuestionId, TurnId};
 
-/// What a person is asked. The id tells which it is: no call id looks like that of a turn or a
-/// question.
+/// What a person is asked. The prefix of the id tells which kind it is: no call id looks like the
+/// id of a turn or a question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub enum ApprovalId {

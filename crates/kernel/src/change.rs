@@ -122,8 +122,8 @@ pub fn net_changes<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec
     files.into_values().filter(|sum| sum.before != sum.after || sum.is_unknown()).collect()
 }
 
-/// Joins each change with the one before it if it continues from there. A file that something
-/// else changed in between is listed several times, in order.
+/// Joins each change with the one before it if it continues from there. A file that another program
+/// changed in between is listed several times, in order.
 pub fn consecutive_changes<'a>(
     changes: impl IntoIterator<Item = &'a FileChange>,
 ) -> Vec<FileChange> {
@@ -131,7 +131,7 @@ pub fn consecutive_changes<'a>(
     for change in changes {
         let runs = files.entry(&change.path).or_default();
         match runs.last_mut() {
-            Some(last) if last.goes_on_with(change) => last.after.clone_from(&change.after),
+            Some(last) if last.is_continued_by(change) => last.after.clone_from(&change.after),
             Some(_) | None => runs.push(change.clone()),
         }
     }
@@ -147,7 +147,7 @@ pub fn changed_paths(changes: &[FileChange]) -> Vec<&str> {
 impl FileChange {
     /// True if `next` started from the state that this change left or from the state before
     /// it (the change was undone in between).
-    fn goes_on_with(&self, next: &Self) -> bool {
+    fn is_continued_by(&self, next: &Self) -> bool {
         let found = next.before.as_ref();
         is_alike(self.after.as_ref(), found) || is_alike(self.before.as_ref(), found)
     }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_kept_is_another_if_its_length_is() {
+    fn unstored_content_differs_if_its_length_differs() {
         let large =
             |size| Some(FileVersion { blob: None, size, mode: None, shape: FileKind::File });
         let change = |before, after| FileChange { path: "large".into(), before, after };
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_kept_may_have_changed() {
+    fn unstored_content_may_have_changed() {
         let large =
             || Some(FileVersion { blob: None, size: 1 << 30, mode: None, shape: FileKind::File });
         let change = FileChange { path: "large".into(), before: large(), after: large() };
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_back_is_no_change() {
+    fn restored_content_is_no_change() {
         check(&[("a", "1", "2"), ("a", "2", "1"), ("b", "", "1"), ("b", "1", "")], &[]);
     }
 

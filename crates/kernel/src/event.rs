@@ -64,8 +64,8 @@ pub enum Event {
     Moved { workspace: PathBuf },
     /// Models no longer read messages up to and including this one.
     Forgotten { upto: MessageId },
-    /// This turn and those after it were replaced: models do not read them any more, and the
-    /// conversation is shown without them. The next message takes their place.
+    /// This turn and those after it were replaced: models no longer read them, and the conversation
+    /// is shown without them. The next message takes their place.
     Superseded { from: TurnId },
     /// A front end chose the tools that models are offered.
     ToolsChosen(Toolset),
@@ -264,7 +264,8 @@ pub enum Event {
         summary: String,
         messages: u64,
         tokens_before: u64,
-        /// About how many a model reads from now on; unknown where it is not known how many it read.
+        /// Estimated number of tokens that models read from now on; `None` if no number is known
+        /// for the history before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens_after: Option<u64>,
         usage: Usage,
@@ -304,7 +305,7 @@ impl TurnCounts {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde asks")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

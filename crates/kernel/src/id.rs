@@ -26,7 +26,7 @@ macro_rules! ids {
         pub struct $name(#[serde(deserialize_with = "shared_text")] Arc<str>);
 
         impl $name {
-            /// Takes an id from outside, if it could be one.
+            /// Parses an id from outside; `None` if it is not a valid id.
             pub fn parse(text: &str) -> Option<Self> {
                 is_name(text).then(|| Self(text.into()))
             }
@@ -58,7 +58,7 @@ macro_rules! ids {
     )*};
 }
 
-/// Reads text with one allocation, of which serde's own way takes two: most of what is read are ids.
+/// Deserializes text with one allocation instead of serde's two: most deserialized strings are ids.
 fn shared_text<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<str>, D::Error> {
     struct Text;
 
@@ -82,9 +82,9 @@ ids! {
     SessionId = "sess_";
     /// One message of a session.
     MessageId = "msg_";
-    /// One user message and everything the agent does about it.
+    /// One user message and everything the agent does to answer it.
     TurnId = "turn_";
-    /// One model call of a turn, with the tool calls it asks for.
+    /// One model call of a turn, with the tool calls that it requests.
     StepId = "step_";
     /// One tool call.
     CallId = "call_";
@@ -98,7 +98,7 @@ ids! {
     ControlId = "";
 }
 
-/// Ids become file names and URL segments, so they are kept to characters that mean nothing there.
+/// Ids become file names and URL segments, so only characters without a meaning there are allowed.
 fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= ID_LENGTH_LIMIT

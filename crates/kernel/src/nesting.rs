@@ -1,11 +1,12 @@
-//! How deeply values from outside are nested: what cannot be read back must not get into a journal.
+//! Limits the nesting depth of values from outside, because a value that is nested too deeply
+//! cannot be decoded from the journal.
 
 use serde_json::{Map, Value};
 
-/// The codec reads at most 128 levels, and an event has some of its own around a value.
+/// The codec reads at most 128 levels, and an event adds some levels around a value.
 pub(crate) const LEVELS_LIMIT: usize = 100;
 
-/// How many levels a value has.
+/// The nesting depth of a value.
 pub(crate) fn depth(value: &Value) -> usize {
     match value {
         Value::Array(inner) => 1 + inner.iter().map(depth).max().unwrap_or(0),
@@ -19,7 +20,7 @@ pub(crate) fn cut(value: &mut Value) {
     cut_at(value, LEVELS_LIMIT);
 }
 
-/// The same, with the values of a map.
+/// Like [`cut`], for the values of a map.
 pub(crate) fn cut_values(map: &mut Map<String, Value>) {
     map.values_mut().for_each(cut);
 }

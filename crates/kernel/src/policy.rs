@@ -131,7 +131,7 @@ impl ApprovalPolicy {
             Some(rule) => return rule.verdict(),
             None => {}
         }
-        // What a client runs it asks its own user about, unless the tool is named here.
+        // A client asks its own user about the calls that it runs, unless the tool is named here.
         let kind = self.kinds.contains(&tool.kind) && tool.placement == Placement::Daemon;
         if kind || self.tools.contains(&tool.name) { Verdict::Ask } else { Verdict::Allow }
     }

@@ -126,7 +126,7 @@ fn read_only<T: Send + 'static>() -> BoxFuture<'static, Result<T, Error>> {
     Box::pin(ready(Err(Error::ReadOnly)))
 }
 
-/// Inbound: looking closely at a session: what its turns changed, what its models were sent, and what
+/// Inbound: inspects a session: what its turns changed, what its models were sent, and what
 /// commands would lead to. Changes nothing.
 pub trait SessionInspection: Send + Sync {
     /// The combined file changes of a turn. [`Command::Revert`] undoes them.
@@ -189,7 +189,7 @@ pub struct Changeset {
 /// A reader of one session's events and output, in order.
 pub trait Follower: Send + Sync {
     /// Waits for items and returns all that are available; `None` means that the daemon
-    /// shuts down. The list may be empty if the follower had seen everything in it.
+    /// shuts down. The list may be empty if the follower has seen all of it.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>>;
     /// The last durable event at the time the follower was created.
     fn head(&self) -> Seq;
@@ -257,12 +257,12 @@ pub trait Leases: Send + Sync {
     /// Acquires the lease of a session and invalidates earlier ones. Fails with `Held` if another
     /// live node owns the session, or if only another node has its workspace.
     fn acquire(&self, session: &SessionId) -> BoxFuture<'_, Result<Lease, StorageError>>;
-    /// Gives a session back, so that any node may own it. A lease that is void already is ignored.
+    /// Releases a session, so that any node may own it. A lease that is void already is ignored.
     fn release(&self, _lease: &Lease) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(ready(Ok(())))
     }
-    /// Resolves once this node's heartbeat has failed for longer than a lease lasts, so that every lease
-    /// given before is void. A later call waits for the next time.
+    /// Resolves once this node's heartbeat has failed for longer than a lease lasts, so that all
+    /// earlier leases are void. A later call waits for the next failure.
     fn lost(&self) -> BoxFuture<'static, ()> {
         Box::pin(pending())
     }
@@ -339,7 +339,7 @@ pub trait Journal: Send + Sync {
     ) -> BoxFuture<'static, Result<(), StorageError>> {
         Box::pin(ready(Ok(())))
     }
-    /// Notice of what other nodes do; `None` if there are no other nodes.
+    /// Notices of what other nodes did; `None` if there are no other nodes.
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
         None
     }
@@ -563,8 +563,8 @@ pub trait ToolProgress: Send + Sync {
 
 /// Asks the user on behalf of a running tool.
 pub trait UserQuestions: Send + Sync {
-    /// Asks the user and waits for the answer, or until `withdrawn` resolves. Declined where nobody can
-    /// be asked.
+    /// Asks the user and waits for the answer, or until `withdrawn` resolves. The answer is
+    /// `Declined` if no user can be asked.
     fn ask(
         &self,
         question: Question,
@@ -572,7 +572,7 @@ pub trait UserQuestions: Send + Sync {
     ) -> BoxFuture<'_, QuestionAnswer>;
 }
 
-/// Declines every question: for tools that run where nobody can be asked.
+/// Declines every question: for tools that run where no user can be asked.
 #[derive(Clone, Copy, Debug)]
 pub struct NobodyToAsk;
 
@@ -582,7 +582,7 @@ impl UserQuestions for NobodyToAsk {
     }
 }
 
-/// Tells a running tool to stop.
+/// Signals a running tool to stop.
 pub trait CancelSignal: Send + Sync {
     /// Resolves when the tool should stop.
     fn cancelled(&self) -> BoxFuture<'_, ()>;

@@ -42,7 +42,7 @@ pub fn assemble_next(state: &State, cache: &mut PromptCache) -> Prompt {
     let model = open.and_then(|open| open.step()).map_or(state.current_model(), |step| &step.model);
     let may_call = open.is_none_or(|open| open.options.tools == ToolUse::Offered);
     let messages = conversation(state, &history(state), Shorten::of(state), cache);
-    // Providers refuse calls in a history that names no tools.
+    // Providers reject a history with calls if the request lists no tools.
     let named = may_call || messages.iter().any(|one| is_result(one));
     Prompt {
         tools: if named { tools(state, model) } else { Vec::new() },
@@ -85,7 +85,7 @@ pub fn summary_prompt(state: &State) -> Prompt {
     let shorten = Shorten::of(state);
     let mut prompt = asked(shorten);
     if estimate_tokens(&prompt) > room {
-        prompt = asked(shorten.everything());
+        prompt = asked(shorten.with_all_old());
     }
     let over = estimate_tokens(&prompt).saturating_sub(room);
     if over > 0 {
@@ -96,8 +96,8 @@ pub fn summary_prompt(state: &State) -> Prompt {
     prompt
 }
 
-/// Leaves out this many tokens of messages after the first few, and never a result without its
-/// call. The last message is the question.
+/// Leaves out this many tokens of messages after the first `head` ones, and never a result without
+/// its call. The last message is the question and stays.
 fn drop_oldest(messages: &mut Messages, head: usize, tokens: u64) {
     let mut rest = messages.split_off(head);
     let question = rest.pop();
@@ -120,7 +120,7 @@ fn is_result(message: &PromptMessage) -> bool {
     }
 }
 
-/// A question outside the conversation, to be answered with text.
+/// A prompt outside the conversation, answered with text.
 fn side_prompt(state: &State, messages: Messages) -> Prompt {
     let model: ModelRef = state.current_model().clone();
     Prompt {

@@ -13,7 +13,7 @@ use crate::tool::{Assessment, CallSubject, Risk};
 pub struct Question {
     /// The program that asks, for people.
     pub asker: String,
-    /// What it wants to know.
+    /// The text of the question.
     pub message: String,
     /// How it is answered.
     #[serde(flatten)]
@@ -33,7 +33,7 @@ pub enum QuestionForm {
 /// An answer that can be chosen without writing anything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuestionChoice {
-    /// What people read.
+    /// The label for people.
     pub label: String,
     /// The content of the answer.
     pub content: Value,
@@ -45,19 +45,19 @@ pub struct QuestionChoice {
 pub enum QuestionAnswer {
     /// The user answered; `content` fits the schema, and is empty for a link.
     Accepted { content: Map<String, Value> },
-    /// The user does not want to answer, or nobody answered in time.
+    /// The user declined, or the question expired.
     Declined,
     /// The question was closed before it was answered.
     Cancelled,
 }
 
 impl Question {
-    /// The question as the arguments of an approval request, for whoever shows only those.
+    /// The question as the arguments of an approval request, for clients that only show those.
     pub fn as_input(&self) -> Value {
         serde_json::to_value(self).expect("a question has string keys")
     }
 
-    /// Reads what [`Question::as_input`] wrote.
+    /// Parses what [`Question::as_input`] wrote.
     pub fn from_input(input: &Value) -> Option<Self> {
         serde_json::from_value(input.clone()).ok()
     }
@@ -81,8 +81,8 @@ impl Question {
         }
     }
 
-    /// The answers to choose from: the values of the only field, or a plain yes where no value is
-    /// needed; none where something has to be written.
+    /// The answers to choose from: the values of the only field, or a plain yes if no value is
+    /// needed; none if the user has to type something.
     pub fn choices(&self) -> Vec<QuestionChoice> {
         if let QuestionForm::Schema(schema) = &self.form
             && let Some(field) = only_field(schema)
@@ -119,8 +119,8 @@ impl Question {
         Some(Map::from_iter([(field.name.to_owned(), value)]).into())
     }
 
-    /// The answer that `content` gives, with defaults for what is left out. Fails with what is
-    /// wrong with it.
+    /// Checks an answer and adds the defaults of missing fields. Fails with the reason if the
+    /// answer does not fit.
     pub fn accept(&self, content: Option<Value>) -> Result<QuestionAnswer, String> {
         let QuestionForm::Schema(schema) = &self.form else {
             return Ok(QuestionAnswer::Accepted { content: Map::new() });
@@ -251,7 +251,7 @@ impl Field<'_> {
     }
 }
 
-/// The values that a schema lets one choose from, if it does.
+/// The values that a schema allows to choose from, if it lists them.
 fn choices(schema: &Value) -> Option<Vec<&Value>> {
     let plain = schema["enum"].as_array().map(|values| values.iter().collect());
     let titled = || {

@@ -2,7 +2,7 @@
 //!
 //! A run is an aggregate like a session. [`decide()`] turns a command into an event
 //! or a refusal, [`evolve()`] applies the event, and [`handle`] does both. The journal of a run is the source of
-//! truth; [`RunProgress`] is computed from it and small, so that stores keep it beside the journal.
+//! truth; [`RunProgress`] is computed from it and small, so stores keep it next to the journal.
 
 mod command;
 mod decide;
@@ -23,8 +23,8 @@ pub use state::{
 
 use crate::stamp::Stamp;
 
-/// Carries out a command in memory; `None` if it changes nothing. The record must be stored before it is
-/// reported to anyone; if that fails, `state` is invalid and must be read again.
+/// Executes a command in memory; `None` if it changes nothing. The record must be stored before it
+/// is published; if that fails, `state` is invalid and must be loaded again.
 pub fn handle(
     state: &mut RunState,
     command: RunCommand,

@@ -1,11 +1,11 @@
-//! How alike two texts are, by the measure of Python's `difflib.SequenceMatcher`.
+//! The similarity of two texts, as computed by Python's `difflib.SequenceMatcher`.
 //!
-//! Clients of protocols compare scores with thresholds, so the scores are those of the original to the
-//! last bit, its heuristic for popular characters included.
+//! Clients of protocols compare scores with thresholds, so the scores equal Python's to the last
+//! bit, including its heuristic for popular characters.
 
 use std::collections::HashMap;
 
-/// From this length of the second text on, its popular characters begin no match.
+/// If the second text is at least this long, a match cannot start at its popular characters.
 const POPULAR_MIN_LENGTH: usize = 200;
 
 /// Twice the number of matching characters by the number of all characters: 1 for equal texts, 0 for
@@ -22,12 +22,14 @@ pub fn ratio(a: &str, b: &str) -> f64 {
     ratio
 }
 
-/// A text as texts are compared: in lower case and without whitespace around it, as Python has them.
+/// A text in the form in which texts are compared: lower case, without surrounding whitespace, by
+/// Python's definitions.
 pub fn normalized(text: &str) -> String {
     stripped(&text.to_lowercase()).to_owned()
 }
 
-/// A text without whitespace around it. Python counts four control characters that Unicode does not.
+/// A text without surrounding whitespace. Python counts four control characters that Unicode does
+/// not.
 pub fn stripped(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
 }
@@ -35,17 +37,17 @@ pub fn stripped(text: &str) -> &str {
 struct Matcher<'a> {
     a: &'a [char],
     b: &'a [char],
-    /// Where each character is in `b`, unless it is popular there.
+    /// The positions of each character in `b`, except popular ones.
     places: HashMap<char, Vec<usize>>,
 }
 
-/// Parts of both texts that are still to be compared: `a[from..to]` and `b[from..to]`.
+/// Parts of both texts that are not compared yet: `a[from..to]` and `b[from..to]`.
 struct TextRange {
     a: (usize, usize),
     b: (usize, usize),
 }
 
-/// A part that both texts have.
+/// A part that both texts share.
 #[derive(Clone, Copy)]
 struct Match {
     a: usize,
@@ -66,7 +68,8 @@ impl<'a> Matcher<'a> {
         Self { a, b, places }
     }
 
-    /// How many characters match: those of the longest match, and of what is before and behind it.
+    /// Number of matching characters: those of the longest match and, recursively, before and after
+    /// it.
     fn matching(&self) -> usize {
         let mut open = vec![TextRange { a: (0, self.a.len()), b: (0, self.b.len()) }];
         let mut matching = 0;
@@ -90,8 +93,8 @@ impl<'a> Matcher<'a> {
     /// The longest match within a span; of several the first in `a`, and of those the first in `b`.
     fn longest(&self, span: &TextRange) -> Match {
         let mut best = Match { a: span.a.0, b: span.b.0, length: 0 };
-        // At `n`, the length of the match that ends before `b[n]`, for the character of `a` before and
-        // for this one.
+        // At `n`, the length of the match that ends before `b[n]`: for the previous character of
+        // `a` and for this one.
         let (mut before, mut now) = (vec![0; self.b.len() + 1], vec![0; self.b.len() + 1]);
         let mut last: &[usize] = &[];
         for at in span.a.0..span.a.1 {
@@ -112,7 +115,7 @@ impl<'a> Matcher<'a> {
         self.extended(best, span)
     }
 
-    /// Where a character is in a part of `b`, in order.
+    /// The positions of a character in a part of `b`, in order.
     fn places_within(&self, c: char, (from, to): (usize, usize)) -> &[usize] {
         let places = self.places.get(&c).map(Vec::as_slice).unwrap_or_default();
         let first = places.partition_point(|place| *place < from);

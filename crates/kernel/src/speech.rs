@@ -1,4 +1,4 @@
-//! What of an answer is read aloud: its sentences, without Markdown, code and links.
+//! The part of an answer that is read aloud: its sentences, without Markdown, code and links.
 
 /// Characters of a sentence; a longer one is cut between words.
 const SENTENCE_LIMIT: usize = 400;
@@ -6,14 +6,14 @@ const SENTENCE_LIMIT: usize = 400;
 const ABBREVIATIONS: &[&str] =
     &["mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "e.g.", "i.e.", "vs.", "approx.", "no.", "fig."];
 
-/// Cuts a text that is still being written into sentences.
+/// Splits streamed text into sentences.
 #[derive(Debug, Default)]
 pub struct Sentences {
-    /// What is not given out yet; never more than a line.
+    /// Text that was not returned yet; at most a line.
     line: String,
-    /// Characters of that.
+    /// Characters in `rest`.
     length: usize,
-    /// True if something of the line was given out already.
+    /// True if a part of the current line was already returned.
     is_rest: bool,
     /// True within a code block.
     is_code: bool,
@@ -28,7 +28,7 @@ impl Sentences {
                 sentences.extend(self.finish());
                 continue;
             }
-            // A code block is not spoken, so it is not kept either.
+            // A code block is not spoken, so it is not buffered either.
             if self.is_code && self.length > SENTENCE_LIMIT {
                 continue;
             }
@@ -41,7 +41,7 @@ impl Sentences {
         sentences
     }
 
-    /// The text ends here, or pauses for long: what is left.
+    /// Returns the remaining text; called when the text ends or pauses.
     pub fn finish(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.line);
         let is_rest = std::mem::take(&mut self.is_rest);
@@ -71,7 +71,7 @@ fn is_fence(line: &str) -> bool {
     line.starts_with("```") || line.starts_with("~~~")
 }
 
-/// True if a link or a piece of code is not over yet.
+/// True if a link or inline code is not closed yet.
 fn is_within_markup(text: &str) -> bool {
     let opened = |open: char, close: char| match (text.rfind(open), text.rfind(close)) {
         (Some(open), Some(close)) => open > close,
@@ -90,7 +90,7 @@ fn ends_sentence(text: &str) -> bool {
     let word = text.rsplit(char::is_whitespace).next().unwrap_or(text);
     let word = word.trim_start_matches(['(', '"', '“', '*', '_']).to_lowercase();
     let is_initial = word.chars().count() == 2 && word.starts_with(char::is_alphabetic);
-    // The number of a list item is alone before its dot.
+    // The number of a list item is the only word before its dot.
     let is_item = before.trim_start().bytes().all(|letter| letter.is_ascii_digit());
     !is_initial && !is_item && !ABBREVIATIONS.contains(&word.as_str())
 }
@@ -101,18 +101,18 @@ fn spoken(markdown: &str, is_rest: bool) -> Option<String> {
     let line = if is_rest { line } else { without_marker(line) };
     let text = without_links(line);
     let text = text.replace('|', " , ").replace("__", "").replace("~~", "").replace(['*', '`'], "");
-    let mut said = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     for word in text.split_whitespace().filter_map(word) {
         if !matches!(word, "." | "," | ";" | ":" | "!" | "?") {
-            said.push(' ');
+            output.push(' ');
         }
-        said.push_str(word);
+        output.push_str(word);
     }
-    let text = said.trim_matches([' ', ',']);
+    let text = output.trim_matches([' ', ',']);
     text.contains(char::is_alphanumeric).then(|| text.to_owned())
 }
 
-/// A line without what makes it a heading, a quotation, an item or a row.
+/// A line without its Markdown marker of a heading, quotation, list item or row.
 fn without_marker(line: &str) -> &str {
     let line = line.trim_start_matches(['#', '>']).trim_start();
     if line.bytes().all(|letter| b"|-:= ".contains(&letter)) {
@@ -123,7 +123,7 @@ fn without_marker(line: &str) -> &str {
     rest.unwrap_or(line)
 }
 
-/// Links as their names, pictures not at all.
+/// Replaces links by their names and removes pictures.
 fn without_links(line: &str) -> String {
     let (mut text, mut rest) = (String::with_capacity(line.len()), line);
     while let Some(start) = rest.find('[') {
@@ -157,7 +157,7 @@ fn word(word: &str) -> Option<&str> {
     let is_tag = word.starts_with('<') && word.ends_with('>') && word.len() > 2;
     let mark = word.chars().next_back().filter(|mark| ".,;:!?".contains(*mark));
     match (is_address, is_tag) {
-        // A full stop behind an address still ends the sentence.
+        // A full stop after an address still ends the sentence.
         (true, _) => mark.map(|mark| &word[word.len() - mark.len_utf8()..]),
         (false, true) => None,
         (false, false) => Some(word),

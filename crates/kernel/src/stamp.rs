@@ -1,4 +1,4 @@
-//! The time and id supply of one decision: all that a decision may know of the outside world.
+//! The time and id supply of one decision: all that a decision may know about the outside world.
 
 use std::cell::Cell;
 
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_says_its_version() {
+    fn a_uuid_states_its_version() {
         let stamp = Stamp::new(Time::from_micros(0), [u64::MAX, 7]);
         for _ in 0..1000 {
             let uuid = stamp.uuid::<RunId>().to_string();

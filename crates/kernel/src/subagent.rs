@@ -121,7 +121,7 @@ pub fn parent_updates(child: &SessionId, event: &Event, steps: u64) -> Vec<Paren
             };
             own(vec![settled(id.clone().into(), answer)])
         }
-        // What is over waits no more, whether it was answered or not.
+        // An ended call no longer waits for approval, whether it was answered or not.
         Event::CallCompleted { call, .. } => own(vec![settled(call.clone().into(), None)]),
         // Approval requests of its own subagents are forwarded.
         Event::Subagent { session, news, .. } => match news {

@@ -90,7 +90,7 @@ pub struct ToolSpec {
     pub kind: ToolKind,
     /// The place where the tool runs.
     pub placement: Placement,
-    /// True if the provider is to hold the arguments to the schema exactly.
+    /// True if the provider must enforce the schema of the arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
 }

@@ -57,12 +57,12 @@ impl CallTimeout {
     fn of(&self, input: &Value) -> Option<Duration> {
         let detached = self.unless.as_ref().is_some_and(|name| input[name] == Value::Bool(true));
         let given = |(name, usual): (&String, &u64)| {
-            let said = input[name].as_f64().map(Duration::try_from_secs_f64);
-            said.and_then(Result::ok).unwrap_or(Duration::from_secs(*usual))
+            let stated = input[name].as_f64().map(Duration::try_from_secs_f64);
+            stated.and_then(Result::ok).unwrap_or(Duration::from_secs(*usual))
         };
         let spare = Duration::from_secs(self.spare);
-        let said = self.seconds.iter().map(given).fold(spare, Duration::saturating_add);
-        (!detached).then_some(said)
+        let stated = self.seconds.iter().map(given).fold(spare, Duration::saturating_add);
+        (!detached).then_some(stated)
     }
 }
 
@@ -83,7 +83,7 @@ pub struct ClientTool {
     /// The front end that provides the tool: only its clients run it. Any client may if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front_end: Option<String>,
-    /// True if the provider is to hold the arguments to the schema exactly.
+    /// True if the provider must enforce the schema of the arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
 }
@@ -107,19 +107,19 @@ impl Toolset {
         calls: impl Iterator<Item = (&'a str, &'a Value)>,
     ) -> Option<Duration> {
         let usual = Duration::from_millis(self.timeout_ms?);
-        let (mut said, mut silent, mut at_most) = (Vec::new(), 0, usual);
+        let (mut stated, mut silent, mut at_most) = (Vec::new(), 0, usual);
         for (tool, input) in calls {
             let span = self.spans.iter().find(|span| span.tool == tool);
             at_most = at_most.max(Duration::from_secs(span.map_or(0, |span| span.at_most)));
             match span.and_then(|span| span.of(input)) {
-                Some(takes) => said.push(takes),
+                Some(takes) => stated.push(takes),
                 None => silent += 1,
             }
         }
-        Some(match said[..] {
+        Some(match stated[..] {
             [alone] if silent == 0 => alone.min(at_most),
             _ => {
-                let sum = said.into_iter().fold(Duration::ZERO, Duration::saturating_add);
+                let sum = stated.into_iter().fold(Duration::ZERO, Duration::saturating_add);
                 sum.clamp(usual, at_most)
             }
         })

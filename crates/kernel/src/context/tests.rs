@@ -1,4 +1,4 @@
-//! What is news and what is known.
+//! Tests of which sections are new and which are known.
 
 use expect_test::{Expect, expect};
 
@@ -13,27 +13,27 @@ fn sections(text: &str) -> Vec<Section> {
     text.split_whitespace().map(section).collect()
 }
 
-/// Learns one survey after the other and shows what a prompt would say.
+/// Applies one survey after the other and shows the text that a prompt would contain.
 #[track_caller]
 fn check(surveys: &[&str], expected: Expect) {
     let mut context = Context::default();
-    let mut said = String::new();
+    let mut shown = String::new();
     for (n, survey) in surveys.iter().enumerate() {
         let news = context.diff(sections(survey));
         if !news.is_empty() {
-            said += &format!("turn {n}: {}\n", format_update(&news));
+            shown += &format!("turn {n}: {}\n", format_update(&news));
         }
         context.apply(&TurnId::named(format!("t{n}")), &news);
     }
     let updates = context.updates.len();
     let before = context.current().to_vec();
     context.fold_updates();
-    assert_eq!(context.current(), before, "a compaction changes nothing that is known");
-    expected.assert_eq(&format!("{said}{updates} later\n{}\n", format_base(&context.base)));
+    assert_eq!(context.current(), before, "a compaction changes no known section");
+    expected.assert_eq(&format!("{shown}{updates} later\n{}\n", format_base(&context.base)));
 }
 
 #[test]
-fn only_what_changed_is_said_again() {
+fn only_changed_sections_are_sent_again() {
     check(
         &["TREE=a MAP=f", "TREE=a MAP=f", "TREE=b MAP=f", "TREE=b GIT=M"],
         expect![[r#"
@@ -63,7 +63,7 @@ fn only_what_changed_is_said_again() {
 }
 
 #[test]
-fn an_empty_workspace_is_no_news() {
+fn an_empty_workspace_has_no_update() {
     check(
         &["", ""],
         expect![[r#"

@@ -1,4 +1,5 @@
-//! Every piece once, with the same cuts, in whatever order it comes in flight and in its event.
+//! Tests that every piece of text arrives once and with the same boundaries, whether live or from
+//! the journal first.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::model::{Channel, ModelRef};
 use crate::time::Time;
 
 #[test]
-fn a_cursor_is_read_as_it_is_written() {
+fn a_cursor_round_trips_as_text() {
     for text in ["0", "7", "7.12", "18446744073709551615.18446744073709551615"] {
         assert_eq!(Cursor::parse(text).unwrap().to_string(), text);
     }
@@ -32,7 +33,7 @@ fn an_event_is_taken_once() {
 }
 
 #[test]
-fn in_flight_or_in_the_journal_whichever_comes_first() {
+fn text_arrives_live_or_from_the_journal_whichever_is_first() {
     let mut reader = ItemReader::from(Cursor::after(1));
     assert_eq!(shown(reader.take_text(&piece(0, 0, "Hel"))), ["1.3 Hel"]);
     let hello = appended(2, 0, (0, &["Hel", "lo"]));
@@ -94,7 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn every_piece_comes_once_and_is_cut_alike(
+    fn every_piece_arrives_once_with_the_same_boundaries(
         // Pieces of each step, and for each piece whether the follower looks right after it, whether
         // the text so far is made durable then, and whether the follower looks after that.
         steps in prop::collection::vec(
@@ -123,11 +124,11 @@ proptest! {
         let mut late = Follower::default();
         late.poll(&session);
         prop_assert_eq!(shown(late.items), &expected[..]);
-        for (position, heard) in &follower.positions {
+        for (position, received) in &follower.positions {
             let cursor = Cursor::parse(&position.to_string()).unwrap();
             let mut again = Follower { reader: cursor.into(), ..Follower::default() };
             again.poll(&session);
-            prop_assert_eq!(shown(again.items), &expected[*heard..], "resumed at {}", position);
+            prop_assert_eq!(shown(again.items), &expected[*received..], "resumed at {}", position);
         }
     }
 
@@ -177,12 +178,12 @@ impl Session {
 struct Follower {
     reader: ItemReader,
     items: Vec<Item>,
-    /// Where it could have been cut off, and how many pieces it had.
+    /// Positions at which the follower could be cut off, and the number of pieces before each.
     positions: Vec<(Cursor, usize)>,
 }
 
 impl Follower {
-    /// Reads the journal to its end, then what is in flight, as the runtime does.
+    /// Reads the journal to its end, then the text in flight, as the runtime does.
     fn poll(&mut self, session: &Session) {
         let mut items = Vec::new();
         session.journal.iter().for_each(|record| self.reader.take(record, &mut items));

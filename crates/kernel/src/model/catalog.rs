@@ -107,7 +107,8 @@ pub struct Price {
 }
 
 impl Price {
-    /// What these tokens cost, in millionths of a US dollar. Writing to a cache counts as reading.
+    /// The cost of these tokens, in millionths of a US dollar. Writing to a cache counts as
+    /// reading.
     pub fn cost(self, usage: Usage) -> u64 {
         let product = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         let cached = usage.cached.min(usage.input);
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cached_tokens_cost_what_they_cost() {
+    fn cached_tokens_have_their_own_price() {
         let price = Price { input: 1_250_000, output: 10_000_000, cached: Some(125_000) };
         let usage = Usage { input: 1_000, output: 100, cached: 800, ..Usage::default() };
         assert_eq!(price.cost(usage), 250 + 100 + 1_000);

@@ -75,7 +75,7 @@ impl Sampling {
         self.constraints.as_ref()?.top_p
     }
 
-    /// Texts at which the answer ends.
+    /// Texts at which the output ends.
     pub fn stop(&self) -> &[String] {
         self.constraints.as_ref().map_or(&[], |constraints| &constraints.stop)
     }
@@ -85,7 +85,7 @@ impl Sampling {
         self.constraints.as_ref().map_or(&ToolChoice::Auto, |constraints| &constraints.tool_choice)
     }
 
-    /// The form of the answer; free text if there is none.
+    /// The output format; free text if `None`.
     pub fn format(&self) -> Option<&OutputFormat> {
         self.constraints.as_ref()?.format.as_ref()
     }
@@ -109,7 +109,7 @@ pub struct Constraints {
 }
 
 impl Constraints {
-    /// Nothing if there is nothing in it.
+    /// `None` if all fields have their defaults.
     pub fn unless_empty(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))
     }
@@ -122,7 +122,7 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// At least one, whichever.
+    /// At least one tool, of the model's choice.
     Required,
     /// The tool of this name.
     Named(String),
@@ -134,7 +134,7 @@ impl ToolChoice {
     }
 }
 
-/// The form of an answer.
+/// The required format of the output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
@@ -157,20 +157,20 @@ pub enum OutputFormat {
 pub enum Effort {
     /// No reasoning, if the model supports that.
     None,
-    /// As little as there is.
+    /// The least effort that the model supports.
     Minimal,
-    /// A little.
+    /// Low effort.
     Low,
-    /// As usual.
+    /// Medium effort.
     Medium,
-    /// Much.
+    /// High effort.
     High,
-    /// Very much.
+    /// The highest effort.
     XHigh,
 }
 
 impl Effort {
-    /// All of them, the least first.
+    /// All efforts, the lowest first.
     pub const ALL: [Self; 6] =
         [Self::None, Self::Minimal, Self::Low, Self::Medium, Self::High, Self::XHigh];
 
@@ -208,7 +208,7 @@ pub enum PromptMessage {
     },
     /// The result of a call in the model message before.
     Result {
-        /// Which call.
+        /// The call.
         call: CallId,
         /// The tool's name.
         tool: String,
@@ -276,20 +276,20 @@ pub enum PromptPart {
 /// The level of detail at which a model reads a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageDetail {
-    /// As the provider decides.
+    /// The provider decides.
     Auto,
-    /// At a small version of it.
+    /// A small version of the picture.
     Low,
-    /// At all of it.
+    /// The whole picture.
     High,
-    /// At all of it, in the size that it has.
+    /// The whole picture at its original size.
     Original,
 }
 
 impl ImageDetail {
     const ALL: [Self; 4] = [Self::Auto, Self::Low, Self::High, Self::Original];
 
-    /// The word of protocols.
+    /// The name used in protocols.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -299,7 +299,7 @@ impl ImageDetail {
         }
     }
 
-    /// Reads the word of protocols.
+    /// The level of detail of that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|detail| detail.name() == name)
     }
@@ -308,7 +308,7 @@ impl ImageDetail {
 /// A tool call of an earlier model message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptCall {
-    /// Which call.
+    /// The call.
     pub call: CallId,
     /// The tool's name.
     pub tool: String,
@@ -319,7 +319,7 @@ pub struct PromptCall {
 }
 
 impl PromptCall {
-    /// A call whose arguments may be written in any way.
+    /// A call whose arguments need not be kept byte for byte.
     pub fn new(call: CallId, tool: impl Into<String>, input: Value) -> Self {
         Self { call, tool: tool.into(), input, written: None }
     }

@@ -1,16 +1,16 @@
-//! Values that are nested deeply.
+//! Tests of deeply nested values.
 
 use serde_json::json;
 
 use super::*;
 
-/// A value of so many levels.
+/// A value with this many levels.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!("core"), |value, _| json!([value]))
 }
 
 #[test]
-fn only_what_is_too_deep_is_cut_off() {
+fn only_levels_beyond_the_limit_are_removed() {
     for levels in [0, 1, 50, LEVELS_LIMIT] {
         let mut value = nested(levels);
         cut(&mut value);

@@ -9,9 +9,9 @@ pub struct Pattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {
     Char(char),
-    /// Any one character but this.
+    /// Any one character except this one.
     One(Option<char>),
-    /// Any number of characters but this.
+    /// Any number of characters except this one.
     Many(Option<char>),
     /// Any number of whole folders.
     Folders,
@@ -62,13 +62,13 @@ impl Pattern {
         places.contains(&self.tokens.len())
     }
 
-    /// Where a place leads when a character is taken.
+    /// The next position in the pattern after a character was consumed at `place`.
     fn step(&self, place: usize, c: char) -> Option<usize> {
         match *self.tokens.get(place)? {
             Token::Char(wanted) => (wanted == c).then_some(place + 1),
             Token::One(not) => (Some(c) != not).then_some(place + 1),
             Token::Many(not) => (Some(c) != not).then_some(place),
-            // `reach` lets it go on where a name begins.
+            // `reach` continues from here at the start of a name.
             Token::Folders => Some(place),
         }
     }

@@ -1,4 +1,4 @@
-//! What is well and what is not: the checks of the machine and the configuration.
+//! Health checks of the machine and the configuration.
 
 use super::BoxFuture;
 
@@ -7,7 +7,7 @@ use super::BoxFuture;
 pub struct Finding {
     /// The part that was checked.
     pub about: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The state of the part.
     pub message: String,
@@ -16,12 +16,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A part that is well.
+    /// A part that works.
     pub fn ok(about: &'static str, message: impl Into<String>) -> Self {
         Self { about, severity: Severity::Ok, message: message.into(), remedy: None }
     }
 
-    /// A part that works, but not as it should.
+    /// A part that works with a limitation.
     pub fn warning(
         about: &'static str,
         message: impl Into<String>,
@@ -31,7 +31,7 @@ impl Finding {
         Self { about, severity: Severity::Warning, message: message.into(), remedy }
     }
 
-    /// A part that cannot work so.
+    /// A part that cannot work.
     pub fn error(
         about: &'static str,
         message: impl Into<String>,
@@ -42,22 +42,22 @@ impl Finding {
     }
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The part is well.
+    /// The part works.
     Ok,
     /// The part works, but less well or less safely than it could.
     Warning,
-    /// The daemon, or a part of it, cannot work so.
+    /// The daemon, or a part of it, cannot work.
     Error,
 }
 
 /// Inbound: the checks of the machine and the configuration.
 pub trait Diagnosis: Send + Sync {
-    /// Runs all checks. No secret is in what they find.
+    /// Runs all checks. The findings contain no secrets.
     fn check(&self) -> BoxFuture<'_, Vec<Finding>>;
-    /// Everything that is set and where it comes from, as TOML without secrets. Fails with a message
-    /// for people if the configuration cannot be read.
+    /// All settings and their sources, as TOML without secrets. Fails with a message for people if
+    /// the configuration cannot be read.
     fn configuration(&self) -> BoxFuture<'_, Result<String, String>>;
 }

@@ -2,9 +2,9 @@
 
 use super::{BoxFuture, NodeAddress};
 
-/// Outbound: carries requests to other nodes. What is in them is the runtime's business.
+/// Outbound: sends requests to other nodes. The runtime defines their content.
 pub trait Forward: Send + Sync {
-    /// Hands a request to a node and gives its reply.
+    /// Sends a request to a node and returns its reply.
     fn send(&self, to: &NodeAddress, body: Vec<u8>)
     -> BoxFuture<'_, Result<Vec<u8>, ForwardError>>;
 }
@@ -15,7 +15,7 @@ pub enum ForwardError {
     /// The request did not reach the node, so it had no effect.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
-    /// The request may have been carried out.
+    /// The request may have been executed.
     #[error("gave no reply: {0}")]
     Unanswered(String),
 }

@@ -74,9 +74,9 @@ pub trait Preferences: Send + Sync {
 pub struct Artifact {
     /// The artifact's id, which is also the name of its content.
     pub id: String,
-    /// The owner; none where clients need not identify themselves.
+    /// The owner; `None` where clients need not identify themselves.
     pub owner: Option<String>,
-    /// The media type, found from the content.
+    /// The media type, detected from the content.
     pub mime: String,
     /// The size in bytes.
     pub size: u64,
@@ -119,7 +119,7 @@ pub trait Uploads: Send + Sync {
     fn names(&self) -> BoxFuture<'_, Result<Vec<String>, StorageError>>;
 }
 
-/// An upload in progress. Dropped before it is committed, it leaves nothing behind.
+/// An upload in progress. If it is dropped before it is committed, nothing is stored.
 pub trait UploadWriter: Send {
     /// Appends to the content.
     fn write(&mut self, bytes: Vec<u8>) -> BoxFuture<'_, Result<(), StorageError>>;

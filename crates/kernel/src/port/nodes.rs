@@ -1,10 +1,11 @@
-//! Daemons that share one store: who they are, which sessions each owns, and commands between them.
+//! Daemons that share one store: their addresses, the sessions that each owns, and commands between
+//! them.
 
 use super::{BoxFuture, StorageError};
 use crate::event::Seq;
 use crate::id::SessionId;
 
-/// A daemon, and where others reach it.
+/// A daemon and the address at which other nodes reach it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeAddress {
     /// The node's name, unique in its store.
@@ -24,9 +25,9 @@ pub struct NodeStatus {
     pub alive: bool,
     /// True if the node takes no new sessions.
     pub draining: bool,
-    /// How many sessions the node owns.
+    /// Number of sessions that the node owns.
     pub sessions: u64,
-    /// How many of those have an open turn.
+    /// Number of those sessions with an open turn.
     pub open_turns: u64,
     /// Milliseconds since the last heartbeat, by the store's clock.
     pub heartbeat_age_ms: u64,
@@ -52,47 +53,49 @@ pub trait Nodes: Inbox {
     /// Starts or ends the draining of a node; `Missing` if the node does not exist. The node itself sees the
     /// change with its next heartbeat.
     fn drain(&self, name: &str, draining: bool) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// True if this node is to take no new sessions.
+    /// True if this node takes no new sessions.
     fn draining(&self) -> bool;
-    /// Takes over sessions with an open turn whose owner is dead and whose workspace this node has, at
-    /// most so many. Each is given to one node only. Always empty in a store of one node, which finds
-    /// them with [`super::SessionIndex::open`] when it starts.
+    /// Takes over at most `limit` sessions with an open turn whose owner is dead and whose
+    /// workspace this node has. Each session is given to one node only. Always empty in a store of
+    /// one node, which finds them with [`super::SessionIndex::open`] when it starts.
     fn claim_open(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionId>, StorageError>>;
 }
 
-/// Commands and replies through the store, for when a session's owner cannot be reached directly.
+/// Commands and replies through the store, used when the owner of a session cannot be reached
+/// directly.
 pub trait Inbox: Send + Sync {
-    /// Leaves a command for the node that owns a session. A second one with the same key is ignored.
+    /// Stores a command for the node that owns a session. A second one with the same key is
+    /// ignored.
     fn send(
         &self,
         session: &SessionId,
         key: &str,
         body: Vec<u8>,
     ) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// The commands without a reply for sessions that this node owns, oldest first. A command is given
-    /// again until it has a reply, so the receiver must be idempotent by key.
+    /// The commands without a reply for sessions that this node owns, oldest first. A command is
+    /// returned again until it has a reply, so the receiver must be idempotent by key.
     fn receive(&self) -> BoxFuture<'_, Result<Vec<InboxEntry>, StorageError>>;
-    /// Answers a command; the first answer counts. Ignored if there is no such command.
+    /// Answers a command; only the first answer is stored. Ignored if there is no such command.
     fn reply(&self, key: &str, body: Vec<u8>) -> BoxFuture<'_, Result<(), StorageError>>;
     /// The answer to a command; `None` if there is none yet. Commands and answers are kept for a day, so that
     /// a repeated command gets the same answer.
     fn take_reply(&self, key: &str) -> BoxFuture<'_, Result<Option<Vec<u8>>, StorageError>>;
 }
 
-/// What may have become of a session at another node.
+/// What another node may have done with a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// The journal reaches up to this number.
+    /// The journal has events up to this number.
     Moved(Seq),
-    /// The session has something in its [`Inbox`].
+    /// The session has a command in its [`Inbox`].
     Inbox,
     /// The session was erased.
     Erased,
 }
 
-/// Notice of what other nodes did.
+/// Notices of what other nodes did.
 pub trait Wakes: Send {
-    /// Sessions and what became of them. Notices may be late, repeated or lost: followers look by
-    /// themselves now and then. `None` once the store is closed.
+    /// Sessions and what was done with them. Notices may be late, repeated or lost, so followers
+    /// also poll. `None` once the store is closed.
     fn next(&mut self) -> BoxFuture<'_, Option<Vec<(SessionId, Wake)>>>;
 }

@@ -1,11 +1,11 @@
-//! What a command led to.
+//! The result of a command.
 
 use std::sync::Arc;
 
 use crate::event::{Event, Record, Seq};
 use crate::id::{MessageId, SessionId, TurnId};
 
-/// What a command led to, durable.
+/// The durable result of a command.
 #[derive(Clone, Debug)]
 pub struct Receipt {
     /// The session.
@@ -23,9 +23,9 @@ pub struct AddedMessage<'a> {
     pub message: &'a MessageId,
     /// The turn.
     pub turn: &'a TurnId,
-    /// Which turn of the session it is, from 1 on.
+    /// The number of the turn in its session, from 1 on.
     pub nth: u64,
-    /// True if the turn began at once, false if it waits for another one.
+    /// True if the turn started immediately, false if it waits for another one.
     pub started: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Runs for the workers of a fleet: the operations of front ends, and their storage.
+//! Runs for the workers of a fleet: the port that front ends call, and the port that stores
+//! implement.
 
 use super::{BoxFuture, Page, StorageError};
 use crate::event::Seq;
@@ -17,7 +18,7 @@ pub struct RunEntry {
     pub heartbeat: Option<Time>,
 }
 
-/// What a command led to, durable.
+/// The durable result of a command.
 #[derive(Clone, Debug)]
 pub struct RunReceipt {
     /// The run after the command.
@@ -26,25 +27,25 @@ pub struct RunReceipt {
     pub latest: RunRecord,
 }
 
-/// What a worker is to do.
+/// The reply to a worker's heartbeat.
 #[derive(Clone, Debug, Default)]
 pub struct RunPoll {
-    /// A run to begin.
+    /// A run to start.
     pub assigned: Option<RunEntry>,
     /// Commands on the worker's runs whose effect was not reported yet, oldest first.
     pub controls: Vec<(RunId, Control)>,
 }
 
-/// What a worker has.
+/// The active runs of a worker.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerRuns {
-    /// The oldest heartbeat among those of the worker's active runs; nothing if it has none.
+    /// The oldest heartbeat of the worker's active runs; `None` if it has none.
     pub heartbeat: Option<Time>,
     /// The runs with commands for the worker, oldest first.
     pub commanded: Vec<RunEntry>,
 }
 
-/// Which runs are wanted.
+/// Selects runs. Fields that are `None` select every run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Runs of a workspace.
@@ -53,12 +54,12 @@ pub struct RunFilter {
     pub worker: Option<String>,
     /// Runs with this status.
     pub status: Option<RunStatus>,
-    /// Runs that are not over.
+    /// Runs that have not ended.
     pub active: bool,
 }
 
 impl RunFilter {
-    /// True if a run is wanted.
+    /// True if the filter selects a run.
     pub fn matches(&self, run: &RunState) -> bool {
         let progress = &run.progress;
         let bound = progress.binding.as_ref().map(|binding| &binding.worker.id);
@@ -83,9 +84,9 @@ pub enum RunError {
     Storage(#[from] StorageError),
 }
 
-/// Inbound: everything that clients and workers can do with runs. What resolves is durable.
+/// Inbound: what clients and workers do with runs. Results are durable when the futures resolve.
 pub trait Runs: Send + Sync {
-    /// Puts a run in the queue of its workspace. Refused if the workspace has too many active runs.
+    /// Adds a run to the queue of its workspace. Refused if the workspace has too many active runs.
     fn create(&self, new: NewRun) -> BoxFuture<'_, Result<RunReceipt, RunError>>;
     /// Submits a command.
     fn submit(
@@ -93,25 +94,25 @@ pub trait Runs: Send + Sync {
         run: &RunId,
         command: RunCommand,
     ) -> BoxFuture<'_, Result<RunReceipt, RunError>>;
-    /// Stops all active runs, or those of one workspace; gives those that were stopped.
+    /// Stops all active runs, or those of one workspace; returns the runs that were stopped.
     fn stop_all(
         &self,
         workspace: Option<String>,
         requested_by: Option<String>,
     ) -> BoxFuture<'_, Result<Vec<RunId>, RunError>>;
-    /// A worker's heartbeat: renews the leases of the worker's runs, assigns the oldest run that
-    /// waits in the workspace if the worker is ready, and gives the commands for the worker.
+    /// A worker's heartbeat: renews the leases of the worker's runs, assigns the oldest waiting run
+    /// of the workspace if the worker is ready, and returns the commands for the worker.
     fn poll(&self, workspace: String, worker: Worker) -> BoxFuture<'_, Result<RunPoll, RunError>>;
     /// The current state of a run.
     fn view(&self, run: &RunId) -> BoxFuture<'_, Result<RunEntry, RunError>>;
-    /// The events of a run after a number.
+    /// The events of a run after event `after`.
     fn events(
         &self,
         run: &RunId,
         after: Seq,
         page: Page,
     ) -> BoxFuture<'_, Result<Vec<RunRecord>, RunError>>;
-    /// The newest runs that fit a filter, newest first.
+    /// The newest runs that a filter selects, newest first.
     fn list(
         &self,
         filter: RunFilter,
@@ -119,20 +120,20 @@ pub trait Runs: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<RunEntry>, RunError>>;
 }
 
-/// Outbound: the journals of all runs, and the queue that follows from them.
+/// Outbound: the journals of all runs, and the queue computed from them.
 ///
-/// Every append names the number that it follows, so that of several daemons on one store only one
+/// Every append names the event that it follows, so that only one of several daemons on one store
 /// assigns a run.
 pub trait RunJournal: Send + Sync {
-    /// Begins a run with its first event, unless its workspace has `most_active` active runs already;
-    /// says whether it began. Durable when it resolves.
+    /// Creates a run with its first event, unless its workspace has `most_active` active runs
+    /// already; true if it was created. Durable when it resolves.
     fn begin(
         &self,
         run: RunState,
         record: RunRecord,
         most_active: usize,
     ) -> BoxFuture<'_, Result<bool, StorageError>>;
-    /// Appends an event; `progress` is the run after it. Refused as a conflict unless the event's
+    /// Appends an event; `progress` is the run after it. Fails with a conflict unless the event's
     /// number follows the last one. Durable when it resolves.
     fn append(
         &self,
@@ -140,25 +141,25 @@ pub trait RunJournal: Send + Sync {
         record: RunRecord,
         progress: RunProgress,
     ) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// Notes a heartbeat for every run that a worker has begun and, if `all`, for those too that it
-    /// has not. Durable when it resolves.
+    /// Records a heartbeat for every run that a worker has started and, if `all`, also for those
+    /// that it has not. Durable when it resolves.
     fn renew(&self, worker: &str, at: Time, all: bool) -> BoxFuture<'_, Result<(), StorageError>>;
     /// One run.
     fn run(&self, run: &RunId) -> BoxFuture<'_, Result<Option<RunEntry>, StorageError>>;
-    /// The events of a run after a number.
+    /// The events of a run after event `after`.
     fn events(
         &self,
         run: &RunId,
         after: Seq,
         page: Page,
     ) -> BoxFuture<'_, Result<Vec<RunRecord>, StorageError>>;
-    /// The runs that wait in a workspace, oldest first.
+    /// The waiting runs of a workspace, oldest first.
     fn waiting(
         &self,
         workspace: &str,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>>;
-    /// What a worker has.
+    /// The active runs of a worker.
     fn of_worker(&self, worker: &str) -> BoxFuture<'_, Result<WorkerRuns, StorageError>>;
     /// Active runs of all workspaces or of one, oldest first.
     fn active(&self, workspace: Option<&str>) -> BoxFuture<'_, Result<Vec<RunId>, StorageError>>;
@@ -168,7 +169,7 @@ pub trait RunJournal: Send + Sync {
         before: Time,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RunEntry>, StorageError>>;
-    /// The newest runs that fit a filter, newest first.
+    /// The newest runs that a filter selects, newest first.
     fn list(
         &self,
         filter: RunFilter,

@@ -1,8 +1,8 @@
-//! Local perception: text as vectors, text in pictures, and models that look at pictures.
+//! Local perception: embeddings, OCR and vision.
 
 use super::BoxFuture;
 
-/// Why a sense gave no answer.
+/// Why a sense could not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SenseError {
     /// The configuration turns the sense off.
@@ -11,7 +11,7 @@ pub enum SenseError {
     /// The weights of the sense are not on this machine.
     #[error("the weights are missing: run `quintet models pull {0}`")]
     MissingWeights(&'static str),
-    /// Too much work is waiting already; the request may be repeated later.
+    /// Too many requests are waiting; the request may be repeated later.
     #[error("busy: too many requests are waiting")]
     Busy,
     /// The request itself cannot be served, for example because it carries no image.
@@ -45,13 +45,13 @@ impl EmbeddingSpace {
 pub struct Embeddings {
     /// Normalised vectors, one per text.
     pub vectors: Vec<Vec<f32>>,
-    /// Milliseconds that the batch waited for its turn.
+    /// Milliseconds that the batch waited in the queue.
     pub queue_wait_ms: f64,
     /// Milliseconds that computing took.
     pub service_time_ms: f64,
 }
 
-/// Turns texts into vectors whose cosine says how close their meanings are.
+/// Converts texts into vectors whose cosine measures how close their meanings are.
 pub trait Embedder: Send + Sync {
     /// The space of all vectors of this embedder.
     fn space(&self) -> EmbeddingSpace;
@@ -104,26 +104,26 @@ pub struct VisualTarget {
     pub x: u32,
     /// Distance from the upper edge.
     pub y: u32,
-    /// What the model calls it, if it gave a name.
+    /// The model's name for the target, if it gave one.
     pub label: Option<String>,
     /// The model's confidence from 0 to 1, if it gave one.
     pub confidence: Option<f32>,
 }
 
-/// What was seen, and by which model.
+/// A result and the model that produced it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VisionResult<T> {
-    /// The answer.
+    /// The result.
     pub value: T,
-    /// The model that gave it, or `ocr` where the text of the picture had to do.
+    /// The model, or `ocr` if only the text of the picture was available.
     pub model: String,
 }
 
-/// Looks at pictures.
+/// Answers questions about pictures.
 pub trait Vision: Send + Sync {
-    /// `Ok` if pictures can be looked at now.
+    /// `Ok` if pictures can be processed now.
     fn ready(&self) -> Result<(), SenseError>;
-    /// Finds at most `limit` places that fit a description, the best first.
+    /// Finds at most `limit` places that match a description, best first.
     fn locate(
         &self,
         image: Vec<u8>,

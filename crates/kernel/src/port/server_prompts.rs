@@ -1,4 +1,4 @@
-//! Prompts that tool servers offer for people to send.
+//! Prompts that tool servers offer to users.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::BoxFuture;
 use crate::id::SessionId;
 use crate::message::MediaKind;
 
-/// Inbound: the prompts of tool servers (MCP). A person sends one by its name.
+/// Inbound: the prompts of tool servers (MCP). A user sends one by its name.
 pub trait ServerPrompts: Send + Sync {
     /// The currently known prompts for a session in this folder. Must not block.
     fn list(&self, session: Option<&SessionId>, workspace: &Path) -> Vec<ServerPrompt>;
@@ -18,9 +18,9 @@ pub trait ServerPrompts: Send + Sync {
         name: &'a str,
         arguments: &'a str,
     ) -> BoxFuture<'a, Result<Vec<PromptContent>, String>>;
-    /// How often any list has changed.
+    /// Number of changes to any list so far.
     fn changes(&self) -> u64;
-    /// Resolves when lists have changed more often or seldom than this.
+    /// Resolves when the number of changes differs from `since`.
     fn changed(&self, since: u64) -> BoxFuture<'_, ()>;
 }
 
@@ -36,7 +36,7 @@ pub struct ServerPrompt {
 }
 
 impl ServerPrompt {
-    /// The prompt that a line begins with after a slash, and what is typed after it.
+    /// The prompt that a line names after a slash, and the text after the name.
     pub fn typed<'a, 'l>(prompts: &'a [Self], line: &'l str) -> Option<(&'a Self, &'l str)> {
         let line = line.trim_start().strip_prefix('/')?;
         let rest = |prompt: &Self| {
@@ -65,12 +65,12 @@ pub struct PromptArgument {
     pub required: bool,
 }
 
-/// A piece of a prompt that was filled in.
+/// A part of a prompt with its arguments filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptContent {
     /// A text.
     Text(String),
-    /// A file that comes with it.
+    /// A file that belongs to the prompt.
     File {
         /// The kind of media.
         kind: MediaKind,

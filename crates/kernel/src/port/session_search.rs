@@ -12,30 +12,30 @@ use crate::time::Time;
 
 /// Finds messages of people, models and tools in all sessions.
 pub trait SessionSearch: Send + Sync {
-    /// The messages that fit a query best, the best first. No character of the query has a special
-    /// meaning. A message is found a moment after its event is durable.
+    /// The messages that match a query best, best first. No character of the query has a special
+    /// meaning. A message can be found shortly after its event is durable.
     fn search(&self, query: SessionQuery) -> BoxFuture<'_, Result<SessionHits, SearchError>>;
 }
 
-/// What is searched for.
+/// A search query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionQuery {
-    /// Any text; it is not a language.
+    /// Any text; there is no query syntax.
     pub text: String,
-    /// The most messages; a usual number if not given. A number that is too high is lowered.
+    /// Maximum number of messages; a default if `None`. Larger numbers are reduced to a maximum.
     pub limit: Option<usize>,
 }
 
-/// What a search found, and how it ranked it.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionHits {
-    /// The messages, the best first, and only a few of each session.
+    /// The messages, best first, and only a few of each session.
     pub hits: Vec<SessionHit>,
-    /// How they were ranked.
+    /// The ranking method that was used.
     pub method: SearchMethod,
 }
 
-/// A message that was found.
+/// A message that matches the query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionHit {
     /// The session.
@@ -56,17 +56,17 @@ pub struct SessionHit {
     pub at: Time,
     /// One line of the message, shortened.
     pub excerpt: String,
-    /// Where the words of the query are in the excerpt, in bytes. Empty if the message fits by its
-    /// meaning alone.
+    /// The byte ranges of the query's words in the excerpt. Empty if the message matches by meaning
+    /// alone.
     pub matches: Vec<Range<usize>>,
-    /// The rank as a number, from 0 to 1, the best being highest. Comparable within one result only.
+    /// The relevance, from 0 to 1. Comparable within one result only.
     pub score: f64,
 }
 
-/// Why a search gave no answer.
+/// Why a search failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SearchError {
-    /// The query cannot be searched for.
+    /// The query is not valid.
     #[error("bad query: {0}")]
     BadQuery(&'static str),
     /// The index cannot be read.

@@ -26,15 +26,15 @@ pub trait SessionToolServers: Send + Sync {
     fn join(&self, session: &SessionId, workspace: &Path, servers: Vec<ToolServer>);
 }
 
-/// Inbound: what people see of tool servers, and which of a workspace's own they allow.
+/// Inbound: the state of tool servers for people, and which servers of a workspace they allow.
 pub trait ToolServerControl: Send + Sync {
-    /// The servers of the configuration, of clients, and of these folders. Starts none.
+    /// The servers of the configuration, of clients and of these folders. Starts none.
     fn list(&self, workspaces: Vec<PathBuf>) -> BoxFuture<'_, Vec<ToolServerInfo>>;
-    /// Allows servers that a workspace defines, named by their digests, and starts them. Fails with a
-    /// message for people, and allows none, if the workspace does not define all of them any more.
+    /// Allows servers that a workspace defines, named by their digests, and starts them. Fails with
+    /// a message for people, and allows none, if the workspace no longer defines all of them.
     fn allow(&self, workspace: PathBuf, digests: Vec<String>) -> BoxFuture<'_, Result<(), String>>;
-    /// Takes an allowance back and ends the servers that ran by it. Fails with a message for people
-    /// if that cannot be written down.
+    /// Revokes an approval and stops the servers that ran by it. Fails with a message for people if
+    /// the revocation cannot be stored.
     fn disallow(
         &self,
         workspace: PathBuf,
@@ -42,23 +42,23 @@ pub trait ToolServerControl: Send + Sync {
     ) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// A tool server as people see it. Has no secrets of the configuration.
+/// A tool server as people see it. Contains no secrets of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolServerInfo {
     /// The name.
     pub name: String,
     /// Where it is defined.
     pub origin: ServerOrigin,
-    /// The command or the address. Of a workspace's server all that a person allows, with nothing
-    /// invisible in it.
+    /// The command or the address. For a workspace's server, everything that a person allows, with
+    /// invisible characters made visible.
     pub definition: String,
-    /// Names the definition: one that changes in any way has another digest.
+    /// Identifies the definition: any change to the definition changes the digest.
     pub digest: String,
     /// Whether it runs.
     pub state: ServerState,
     /// The names and descriptions of its tools, as it listed them last.
     pub tools: Vec<(String, String)>,
-    /// What is wrong with tools that were left out, or with the file that defines it.
+    /// Problems with tools that were left out, or with the file that defines the server.
     pub problems: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ pub enum ServerOrigin {
 /// Whether a tool server runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerState {
-    /// A person has not allowed it.
+    /// The server is not allowed yet.
     NotAllowed,
     /// No session has needed it since the daemon started.
     NotStarted,
@@ -84,20 +84,20 @@ pub enum ServerState {
     Starting,
     /// The server is connected; its tools can be called.
     Ready,
-    /// The last attempt failed, for this reason; there will be others.
+    /// The last attempt failed, for this reason; it will be retried.
     Failed(String),
-    /// The server was ended.
+    /// The server was stopped.
     Stopped,
 }
 
 /// The definition of a tool server (MCP).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ToolServer {
-    /// The name, which its tools' names begin with.
+    /// The name, which is the prefix of its tools' names.
     pub name: String,
     /// How to reach it.
     pub transport: ToolTransport,
-    /// How long one call may take without a sign of progress.
+    /// Maximum time of a call without a sign of progress.
     pub timeout: Duration,
 }
 
@@ -127,7 +127,7 @@ impl std::fmt::Debug for ToolServer {
 }
 
 impl std::fmt::Debug for ToolTransport {
-    // Variables and headers hold secrets.
+    // Variables and headers may contain secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Stdio { .. } => "Stdio",

@@ -37,9 +37,9 @@ pub trait Recognizer: Send + Sync {
 /// The transcription of a stream, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transcript {
-    /// The whole text of the utterance so far. A later one may differ in every word.
+    /// The whole text of the utterance so far. Later ones may replace any of its words.
     Partial(String),
-    /// The text of the utterance.
+    /// The final text of the utterance.
     Final(String),
     /// The utterance ended; follows its final text.
     UtteranceEnd,
@@ -54,19 +54,19 @@ pub trait Transcriber: Send + Sync {
     fn open(&self) -> Result<Box<dyn TranscriptionStream>, SenseError>;
 }
 
-/// One stream of audio. Its methods may be called side by side.
+/// One stream of audio. Its methods may be called concurrently.
 pub trait TranscriptionStream: Send + Sync {
     /// Adds audio. Waits while much audio is still to be processed, so that none has to be dropped.
-    /// Fails with `BadInput` if the sample rate cannot be used; the stream stays usable.
+    /// Fails with `BadInput` if the sample rate is not supported; the stream stays usable.
     fn push(&self, audio: Audio) -> BoxFuture<'_, Result<(), SenseError>>;
-    /// Sets the language of what follows.
+    /// Sets the language of the audio that follows.
     fn set_language(&self, language: String) -> BoxFuture<'_, ()>;
     /// Discards the audio of the current utterance.
     fn start_over(&self) -> BoxFuture<'_, ()>;
     /// Ends the current utterance; no audio follows.
     fn finish(&self) -> BoxFuture<'_, ()>;
-    /// The next transcript; nothing after [`TranscriptionStream::finish`] once all audio is processed.
-    /// No transcript follows an error. Dropping the future loses nothing.
+    /// The next transcript; `None` after [`TranscriptionStream::finish`] once all audio is
+    /// processed. No transcript follows an error. Dropping the future loses nothing.
     fn next(&self) -> BoxFuture<'_, Option<Result<Transcript, SenseError>>>;
 }
 

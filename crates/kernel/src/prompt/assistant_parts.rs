@@ -5,7 +5,8 @@ use crate::model::{AssistantPart, PromptCall, SealPosition, Sealed};
 
 /// The parts of a model message, in order.
 pub fn assistant_parts(message: &Message) -> Vec<AssistantPart> {
-    let mut writer = PartWriter { sealed: &message.sealed, written: 0, calls: 0, said: Vec::new() };
+    let mut writer =
+        PartWriter { sealed: &message.sealed, written: 0, calls: 0, parts: Vec::new() };
     writer.seal_output(0);
     for part in &message.parts {
         match part {
@@ -15,11 +16,11 @@ pub fn assistant_parts(message: &Message) -> Vec<AssistantPart> {
                 let (call, tool, input) = (call.clone(), tool.clone(), input.clone());
                 writer.call(PromptCall::new(call, tool, input));
             }
-            // Models do not write any.
+            // Models do not write such parts.
             Part::Media { .. } | Part::Context(_) => {}
         }
     }
-    writer.said
+    writer.parts
 }
 
 struct PartWriter<'a> {
@@ -28,24 +29,24 @@ struct PartWriter<'a> {
     written: u64,
     /// Calls so far.
     calls: u64,
-    said: Vec<AssistantPart>,
+    parts: Vec<AssistantPart>,
 }
 
 impl PartWriter<'_> {
-    /// Output, cut wherever something was sealed in the middle of it: two thoughts of which each has
-    /// its own signature are one run of output.
+    /// Writes output, split wherever sealed data follow: two thoughts with a signature each are one
+    /// segment of output.
     fn write(&mut self, mut text: &str, kind: fn(String) -> AssistantPart) {
         while !text.is_empty() {
             let left = self.next_seal().map_or(text.len(), |bytes| bytes.min(text.len()));
             // A position inside a character is not valid and is treated as the end.
             let (head, rest) = text.split_at_checked(left).unwrap_or((text, ""));
-            self.said.push(kind(head.into()));
+            self.parts.push(kind(head.into()));
             self.seal_output(head.len() as u64);
             text = rest;
         }
     }
 
-    /// How many bytes there are until something was sealed.
+    /// Number of bytes until the next sealed data in the output.
     fn next_seal(&self) -> Option<usize> {
         let ahead = |sealed: &Sealed| match sealed.place {
             SealPosition::Output(at) => at.checked_sub(self.written).filter(|bytes| *bytes > 0),
@@ -54,7 +55,7 @@ impl PartWriter<'_> {
         self.sealed.iter().filter_map(ahead).min().and_then(|bytes| usize::try_from(bytes).ok())
     }
 
-    /// Number of bytes of output that were written; none the first time.
+    /// Writes the sealed data at an output position; none the first time.
     fn seal_output(&mut self, bytes: u64) {
         let from = if bytes == 0 { 0 } else { self.written + 1 };
         self.written += bytes;
@@ -66,12 +67,12 @@ impl PartWriter<'_> {
         let number = self.calls;
         self.seal(|place| place == SealPosition::Call(number));
         self.calls += 1;
-        self.said.push(AssistantPart::Call(call));
+        self.parts.push(AssistantPart::Call(call));
     }
 
     fn seal(&mut self, here: impl Fn(SealPosition) -> bool) {
         let found = self.sealed.iter().filter(|sealed| here(sealed.place));
-        self.said.extend(found.map(|sealed| AssistantPart::Sealed(sealed.content.clone())));
+        self.parts.extend(found.map(|sealed| AssistantPart::Sealed(sealed.content.clone())));
     }
 }
 
@@ -102,7 +103,7 @@ mod tests {
             sealed: sealed.collect(),
             files: Vec::new(),
         };
-        let show = |said: &AssistantPart| match said {
+        let show = |parts: &AssistantPart| match parts {
             AssistantPart::Text(text) => format!("text {text}"),
             AssistantPart::Thought(text) => format!("thought {text}"),
             AssistantPart::Sealed(content) => format!("sealed {}", content.as_str().unwrap()),
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_stands_where_it_was_written() {
+    fn sealed_data_keep_their_positions() {
         use SealPosition::{Call, Output};
         let parts = || {
             vec![
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_is_no_harm() {
+    fn an_invalid_position_is_tolerated() {
         use SealPosition::{Call, Output};
         check(
             vec![Part::Text("ü".into())],

@@ -1,4 +1,4 @@
-//! Messages of a session's last prompt: most of the next one is the same, and is not written again.
+//! Messages of a session's last prompt, reused in the next one, which is mostly the same.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use crate::model::PromptMessage;
 
 use super::HistoryEntry;
 
-/// Messages of a session's last prompt, by their place in the session.
+/// Messages of a session's last prompt, by their index in the session.
 #[derive(Debug, Default)]
 pub struct PromptCache {
-    /// The place of the first slot.
+    /// The index of the first slot.
     first: usize,
     slots: Vec<Option<Cached>>,
 }
 
 #[derive(Debug)]
 struct Cached {
-    /// The message that was written. Holding it makes a later change a copy, so a message that is still
-    /// the same allocation still says the same.
+    /// The source message. Holding a reference makes later changes copy the message, so the same
+    /// allocation means unchanged content.
     source: Arc<Message>,
-    /// The most bytes that it was written with.
+    /// The limit in bytes with which the message was written.
     limit: usize,
-    /// True if nothing else of a prompt depends on the message, such as results of calls in it.
+    /// True if no other message of the prompt depends on this one, such as results of its calls.
     alone: bool,
     written: Arc<PromptMessage>,
 }
@@ -46,7 +46,7 @@ impl PromptCache {
         same.then(|| Arc::clone(&cached.written))
     }
 
-    /// Notes that the cached message of an entry is its only contribution to the prompt.
+    /// Records that the cached message of an entry is its only contribution to the prompt.
     pub(super) fn note_alone(&mut self, entry: &HistoryEntry<'_>) {
         let slot = entry.at.checked_sub(self.first).and_then(|n| self.slots.get_mut(n));
         if let Some(Some(cached)) = slot {

@@ -1,4 +1,5 @@
-//! A history as the messages of a prompt: every result behind its call, what is old shortened.
+//! Converts a history to the messages of a prompt: every result after its call, old results
+//! shortened.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ const MISSING_RESULT: &str = "this call has no result";
 /// The messages of a prompt.
 pub(super) type Messages = Vec<Arc<PromptMessage>>;
 
-/// Writes a history as the messages of a prompt, with those of the last prompt that are still the same.
+/// Converts a history to the messages of a prompt, reusing unchanged messages of the last one.
 pub(super) fn conversation(
     state: &State,
     history: &History<'_>,
@@ -66,7 +67,7 @@ pub(super) fn conversation(
     writer.messages
 }
 
-/// What had changed in the workspace when the turns of a history began, by their places.
+/// Workspace changes that were found when the turns of a history started, by turn index.
 fn workspace_changes(state: &State, history: &History<'_>) -> HashMap<usize, Vec<Section>> {
     let first = history.request.iter().chain(history.recent.first()).map(|entry| entry.turn).min();
     let mut by_turn: HashMap<usize, Vec<Section>> = HashMap::new();
@@ -90,7 +91,7 @@ fn revert_note(state: &State, turn: usize) -> Option<PromptMessage> {
     )))
 }
 
-/// A message in plain words.
+/// A user message with plain text.
 pub(super) fn user_text(text: String) -> PromptMessage {
     PromptMessage::User(vec![PromptPart::Text(text)])
 }
@@ -99,7 +100,7 @@ struct MessageWriter<'a> {
     state: &'a State,
     shorten: Shorten,
     recent: &'a [HistoryEntry<'a>],
-    /// The results among `recent`, by their calls; looked for when there is a call.
+    /// The results among `recent`, by call; built when the first call is written.
     results: OnceCell<HashMap<&'a CallId, HistoryEntry<'a>>>,
     cache: &'a mut PromptCache,
     messages: Messages,
@@ -211,8 +212,8 @@ impl<'a> MessageWriter<'a> {
         worded.chain(message.parts.iter().filter_map(part)).collect()
     }
 
-    /// A file that a message names, its content still to be read; of an old one only the name. What
-    /// the open turn is about is never old.
+    /// A file that a message names, without its content; only the name if the message is old. Files
+    /// of the open turn's message are never old.
     fn media(&self, entry: &HistoryEntry<'_>, part: &Part) -> Option<PromptPart> {
         let Part::Media { kind, name, mime } = part else { return None };
         let message = entry.message;
@@ -224,7 +225,7 @@ impl<'a> MessageWriter<'a> {
     }
 }
 
-/// True if what is written of a message depends on more than the message: on files and their age.
+/// True if the prompt form of a message depends on its files and their age.
 fn names_files(message: &Message) -> bool {
     message.parts.iter().any(|part| matches!(part, Part::Media { .. }))
 }
@@ -243,15 +244,15 @@ fn text_parts(message: &Message) -> Vec<PromptPart> {
 
 /// The front end's context for a message, as a message of its own before it.
 fn context_message(message: &Message) -> Option<PromptMessage> {
-    let told = message.parts.iter().filter_map(|part| match part {
+    let context = message.parts.iter().filter_map(|part| match part {
         Part::Context(text) => Some(text.as_str()),
         Part::Text(_) | Part::Thought(_) | Part::Media { .. } | Part::Call { .. } => None,
     });
-    let told = told.collect::<Vec<_>>().join("\n\n");
-    (!told.is_empty()).then(|| user_text(told))
+    let context = context.collect::<Vec<_>>().join("\n\n");
+    (!context.is_empty()).then(|| user_text(context))
 }
 
-/// A file that a message names, its content still to be read.
+/// A file that a message names, without its content.
 fn media(
     state: &State,
     message: &Message,

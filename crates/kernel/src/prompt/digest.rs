@@ -5,10 +5,10 @@ use crate::message::{Message, Part, Role};
 use super::shorten::shortened;
 use super::{History, HistoryEntry};
 
-/// Maximum number of lines, of which each has at most `DIGEST_LINE_BYTES` bytes.
+/// Maximum number of lines; each has at most `DIGEST_LINE_BYTES` bytes.
 const DIGEST_LINES: usize = 60;
 const DIGEST_LINE_BYTES: usize = 200;
-/// Maximum length of the summary before, in bytes.
+/// Maximum length of the previous summary, in bytes.
 const EARLIER_SUMMARY_BYTES: usize = 4_000;
 
 /// A short list of messages and calls, up to a message of a history.

@@ -19,7 +19,7 @@ pub(crate) struct History<'a> {
     pub(crate) recent: Vec<HistoryEntry<'a>>,
 }
 
-/// A message and its place among all of its session.
+/// A message and its index in the session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HistoryEntry<'a> {
     pub(crate) at: usize,
@@ -29,13 +29,13 @@ pub(crate) struct HistoryEntry<'a> {
 }
 
 impl History<'_> {
-    /// How many messages there are up to and including this one, if it is among them.
+    /// The number of messages up to and including this one, if it is in the list.
     pub(crate) fn upto(&self, id: &MessageId) -> Option<usize> {
         let place = self.recent.iter().position(|entry| entry.message.id == *id);
         place.map(|n| n + 1)
     }
 
-    /// How many turns there is something of.
+    /// The number of turns with at least one message in the list.
     pub(crate) fn turns(entries: &[HistoryEntry<'_>]) -> u64 {
         let begins = |pair: &&[HistoryEntry<'_>]| pair[0].turn != pair[1].turn;
         let changes = entries.windows(2).filter(begins).count() as u64;
@@ -77,8 +77,8 @@ pub(crate) fn history(state: &State) -> History<'_> {
     }
 }
 
-/// The messages from a place on that the next prompt has, the newest turn first. The cost is in
-/// proportion to what is new.
+/// The messages from an index on that the next prompt contains, newest turn first. The cost is
+/// proportional to the number of new messages.
 pub(crate) fn history_since(state: &State, place: usize) -> impl Iterator<Item = HistoryEntry<'_>> {
     let open = state.open.as_ref().and_then(|open| state.turns.position(&open.id));
     let turns = open.map_or(state.turns.len(), |open| open + 1);
@@ -92,14 +92,15 @@ pub(crate) fn history_since(state: &State, place: usize) -> impl Iterator<Item =
     })
 }
 
-/// A message's place among those that models read.
+/// The position of a message among those that models read.
 struct SummaryPosition {
     turn: usize,
     /// The number in the turn.
     nth: usize,
 }
 
-/// Where a summary ends, if it may be read: what the open turn is about is never left to one.
+/// Where a summary ends, if it may be used: the message of the open turn is never left to a
+/// summary.
 fn summary_position(
     state: &State,
     summary: &HistorySummary,

@@ -1,4 +1,4 @@
-//! The question that has a change read again before it is made, and what its answer means.
+//! The prompt for reviewing a change before it is made, and parsing of the review.
 
 use crate::event::ApprovalDecision;
 use crate::id::CallId;
@@ -12,7 +12,7 @@ who did not write it. Does it do what was asked, and nothing that was not? Would
 lose something or leave a secret behind? Answer with one line: APPROVE or REJECT, a colon, and the \
 reason in a sentence.";
 
-/// The prompt that has a call's change reviewed; nothing if it is not to be.
+/// The prompt for reviewing a call's change; `None` if the call is not to be reviewed.
 pub fn review_prompt(state: &State, call: &CallId) -> Option<Prompt> {
     let call = state.open.as_ref()?.call(call)?;
     let CallPhase::InReview { assessment } = &call.phase else { return None };
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_found_among_other_words() {
+    fn a_verdict_is_found_in_other_text() {
         check(
             "APPROVE: it is what was asked",
             Some(ApprovalDecision::Allow),

@@ -1,18 +1,18 @@
-//! Shortens old and very long results in a prompt, so that a long turn can go on.
+//! Shortens old and very long results in a prompt, so that a long turn can continue.
 
 use crate::model::TokenCount;
 use crate::session::State;
 
-/// Bytes that stay of an old result.
+/// Length to which an old result is shortened, in bytes.
 const OLD_RESULT_LIMIT: usize = 1_000;
 
-/// How much of results and pictures a prompt shows.
+/// How results and pictures are shortened in a prompt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shorten {
-    /// Results of messages before this one are old: only their beginning and end is shown, and of
-    /// pictures the name.
+    /// Results of messages before this index are old: only their beginning and end are shown, and
+    /// only the names of pictures.
     pub(crate) before: usize,
-    /// The most bytes of the results that belong to one answer, all together.
+    /// Maximum total length of the results of one response, in bytes.
     pub(crate) step_bytes: usize,
 }
 
@@ -30,17 +30,17 @@ impl Shorten {
         step_bytes as u64 * 2 / TokenCount::BYTES
     }
 
-    /// The same with every result taken for an old one.
-    pub(crate) fn everything(self) -> Self {
+    /// The same limits, with every result treated as old.
+    pub(crate) fn with_all_old(self) -> Self {
         Self { before: usize::MAX, ..self }
     }
 
-    /// Whether a message is old.
+    /// True if a message is old.
     pub(crate) fn is_old(self, at: usize) -> bool {
         at < self.before
     }
 
-    /// The most bytes of one of `together` results that belong to one answer.
+    /// Maximum length of one of `together` results of one response, in bytes.
     pub(crate) fn result_bytes(self, at: usize, together: usize) -> usize {
         let most = self.step_bytes / together.max(1);
         if self.is_old(at) { most.min(OLD_RESULT_LIMIT) } else { most }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_counted_and_no_character_is_cut() {
+    fn omitted_bytes_are_counted_and_no_character_is_split() {
         assert_eq!(shortened("short".into(), 5), "short");
         assert_eq!(shortened("abcdefghijkl".into(), 6), "abcd\n[6 bytes left out]\nkl");
         let long = shortened("€".repeat(1_000), 100);

@@ -29,7 +29,7 @@ pub(crate) fn parse_summary(words: &str) -> (String, Vec<String>) {
     let facts = std::iter::once(first).chain(others).filter_map(|line| fact(&line));
     let facts = facts.take(FACTS_LIMIT).collect();
     match summary.trim() {
-        // The history must not be replaced by nothing.
+        // The history must not be replaced by an empty summary.
         "" => (words.to_owned(), facts),
         summary => (summary.to_owned(), facts),
     }
@@ -38,8 +38,8 @@ pub(crate) fn parse_summary(words: &str) -> (String, Vec<String>) {
 fn fact(line: &str) -> Option<String> {
     let fact = line.trim().trim_start_matches(['-', '*', '•']).trim();
     let nothing = ["", "none", "nothing", "n/a", "```"];
-    let said = !nothing.contains(&fact.trim_end_matches('.').to_lowercase().as_str());
-    said.then(|| fact.chars().take(FACT_CHARS_LIMIT).collect())
+    let is_fact = !nothing.contains(&fact.trim_end_matches('.').to_lowercase().as_str());
+    is_fact.then(|| fact.chars().take(FACT_CHARS_LIMIT).collect())
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_stand_behind_the_summary() {
+    fn facts_follow_the_summary() {
         check(
             "We built it.\n\nREMEMBER:\n- likes tabs\n* lives in Bern\n\n- übt Deutsch\n",
             "We built it.",

@@ -1,4 +1,4 @@
-//! What models read of a session. Scripts are those of the session's tests.
+//! Tests of prompts. Scripts are those of the session's tests.
 
 mod context;
 
@@ -8,12 +8,12 @@ use super::{assemble, review_prompt, summary_prompt};
 use crate::model::{
     Prompt, PromptCall, PromptMessage, PromptPart, assistant_calls, assistant_text,
 };
-use crate::session::tests::{Session, tell};
+use crate::session::tests::{Session, check_stories};
 
-/// Shows what the model is asked after a script.
+/// Shows the prompt after a script.
 #[track_caller]
 fn check(stories: Expect) {
-    tell(stories, |script| {
+    check_stories(stories, |script| {
         let mut session = Session::after(script);
         let calls = session.state.open.iter().flat_map(|open| open.calls());
         let reviewed = calls.into_iter().find_map(|call| review_prompt(&session.state, call.id()));
@@ -57,14 +57,14 @@ fn a_turn_without_tools_names_none_unless_they_were_called() {
 }
 
 #[test]
-fn what_a_front_end_tells_stands_before_the_message() {
+fn context_of_a_front_end_precedes_the_message() {
     check(expect![[r#"
         create; say hi beside in /some/src
             fake/a: The workspace is /work.
             user: "in /some/src"
             user: "hi"
             7 tools
-        create; recall me hi | model hello; say more
+        create; import me hi | model hello; say more
             fake/a: The workspace is /work.
             user: "hi"
             assistant: "hello"
@@ -150,10 +150,10 @@ fn reasoning_is_not_sent_as_text() {
 }
 
 #[test]
-fn every_result_stands_behind_its_call() {
+fn every_result_follows_its_call() {
     check(expect![[r#"
         let calls = create; say hi; text I look; answer a look {"p":1} + b edit + c nonsense
-        calls; done a found; broke b read-only
+        calls; done a found; failed b read-only
             fake/a: The workspace is /work.
             user: "hi"
             assistant: "I look" a=look{"p":1} b=edit{} c=nonsense{}
@@ -161,7 +161,7 @@ fn every_result_stands_behind_its_call() {
               b=edit not ok: read-only
               c=nonsense not ok: unknown tool: nonsense
             7 tools
-        calls; done a found; cancel; halted b; say more
+        calls; done a found; cancel; stopped b; say more
             fake/a: The workspace is /work.
             user: "hi"
             assistant: "I look" a=look{"p":1} b=edit{} c=nonsense{}
@@ -192,7 +192,7 @@ fn every_result_stands_behind_its_call() {
 }
 
 #[test]
-fn calls_side_by_side_are_answered_in_their_order() {
+fn results_of_parallel_calls_keep_the_order_of_the_calls() {
     check(expect![[r#"
         create; say hi; answer a look + b look [1]; done b B; done a A
             fake/a: The workspace is /work.
@@ -205,7 +205,7 @@ fn calls_side_by_side_are_answered_in_their_order() {
 }
 
 #[test]
-fn half_an_answer_is_left_out() {
+fn an_incomplete_answer_is_left_out() {
     check(expect![[r#"
         create; say hi; text Hel; cancel; say more
             fake/a: The workspace is /work.
@@ -220,7 +220,7 @@ fn half_an_answer_is_left_out() {
 }
 
 #[test]
-fn another_try_sees_what_the_first_saw() {
+fn a_retry_sees_the_same_history() {
     check(expect![[r#"
         let given = create; say one; answer a look; done a A; fails stream_cut; say two; text 2; answer
         given; start t1
@@ -239,7 +239,7 @@ fn another_try_sees_what_the_first_saw() {
 }
 
 #[test]
-fn turns_stand_in_the_order_in_which_they_were_asked_for() {
+fn turns_keep_the_order_of_their_messages() {
     check(expect![[r#"
         let given = create; later one; later two; start t1; text 1
         given
@@ -256,7 +256,7 @@ fn turns_stand_in_the_order_in_which_they_were_asked_for() {
 }
 
 #[test]
-fn a_summary_stands_for_old_history() {
+fn a_summary_replaces_old_history() {
     check(expect![[r#"
         let given = create; say one; text 1; answer; say two; text 2; answer; compact
         given
@@ -288,7 +288,7 @@ fn a_summary_stands_for_old_history() {
 }
 
 #[test]
-fn a_summary_survives_what_models_do_not_read() {
+fn a_summary_survives_messages_that_are_not_sent() {
     check(expect![[r#"
         create; say one; text 1; cancel; compact; summary m1 short; say two
             fake/a: The workspace is /work.
@@ -299,7 +299,7 @@ fn a_summary_survives_what_models_do_not_read() {
 }
 
 #[test]
-fn a_turn_is_never_summarized_away_from_itself() {
+fn the_message_of_the_open_turn_is_never_summarized() {
     check(expect![[r#"
         create; say one; fails rejected; compact; summary m1 short; start t1
             fake/a: The workspace is /work.
@@ -315,7 +315,7 @@ fn a_turn_is_never_summarized_away_from_itself() {
 }
 
 #[test]
-fn standing_instructions_come_first() {
+fn the_system_prompt_comes_first() {
     check(expect![[r#"
         create as Be kind.; system Be brief.; say hi
             fake/a: Be kind. | Be brief. | The workspace is /work.
@@ -325,10 +325,10 @@ fn standing_instructions_come_first() {
 }
 
 #[test]
-fn a_check_is_written_into_the_last_answer() {
+fn a_verification_call_is_added_to_the_last_answer() {
     check(expect![[r#"
         let given = rules verify; create; say hi; answer a edit; done a
-        given; text Done; answer; broke k1 1 test fails
+        given; text Done; answer; failed k1 1 test fails
             fake/a: The workspace is /work.
             user: "hi"
             assistant: "" a=edit{}
@@ -336,7 +336,7 @@ fn a_check_is_written_into_the_last_answer() {
             assistant: "Done" k1=verify{}
               k1=verify not ok: 1 test fails
             7 tools
-        given; answer; broke k1 1 test fails
+        given; answer; failed k1 1 test fails
             fake/a: The workspace is /work.
             user: "hi"
             assistant: "" a=edit{} k1=verify{}
@@ -356,7 +356,7 @@ fn a_check_is_written_into_the_last_answer() {
 }
 
 #[test]
-fn files_are_named_and_filled_in_later() {
+fn files_are_named_and_loaded_later() {
     check(expect![[r#"
         create; attach a.png image/png; say see with image:a.png
             fake/a: The workspace is /work.

@@ -113,7 +113,7 @@ impl TokenCounter<'_> {
             PromptMessage::System(text) => self.text(text),
             PromptMessage::User(parts) => parts.iter().map(|part| self.part(part)).sum(),
             PromptMessage::Assistant { parts, .. } => {
-                parts.iter().map(|said| self.said(said)).sum()
+                parts.iter().map(|assistant_part| self.assistant_part(assistant_part)).sum()
             }
             PromptMessage::Result { text, media, .. } => {
                 self.text(text) + media.iter().map(|part| self.part(part)).sum()
@@ -128,10 +128,10 @@ impl TokenCounter<'_> {
         }
     }
 
-    fn said(&self, said: &AssistantPart) -> TokenCount {
-        match said {
+    fn assistant_part(&self, assistant_part: &AssistantPart) -> TokenCount {
+        match assistant_part {
             AssistantPart::Text(text) | AssistantPart::Thought(text) => self.text(text),
-            // Only its author can read it, so its tokens cannot be counted.
+            // Only the provider can read sealed data, so their tokens cannot be counted.
             AssistantPart::Sealed(value) => TokenCount { exact: false, ..self.json(value) },
             AssistantPart::Call(call) => self.text(&call.tool) + self.json(&call.input),
         }

@@ -1,4 +1,4 @@
-//! Which answers fit a question.
+//! Tests of which answers fit a question.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn form(schema: Value) -> Question {
     Question { asker, message, form: QuestionForm::Schema(schema) }
 }
 
-/// What comes of an answer to a form with all kinds of fields.
+/// Checks an answer to a form with all kinds of fields.
 #[track_caller]
 fn check(content: Value, then: Result<Value, &str>) {
     let question = form(json!({
@@ -66,7 +66,7 @@ fn an_answer_fits_its_form() {
 }
 
 #[test]
-fn a_plain_yes_answers_what_needs_no_value() {
+fn a_plain_yes_answers_a_question_without_required_values() {
     let accepted = |question: &Question| question.accept(None);
     let link = Question { form: QuestionForm::Url("https://a.example".into()), ..form(json!({})) };
     let empty = Ok(QuestionAnswer::Accepted { content: serde_json::Map::new() });
@@ -108,7 +108,7 @@ fn some_answers_can_be_chosen() {
 }
 
 #[test]
-fn text_stands_for_an_answer() {
+fn text_is_parsed_as_an_answer() {
     let of = |field: Value| form(json!({ "properties": { "a": field }, "required": ["a"] }));
     let boolean = of(json!({ "type": "boolean" }));
     assert_eq!(boolean.content_of("yes"), Some(json!({ "a": true })));

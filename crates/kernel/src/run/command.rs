@@ -1,4 +1,4 @@
-//! What may be asked of a run.
+//! Commands for runs.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::id::ControlId;
 use crate::run::state::{ControlAction, RunFile, Worker};
 use crate::time::Time;
 
-/// A run that is to begin.
+/// A run to create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRun {
     /// The queue.
@@ -17,13 +17,13 @@ pub struct NewRun {
     pub agent: Option<String>,
     /// The task.
     pub query: String,
-    /// The person who asks.
+    /// The person who created the run.
     pub requested_by: Option<String>,
-    /// Files to begin with.
+    /// Input files.
     pub files: Vec<RunFile>,
-    /// The client's own notes.
+    /// The client's own metadata.
     pub metadata: Map<String, Value>,
-    /// The conversation to work in; a new one if not given.
+    /// The conversation to work in; a new one if `None`.
     pub conversation: Option<String>,
 }
 
@@ -45,7 +45,7 @@ pub struct Reporter {
     pub assignment: Option<u64>,
 }
 
-/// Something that happened in a run's conversation.
+/// An event of the run's conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
     /// The kind of event, in the words of the protocol.
@@ -60,13 +60,13 @@ pub struct RunReport {
     pub applied: Vec<ControlId>,
     /// The worker that reports, if it identifies itself.
     pub by: Option<Reporter>,
-    /// The turn in which it happened, if it is named.
+    /// The turn of the event, if it is named.
     pub turn: Option<String>,
-    /// A key under which a repetition of the request is recognised.
+    /// The idempotency key of the request.
     pub key: Option<String>,
 }
 
-/// What may be asked of a run.
+/// A command for a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunCommand {
     /// A worker takes the run from the queue.
@@ -74,7 +74,7 @@ pub enum RunCommand {
         /// The worker.
         worker: Worker,
     },
-    /// The worker has begun a turn.
+    /// The worker has started a turn.
     Dispatch {
         /// The worker.
         by: Reporter,
@@ -82,32 +82,32 @@ pub enum RunCommand {
         user: String,
         /// The turn.
         turn: String,
-        /// The conversation, if it is another one than planned.
+        /// The conversation, if it differs from the planned one.
         conversation: Option<String>,
     },
-    /// A person gives a command.
+    /// A person sends a control command.
     Control {
         /// What to do.
         action: ControlAction,
         /// The person.
         requested_by: Option<String>,
-        /// True if the command is for many runs.
+        /// True if the command was sent to many runs.
         bulk: bool,
     },
-    /// A worker shows that it is at work on this run.
+    /// A worker reports that it works on this run.
     Heartbeat {
         /// The worker.
         worker: Worker,
     },
-    /// Something happened in the run's conversation.
+    /// An event of the run's conversation was reported.
     Report(RunReport),
-    /// The lease of the worker may be over.
+    /// The lease of the worker may have expired.
     Expire {
         /// The time of the worker's last heartbeat.
         heartbeat: Time,
-        /// How long a worker may be silent.
+        /// Maximum time without a heartbeat.
         grace: Duration,
-        /// How many workers may be lost before the run fails.
+        /// Maximum number of lost workers before the run fails.
         most_losses: u32,
     },
 }

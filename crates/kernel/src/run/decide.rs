@@ -14,9 +14,9 @@ use crate::run::state::{
 };
 use crate::stamp::Stamp;
 
-/// The most events that a run may have.
+/// Maximum number of events of a run.
 const EVENTS_LIMIT: Seq = 1_000_000;
-/// The most events that may follow the end of a run.
+/// Maximum number of events after the end of a run.
 const LATE_EVENTS_LIMIT: Seq = 1000;
 
 /// The first event of a run.
@@ -35,7 +35,7 @@ pub fn begin(id: &RunId, new: NewRun) -> RunEvent {
     })
 }
 
-/// The event that follows from a command; none if nothing changes.
+/// The event that a command leads to; `None` if nothing changes.
 pub fn decide(
     state: &RunState,
     command: RunCommand,
@@ -79,7 +79,7 @@ pub fn decide(
     }
 }
 
-/// True for commands that must be possible however long the run is.
+/// True for commands that must be accepted however long the run is.
 fn ends(command: &RunCommand) -> bool {
     match command {
         RunCommand::Control { action, .. } => *action == ControlAction::Stop,

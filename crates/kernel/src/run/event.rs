@@ -1,4 +1,4 @@
-//! What happened to a run, and how it is written down.
+//! Events of runs and their encoding.
 //!
 //! The serialized form of [`RunEvent`] is the format of a run's journal: fields may be added with a
 //! default, never renamed or removed. Events carry the status that they led to, so that each of them
@@ -12,7 +12,7 @@ use crate::event::Seq;
 use crate::run::state::{Control, ControlMode, RunDetails, RunStatus, Worker};
 use crate::time::Time;
 
-/// An event of a run in its place.
+/// An event of a run with its number and time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
     /// The number, from 1 on without a gap.
@@ -23,7 +23,7 @@ pub struct RunRecord {
     pub event: RunEvent,
 }
 
-/// What happened to a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
@@ -31,7 +31,7 @@ pub enum RunEvent {
     Created(RunDetails),
     /// A worker has the run.
     Assigned { worker: Worker, assignment: u64 },
-    /// The worker has begun a turn for the run.
+    /// The worker has started a turn for the run.
     Dispatched {
         worker: String,
         user: String,
@@ -39,7 +39,7 @@ pub enum RunEvent {
         conversation: String,
         status: RunStatus,
     },
-    /// A person gave a command; `bulk` if the command was for many runs.
+    /// A person sent a control command; `bulk` if it was sent to many runs.
     Controlled {
         control: Control,
         status: RunStatus,
@@ -47,9 +47,9 @@ pub enum RunEvent {
         #[serde(default)]
         bulk: bool,
     },
-    /// A worker showed that it is at work on this run.
+    /// A worker reported that it works on this run.
     Heartbeat { worker: Worker, assignment: u64, status: RunStatus },
-    /// Something was reported from the run's conversation.
+    /// An event of the run's conversation was reported.
     Reported {
         kind: String,
         source: String,
@@ -58,20 +58,20 @@ pub enum RunEvent {
         /// Commands that took effect.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         applied: Vec<crate::id::ControlId>,
-        /// The key under which a repetition is recognised.
+        /// The idempotency key of the report.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
     },
-    /// The worker's heartbeats stopped, and the worker lost the run.
+    /// The worker's heartbeats stopped, so the worker lost the run.
     Lost { worker: String, assignment: u64, losses: u32, status: RunStatus },
 }
 
-/// Writes an event; the version beside it is [`codec::VERSION`].
+/// Encodes an event; it is stored next to [`codec::VERSION`].
 pub fn encode_event(event: &RunEvent) -> Vec<u8> {
     serde_json::to_vec(event).expect("events have string keys and no failing serializers")
 }
 
-/// Reads an event. Fails if the bytes are damaged or a newer version wrote them.
+/// Decodes an event. Fails if the bytes are damaged or a newer version wrote them.
 pub fn decode_event(version: u16, bytes: &[u8]) -> Result<RunEvent, codec::DecodeError> {
     match version {
         0..=codec::VERSION => Ok(serde_json::from_slice(bytes)?),

@@ -1,4 +1,4 @@
-//! Remembers what happened to a run.
+//! Applies events to runs.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use crate::id::RunId;
 use crate::run::event::{RunEvent, RunRecord};
 use crate::run::state::{Control, ControlAction, RunProgress, RunState, RunStatus, WorkerBinding};
 
-/// The most commands that wait for confirmation; beyond that the oldest are dropped, because later ones
+/// Maximum number of unconfirmed commands; beyond it the oldest are dropped, because later ones
 /// override them.
 const CONTROLS_LIMIT: usize = 64;
 
-/// The run that a journal leads to; nothing if the journal does not begin with a run's beginning.
+/// The run that a journal leads to; `None` if the first event does not create a run.
 pub fn replay<'a>(
     id: &RunId,
     records: impl IntoIterator<Item = &'a RunRecord>,
@@ -25,7 +25,7 @@ pub fn replay<'a>(
 }
 
 impl RunState {
-    /// A run after its first event; nothing if that event begins no run.
+    /// A run after its first event; `None` if that event does not create a run.
     pub fn begun(id: RunId, record: &RunRecord) -> Option<Self> {
         let RunEvent::Created(brief) = &record.event else { return None };
         let progress = RunProgress {
@@ -49,12 +49,12 @@ impl RunState {
     }
 }
 
-/// Remembers an event.
+/// Applies an event.
 pub fn evolve(state: &mut RunState, record: &RunRecord) {
     let run = &mut state.progress;
     (run.head, run.updated) = (record.seq, record.at);
     match &record.event {
-        // A run begins once.
+        // A run is created only once.
         RunEvent::Created(_) => {}
         RunEvent::Assigned { worker, assignment } => {
             run.binding = Some(WorkerBinding { worker: worker.clone(), assignment: *assignment });
@@ -111,7 +111,7 @@ fn set_status(run: &mut RunProgress, status: RunStatus) {
     }
 }
 
-/// The commands that still matter to a worker that begins: the last word on each subject.
+/// The commands that still matter to a worker that starts: the last one on each subject.
 fn effective(controls: Vec<Control>) -> Vec<Control> {
     let mut kept: Vec<Control> = Vec::new();
     for control in controls.into_iter().rev() {

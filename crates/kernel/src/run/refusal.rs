@@ -2,7 +2,7 @@
 
 use crate::run::state::RunStatus;
 
-/// Why a command was not carried out. Nothing was changed.
+/// Why a command was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunRefusal {
     /// The run has ended.
@@ -14,10 +14,10 @@ pub enum RunRefusal {
     /// The run is not in the queue.
     #[error("the run is not waiting for a worker")]
     NotWaiting,
-    /// The run's journal is as long as it may be.
+    /// The run's journal has reached its maximum length.
     #[error("the run has too many events")]
     TooManyEvents,
-    /// The workspace has as many active runs as it may have.
+    /// The workspace has reached its maximum number of active runs.
     #[error("active run limit reached for workspace '{workspace}' ({limit})")]
     TooManyRuns {
         /// The workspace.

@@ -15,22 +15,22 @@ use crate::time::Time;
 pub enum RunStatus {
     /// In the queue of its workspace.
     AwaitingWorker,
-    /// Assigned to a worker that has not begun.
+    /// Assigned to a worker that has not started it.
     Queued,
-    /// Under way.
+    /// In progress.
     Running,
-    /// Halted until it is resumed.
+    /// Paused until it is resumed.
     Paused,
     /// Stopped by a person.
     Stopped,
-    /// Done.
+    /// Completed.
     Completed,
     /// The worker reported an error, or too many workers were lost.
     Failed,
 }
 
 impl RunStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 7] = [
         Self::AwaitingWorker,
         Self::Queued,
@@ -68,7 +68,7 @@ impl RunStatus {
     }
 }
 
-/// The party that may act in a run.
+/// Who may act in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlMode {
@@ -82,7 +82,7 @@ pub enum ControlMode {
 }
 
 impl ControlMode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 3] = [Self::AgentOnly, Self::SharedControl, Self::HumanOverride];
 
     /// The name in protocols.
@@ -104,11 +104,11 @@ impl ControlMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlAction {
-    /// Halt.
+    /// Pause the run.
     Pause,
-    /// Go on.
+    /// Resume the run.
     Resume,
-    /// End.
+    /// Stop the run.
     Stop,
     /// Change who may act.
     SetMode(ControlMode),
@@ -125,7 +125,7 @@ impl ControlAction {
         }
     }
 
-    /// The mode that is to be set, if that is the action.
+    /// The mode to set, if that is the action.
     pub fn mode(self) -> Option<ControlMode> {
         match self {
             Self::SetMode(mode) => Some(mode),
@@ -134,35 +134,35 @@ impl ControlAction {
     }
 }
 
-/// A control command. The worker is sent the command with every heartbeat until the worker reports
-/// its effect; the id keeps the worker from applying the command twice.
+/// A control command. It is sent to the worker with every heartbeat until the worker reports its
+/// effect; the id keeps the worker from applying it twice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
     /// The id.
     pub id: ControlId,
     /// What to do.
     pub action: ControlAction,
-    /// The person who asked, as the client says.
+    /// The person who sent the command, as the client states.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_by: Option<String>,
-    /// When the command was given.
+    /// When the command was sent.
     pub at: Time,
 }
 
-/// A file that a run begins with.
+/// An input file of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunFile {
     /// The uploaded file.
     pub artifact: String,
-    /// The name that the file had.
+    /// The original file name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// The media type, as the client says.
+    /// The media type, as the client states.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
 }
 
-/// What was asked for.
+/// The request that created a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunDetails {
     /// The queue that the run is in.
@@ -172,16 +172,16 @@ pub struct RunDetails {
     pub agent: Option<String>,
     /// The task.
     pub query: String,
-    /// The person who asked, as the client says.
+    /// The person who created the run, as the client states.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_by: Option<String>,
-    /// Files to begin with.
+    /// Input files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<RunFile>,
-    /// The client's own notes.
+    /// The client's own metadata.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// The conversation that the run is carried out in, unless the worker names another one.
+    /// The conversation of the run, unless the worker names another one.
     pub conversation: String,
 }
 
@@ -203,7 +203,7 @@ pub struct Worker {
     pub agent: Option<String>,
     /// The status that the worker reports.
     pub status: String,
-    /// The worker's own notes.
+    /// The worker's own metadata.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
@@ -224,16 +224,16 @@ pub struct WorkerBinding {
     pub assignment: u64,
 }
 
-/// How far a run is. Every field follows from the journal.
+/// The progress of a run. Every field is computed from the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunProgress {
     /// The status of the run.
     pub status: RunStatus,
-    /// The party that may act.
+    /// Who may act.
     pub mode: ControlMode,
     /// The conversation.
     pub conversation: String,
-    /// The turn that carries the run out.
+    /// The turn that executes the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
     /// The worker that has the run; a finished run keeps its last one.
@@ -245,7 +245,7 @@ pub struct RunProgress {
     /// How many workers were lost.
     #[serde(default)]
     pub losses: u32,
-    /// Turns of workers that were lost: what is reported of these is refused.
+    /// Turns of lost workers, whose reports are refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost_turns: Vec<String>,
     /// Commands whose effect was not reported yet, oldest first.
@@ -254,12 +254,12 @@ pub struct RunProgress {
     /// The key of the last report that had one, so that a repeated request is stored once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_report: Option<String>,
-    /// The worker's last heartbeat that is an event; other heartbeats are kept by stores.
+    /// The last heartbeat that is an event; stores keep the other heartbeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<Time>,
     /// When the run was created.
     pub created: Time,
-    /// When something last happened.
+    /// When the last event happened.
     pub updated: Time,
     /// The last event.
     pub head: Seq,
@@ -290,8 +290,8 @@ impl RunProgress {
 pub struct RunState {
     /// The id.
     pub id: RunId,
-    /// What was asked for.
+    /// The request that created the run.
     pub brief: Arc<RunDetails>,
-    /// How far the run is.
+    /// The progress of the run.
     pub progress: RunProgress,
 }

@@ -1,4 +1,4 @@
-//! Stories of single runs: one line a command, and the status that each event led to.
+//! Tests of single runs: one command per line, and the status after each event.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::time::Time;
 
 const LEASE_GRACE: Duration = Duration::from_secs(60);
 
-/// A run that lines of a story are played to. Seconds pass with `+N`.
+/// A run to which the lines of a story are applied. `+N` advances the clock by N seconds.
 struct Story {
     state: RunState,
     records: Vec<RunRecord>,
     seconds: u64,
-    told: Vec<String>,
+    log: Vec<String>,
 }
 
 impl Story {
@@ -33,7 +33,7 @@ impl Story {
         let id = RunId::named("r".into());
         let first = RunRecord { seq: 1, at: Time::from_micros(0), event: begin(&id, new) };
         let state = RunState::begun(id, &first).unwrap();
-        Self { state, records: vec![first], seconds: 0, told: Vec::new() }
+        Self { state, records: vec![first], seconds: 0, log: Vec::new() }
     }
 
     fn play(&mut self, line: &str) {
@@ -46,7 +46,7 @@ impl Story {
         let before = self.state.clone();
         let outcome = handle(&mut self.state, command(line, &before), &stamp);
         let run = &self.state.progress;
-        let told = match &outcome {
+        let result = match &outcome {
             Ok(Some(record)) => {
                 self.records.push(record.clone());
                 let bound = run.binding.as_ref();
@@ -63,9 +63,9 @@ impl Story {
             Err(refusal) => format!("! {refusal}"),
         };
         if !matches!(outcome, Ok(Some(_))) {
-            assert_eq!(self.state, before, "what is refused changes nothing");
+            assert_eq!(self.state, before, "a refused command changes nothing");
         }
-        self.told.push(format!("{line:<24}=> {told}"));
+        self.log.push(format!("{line:<24}=> {result}"));
         assert_eq!(replay(&self.state.id, &self.records).as_ref(), Some(&self.state));
     }
 }
@@ -121,7 +121,7 @@ fn report(kind: &str, by: Option<&str>, turn: &str) -> RunReport {
     }
 }
 
-/// `w1`, or `w1#2` for what a worker does under an assignment.
+/// Parses `w1`, or `w1#2` for a worker with its assignment.
 fn reporter(text: &str) -> Reporter {
     let (worker, assignment) = text.split_once('#').unwrap_or((text, ""));
     Reporter { worker: worker.into(), assignment: assignment.parse().ok() }
@@ -137,7 +137,7 @@ fn worker(id: &str) -> Worker {
 fn check(story: &str, then: &Expect) {
     let mut run = Story::new();
     story.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| run.play(line));
-    then.assert_eq(&run.told.join("\n"));
+    then.assert_eq(&run.log.join("\n"));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn commands_wait_until_their_effect_is_reported() {
 }
 
 #[test]
-fn a_silent_worker_loses_the_run_and_is_refused_when_it_comes_late() {
+fn a_silent_worker_loses_the_run_and_its_late_reports_are_refused() {
     check(
         "assign w1
          dispatch w1 t1
@@ -305,7 +305,7 @@ fn a_worker_may_bind_itself_to_a_run_that_lost_none() {
 }
 
 #[test]
-fn what_a_client_or_a_worker_wants_kept_can_be_read_back_however_deep_it_is() {
+fn deeply_nested_metadata_of_clients_and_workers_can_be_read_back() {
     let deep: Value = (0..126).fold(json!("core"), |value, _| json!([value]));
     let map = Map::from_iter([("deep".to_owned(), deep)]);
     let mut story = Story::new();

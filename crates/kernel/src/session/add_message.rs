@@ -1,5 +1,5 @@
-//! Adds messages: a message, its files and its setup are decided together, and a message that
-//! has to wait keeps all of it until its turn starts.
+//! Adds messages: a message, its files and its setup are decided together. A message that has to
+//! wait keeps them until its turn starts.
 
 use std::sync::Arc;
 
@@ -96,11 +96,11 @@ fn setup_events(state: &State, setup: &Setup) -> Vec<Event> {
     prompt.into_iter().chain(tools.map(Event::ToolsChosen)).chain(folder).collect()
 }
 
-/// A message that was added before changes nothing. Its attachments got other names, so they
-/// are not compared.
+/// A message that was added before changes nothing. Its attachments have other names, so they are
+/// not compared.
 fn repeated_message(state: &State, sent: &Turn, say: &NewMessage) -> Result<Vec<Event>, Refusal> {
-    let said = |part: &&Part| say.files.is_empty() || !matches!(part, Part::Media { .. });
-    if state.messages[sent.message_at].parts.iter().filter(said).eq(&say.parts) {
+    let is_compared = |part: &&Part| say.files.is_empty() || !matches!(part, Part::Media { .. });
+    if state.messages[sent.message_at].parts.iter().filter(is_compared).eq(&say.parts) {
         Ok(Vec::new())
     } else {
         Err(Refusal::KeyReused(sent.id.clone()))

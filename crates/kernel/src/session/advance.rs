@@ -58,13 +58,13 @@ fn start_queued_turn(state: &State) -> Vec<Event> {
     add_message::start_turn(state, turn)
 }
 
-/// The unfinished calls that may be processed before earlier ones are done: reads may overtake reads, and a
-/// client gets all of its calls at once.
+/// The unfinished calls that may be processed before earlier ones are done: reads may overtake
+/// reads, and a client gets all of its calls at once.
 pub(super) fn eligible<'a>(
     state: &'a State,
     calls: &'a [Call],
 ) -> impl Iterator<Item = (usize, &'a Call)> {
-    // What is true of every call ahead that is not over.
+    // True as long as every unfinished call before this one only reads, or runs at the client.
     let (mut none, mut reads, mut delegated, mut either) = (true, true, true, true);
     let open = calls.iter().enumerate().filter(|(_, call)| !call.done());
     open.filter(move |(_, call)| {
@@ -164,7 +164,7 @@ fn advance_calls(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     let mut eligible = eligible(state, calls).map(|(n, _)| n).peekable();
     let mut ready = calls.iter().enumerate().filter(|(n, call)| {
         let eligible = eligible.next_if_eq(n).is_some();
-        // Time passes for every call, also for one that has to wait for those ahead of it.
+        // Time passes for every call, also for one that waits for calls before it.
         eligible || matches!(call.phase, CallPhase::Asked { .. } | CallPhase::Started(..))
     });
     ready.find_map(|(_, call)| advance_call(state, open, call, stamp)).unwrap_or_default()
@@ -214,8 +214,8 @@ fn advance_call(state: &State, open: &OpenTurn, call: &Call, stamp: &Stamp) -> O
     }
 }
 
-/// Ends what can be ended here; what runs in the daemon reports back first. Nothing runs for a turn
-/// that is held, so nothing would.
+/// Ends the calls that need no report. Calls that run in the daemon report first; nothing runs for
+/// a held turn.
 fn stop_turn(state: &State, open: &OpenTurn, cause: &StopCause, stamp: &Stamp) -> Vec<Event> {
     if state.compaction.pending.is_some() {
         return vec![Event::CompactionFailed { reason: "the turn is over".into() }];

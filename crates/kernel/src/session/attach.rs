@@ -8,7 +8,7 @@ use crate::session::Refusal;
 use crate::session::state::State;
 use crate::stamp::Stamp;
 
-/// Takes a file; its name is made safe and unique.
+/// Adds a file; its name is made safe and unique.
 pub(super) fn attach(
     state: &State,
     upload: NewAttachment,
@@ -18,7 +18,7 @@ pub(super) fn attach(
     Ok(vec![Event::AttachmentAdded(named_attachment(upload, taken, stamp)?)])
 }
 
-/// Takes the files of a message: the message shows them by the names they get.
+/// Adds the files of a message: the message refers to them by the names they get.
 pub(super) fn attach_to(
     state: &State,
     say: &mut NewMessage,
@@ -48,7 +48,7 @@ fn named_attachment(
     Ok(Attachment { name, mime, blob, size })
 }
 
-/// The last segment of a path, if it can be a file's name; `.bin` where it has no extension.
+/// The last segment of a path, if it is a valid file name; `.bin` is added if it has no extension.
 fn file_name(path: &str) -> Option<String> {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     let bad = name.is_empty() || name.len() > 200 || name.chars().all(|c| c == '.');

@@ -68,7 +68,7 @@ pub(super) fn verdict(
             _,
         ) => verdict,
     };
-    // Whatever is allowed otherwise: only a person opens the sandbox.
+    // Even if the call is allowed otherwise: only a person may extend the sandbox.
     match (verdict, subject) {
         (Verdict::Allow, None) if asks_for_permissions(tool, &call.request) => Verdict::Assess,
         (Verdict::Allow, Some(subject)) if !subject.permissions.is_empty() => Verdict::Ask,
@@ -177,8 +177,8 @@ fn request_approval(
     Event::ApprovalRequested { turn, call, tool, input, assessment, expires }
 }
 
-/// The newest remembered answer that covers a call. An approval of similar calls does not cover an opaque call
-/// or one of critical risk.
+/// The newest remembered answer that applies to a call. An approval of similar calls does not apply
+/// to an opaque call or one of critical risk.
 fn remembered_decision(
     state: &State,
     request: &RequestedCall,

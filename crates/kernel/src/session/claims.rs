@@ -1,5 +1,5 @@
-//! Which client runs a call: claims are events, so exactly one client runs a call in every protocol,
-//! also after a restart.
+//! Which client runs a call. Claims are events, so exactly one client runs a call in every
+//! protocol, even after a restart.
 
 use crate::client::{Claim, ClientRef};
 use crate::event::Event;
@@ -44,19 +44,20 @@ pub(super) fn return_result(
     Ok(claim.into_iter().chain([open.completed(call, outcome, stamp)]).collect())
 }
 
-/// Starts the grace time of the calls that a client holds on a connection which is gone.
+/// Starts the grace time of the calls that a client claimed on a lost connection.
 pub(super) fn disconnected(state: &State, client: &ClientRef, stamp: &Stamp) -> Vec<Event> {
     let Some(open) = &state.open else { return Vec::new() };
     let holds = |claim: &Claim| claim.by == *client && claim.lost_until.is_none();
     lost_claims(state, open, holds, stamp)
 }
 
-/// Starts the grace time of all clients that run something: a restart cut all connections.
+/// Starts the grace time of all clients that run calls: a restart closed all connections.
 pub(super) fn restarted(state: &State, open: &OpenTurn, stamp: &Stamp) -> Vec<Event> {
     lost_claims(state, open, |_| true, stamp)
 }
 
-/// Ends the claim of a client that is gone for good: the call is offered again if it may be repeated.
+/// Ends the claim of a client whose grace time is over; the call is offered again if it may be
+/// repeated.
 pub(super) fn expired(open: &OpenTurn, call: &Call, at: Time, stamp: &Stamp) -> Option<Event> {
     let until = call.claim.as_ref()?.lost_until?;
     if at < until {

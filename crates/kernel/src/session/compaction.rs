@@ -18,12 +18,12 @@ use crate::session::state::State;
 const VERBATIM_TURNS: u64 = 3;
 /// Steps of the open turn that are kept unchanged, if that shortens the prompt enough.
 const VERBATIM_STEPS: usize = 3;
-/// Another summary is made when this part of the window was filled since the last one.
+/// A new summary is made when at least 1/8 of the context window was filled since the last one.
 const GROWTH_SHARE: u64 = 8;
-/// Results of a step that take fewer bytes than this are not what makes a prompt too long.
+/// If the results of a step have fewer bytes than this, they are not what makes a prompt too long.
 const MIN_RESULT_BYTES: usize = 2_000;
 
-/// What is done so that a model can read the conversation.
+/// How the conversation is shortened so that it fits the context window.
 pub(super) enum Reduction {
     /// Results up to this message are shortened.
     Shorten { upto: MessageId },
@@ -33,7 +33,7 @@ pub(super) enum Reduction {
     Digest { upto: MessageId, tokens: u64 },
 }
 
-/// What has to be done before the next step, if anything has.
+/// The reduction needed before the next step, if any.
 pub(super) fn reduction(state: &State) -> Option<Reduction> {
     let compaction = &state.compaction;
     let (tokens, window) = (estimate_prompt_tokens(state), state.window());
@@ -42,7 +42,7 @@ pub(super) fn reduction(state: &State) -> Option<Reduction> {
         0 => true,
         floor => tokens >= floor.saturating_add(window / GROWTH_SHARE),
     };
-    // What does not fit whatever is done about it is not summarized again at every step.
+    // If the prompt cannot be made short enough, it is not summarized again at every step.
     let worth = || compaction.floor >= limit && summarizable_tokens(state) >= window / GROWTH_SHARE;
     let again = || grown || compaction.failed || worth();
     let must = compaction.overflow || (tokens >= window && again());
@@ -68,8 +68,8 @@ pub(super) fn reduction(state: &State) -> Option<Reduction> {
     })
 }
 
-/// About how many tokens the next prompt is: what the provider counted last and what came since, or a
-/// guess at all of it.
+/// The estimated tokens of the next prompt: the provider's last count plus an estimate of what was
+/// added since, or an estimate of everything.
 pub(super) fn estimate_prompt_tokens(state: &State) -> u64 {
     match state.compaction.counted {
         None => estimate_tokens(&assemble(state)),
@@ -121,13 +121,14 @@ fn summarizable_tokens(state: &State) -> u64 {
     sum(&estimate_entry_tokens(&history.recent[..end], Shorten::of(state)))
 }
 
-/// Where a summary may end, as the number of messages that it covers: nearer and nearer to the end.
+/// The possible ends of a summary, as numbers of messages that it covers, in ascending order.
 fn possible_ranges(state: &State, history: &History<'_>) -> Vec<usize> {
     let recent = &history.recent;
     let past = messages_before_open_turn(state, history);
     let is_answer = |n: &usize| recent[*n].message.role == Role::Assistant;
     let steps: Vec<usize> = (past..recent.len()).filter(is_answer).collect();
-    // A step begins with its answer. Before the first one there is nothing of the turn to summarize.
+    // A step begins with the model's response. Before the first step, nothing of the turn can be
+    // summarized.
     let but = |kept: usize| steps.len().checked_sub(kept).filter(|n| *n > 0).map(|n| steps[n]);
     let ends =
         [Some(older_than_last_turns(&recent[..past])), Some(past), but(VERBATIM_STEPS), but(1)];
@@ -136,7 +137,7 @@ fn possible_ranges(state: &State, history: &History<'_>) -> Vec<usize> {
     ends
 }
 
-/// How many messages of the past are older than the last few turns.
+/// Number of past messages that are older than the last few turns.
 fn older_than_last_turns(past: &[HistoryEntry<'_>]) -> usize {
     let mut end = past.len();
     if History::turns(past) >= 2 * VERBATIM_TURNS {
@@ -148,7 +149,7 @@ fn older_than_last_turns(past: &[HistoryEntry<'_>]) -> usize {
     end
 }
 
-/// How many messages are of turns before the open one.
+/// Number of messages of turns before the open one.
 fn messages_before_open_turn(state: &State, history: &History<'_>) -> usize {
     let open = state.open.as_ref().map(|open| &open.id);
     let of_open = |entry: &&HistoryEntry<'_>| Some(&entry.message.turn) == open;
@@ -207,12 +208,12 @@ pub(super) fn digest_events(state: &State, upto: MessageId, tokens: u64) -> Vec<
 fn tokens_left(tokens: u64, history: &History<'_>, gone: u64, summary: &str) -> u64 {
     let guess = |text: &str| TokenCount::guess(text).tokens;
     let earlier = history.summary.map_or(0, |earlier| guess(&earlier.text));
-    // A provider may have counted anything.
+    // A provider may report any number.
     tokens.saturating_sub(gone).saturating_sub(earlier).saturating_add(guess(summary))
 }
 
-/// The window with which half of what is shown now of the last step's results is shown; nothing if
-/// they are not what makes the prompt too long.
+/// The window at which only half of the last step's results is shown; `None` if they are not what
+/// makes the prompt too long.
 pub(super) fn smaller_window(state: &State) -> Option<u64> {
     let (history, shorten) = (history(state), Shorten::of(state));
     let results = history.recent.iter().rev();

@@ -1,4 +1,4 @@
-//! Decides which events a command leads to. Reports that come too late lead to none.
+//! Decides which events a command leads to. Late reports lead to none.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -179,7 +179,7 @@ fn on_start_turn(state: &State, id: TurnId) -> Result<Vec<Event>, Refusal> {
     require_idle(state)?;
     require_known_model(state, turn.options.model.as_ref().unwrap_or(state.current_model()))?;
     match turn.status {
-        // What was replaced is not worked on again.
+        // A replaced turn is not started again.
         _ if turn.superseded => Err(Refusal::UnknownTurn(id)),
         TurnStatus::Pending | TurnStatus::Failed | TurnStatus::Cancelled => {
             Ok(add_message::start_turn(state, turn))
@@ -282,8 +282,8 @@ fn on_compact_with(state: &State, summary: String) -> Result<Vec<Event>, Refusal
     }
     let mut events = on_compact(state)?;
     let upto = compaction::past_but_last_turns(state).ok_or(Refusal::NothingToCompact)?;
-    let told = (summary, Vec::new());
-    events.push(compaction::compacted_event(state, upto, told, Usage::default()));
+    let parsed = (summary, Vec::new());
+    events.push(compaction::compacted_event(state, upto, parsed, Usage::default()));
     Ok(events)
 }
 
@@ -377,7 +377,7 @@ fn on_model_failed(state: &State, step: StepId, failure: Failure, stamp: &Stamp)
         let tokens = compaction::estimate_prompt_tokens(state);
         return vec![interrupted(None), Event::CompactionRequested { upto, tokens, overflow }];
     }
-    // What is left are the results of one step: the next one shows less of them.
+    // Only the results of one step are left to shorten: the next step shows less of them.
     if let Some(window) = compaction::smaller_window(state).filter(|_| overflow) {
         return vec![interrupted(Some(window))];
     }
@@ -462,8 +462,8 @@ fn on_summary_written(state: &State, upto: MessageId, words: String, usage: Usag
     if state.compaction.pending.as_ref() != Some(&upto) {
         return Vec::new();
     }
-    let told = if state.rules.save_memory { parse_summary(&words) } else { (words, Vec::new()) };
-    vec![compaction::compacted_event(state, upto, told, usage)]
+    let parsed = if state.rules.save_memory { parse_summary(&words) } else { (words, Vec::new()) };
+    vec![compaction::compacted_event(state, upto, parsed, usage)]
 }
 
 fn on_memory_saved(state: &State, upto: MessageId, result: Result<String, String>) -> Vec<Event> {

@@ -184,14 +184,14 @@ struct AddedMessage<'a> {
     options: &'a TurnOptions,
 }
 
-fn message_added(state: &mut SessionData, said: AddedMessage<'_>, at: Time) {
+fn message_added(state: &mut SessionData, added: AddedMessage<'_>, at: Time) {
     state.turns.push(Turn {
-        id: said.turn.clone(),
-        message: said.message.clone(),
+        id: added.turn.clone(),
+        message: added.message.clone(),
         begins: state.head,
-        status: if said.options.recalled { TurnStatus::Succeeded } else { TurnStatus::Pending },
+        status: if added.options.recalled { TurnStatus::Succeeded } else { TurnStatus::Pending },
         workspace: state.workspace.clone(),
-        options: said.options.clone(),
+        options: added.options.clone(),
         attempts: 0,
         started: None,
         completed: None,
@@ -206,23 +206,23 @@ fn message_added(state: &mut SessionData, said: AddedMessage<'_>, at: Time) {
         read: Vec::new(),
     });
     state.add_message(Message {
-        id: said.message.clone(),
-        role: said.role,
-        parts: said.parts.to_vec(),
-        wording: said.options.wording.clone(),
+        id: added.message.clone(),
+        role: added.role,
+        parts: added.parts.to_vec(),
+        wording: added.options.wording.clone(),
         at,
-        turn: said.turn.clone(),
+        turn: added.turn.clone(),
         attempt: 0,
-        call: said.options.result_of().cloned(),
+        call: added.options.result_of().cloned(),
         // The original ending is not known; an import does not report failures.
-        ending: said.options.result_of().map(|_| Ending::Succeeded),
+        ending: added.options.result_of().map(|_| Ending::Succeeded),
         interrupted: false,
         by: None,
         sealed: Vec::new(),
         files: Vec::new(),
     });
     // Calls of an imported history must not share ids with calls of this session.
-    let called = said.parts.iter().filter_map(|part| match part {
+    let called = added.parts.iter().filter_map(|part| match part {
         Part::Call { call, .. } => Some(call.clone()),
         Part::Text(_) | Part::Context(_) | Part::Thought(_) | Part::Media { .. } => None,
     });
@@ -395,7 +395,7 @@ fn update_waiting(state: &mut SessionData, at: Time) {
     state.turns.change(&open.id, |turn| turn.status = of_turn);
 }
 
-/// A model call of the conversation: what it read is how long the conversation is.
+/// Counts a model call of the conversation: its input tokens are the length of the conversation.
 fn count_model_usage(state: &mut SessionData, usage: Usage) {
     state.compaction.tokens = usage.total();
     add_usage(state, usage);
@@ -406,7 +406,7 @@ fn add_usage(state: &mut SessionData, usage: Usage) {
     change_open_turn(state, |open| open.usage = open.usage.plus(usage));
 }
 
-/// A message of the open turn, not taken yet.
+/// A message of the open turn, not added yet.
 fn new_message(
     state: &SessionData,
     id: &MessageId,
@@ -432,7 +432,7 @@ fn new_message(
     })
 }
 
-/// Changes the message that was just taken.
+/// Changes the last added message.
 fn change_last_message(state: &mut SessionData, change: impl FnOnce(&mut Message)) {
     if let Some(last) = state.messages.last_mut() {
         change(Arc::make_mut(last));

@@ -22,7 +22,7 @@ pub(super) fn import_messages(
     }
     let last = state.messages.last().filter(|_| state.forgotten < state.messages.len());
     let forgotten = last.filter(|_| instead).map(|last| Event::Forgotten { upto: last.id.clone() });
-    let said = messages.into_iter().filter(|message| !message.parts.is_empty());
+    let non_empty = messages.into_iter().filter(|message| !message.parts.is_empty());
     let added = |(ImportedMessage { role, parts, wording, call }, nth)| Event::MessageAdded {
         message: stamp.id(),
         turn: stamp.id(),
@@ -36,6 +36,6 @@ pub(super) fn import_messages(
         },
         nth,
     };
-    let added = said.zip(state.turns.len() as u64 + 1..).map(added);
+    let added = non_empty.zip(state.turns.len() as u64 + 1..).map(added);
     Ok(forgotten.into_iter().chain(added).collect())
 }

@@ -1,7 +1,7 @@
 //! Profiles of the models that a session may call.
 //!
 //! They are passed to a session before each decision: profiles may change at any time, and a
-//! decision must depend on its inputs alone.
+//! decision must depend only on its inputs.
 
 use std::collections::HashMap;
 

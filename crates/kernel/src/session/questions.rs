@@ -54,7 +54,7 @@ pub(super) fn ask(state: &State, call: &CallId, question: Question, stamp: &Stam
     }]
 }
 
-/// Takes a client's answer. Refused if the question is closed or the answer does not fit it.
+/// Applies a client's answer. Refused if the question is closed or the answer does not fit it.
 pub(super) fn answer(
     state: &State,
     id: &QuestionId,
@@ -78,7 +78,7 @@ pub(super) fn answer(
     Ok(vec![answered(open, asked, answer, (approve.reason, Some(approve.by)))])
 }
 
-/// Closes a question that its call has taken back.
+/// Closes a question that its call has withdrawn.
 pub(super) fn withdraw(state: &State, id: &QuestionId) -> Vec<Event> {
     let open = state.open.iter();
     let asked = open.flat_map(|open| open.questions.iter().map(move |asked| (open, asked)));
@@ -86,8 +86,8 @@ pub(super) fn withdraw(state: &State, id: &QuestionId) -> Vec<Event> {
     asked.map(|(open, asked)| cancelled(open, asked)).collect()
 }
 
-/// Closes the questions that cannot be answered any more: those whose time is up, and those of
-/// calls and turns that have ended.
+/// Closes the questions that can no longer be answered: expired ones, and those of calls and turns
+/// that have ended.
 pub(super) fn closed(open: &OpenTurn, at: Time) -> Vec<Event> {
     let over = |asked: &OpenQuestion| {
         open.stopping.is_some() || open.call(&asked.call).is_none_or(Call::done)
@@ -103,7 +103,7 @@ pub(super) fn closed(open: &OpenTurn, at: Time) -> Vec<Event> {
     open.questions.iter().filter_map(close).collect()
 }
 
-/// Closes all questions: nothing that asked survives a restart.
+/// Closes all questions: the calls that asked do not survive a restart.
 pub(super) fn lost(open: &OpenTurn) -> impl Iterator<Item = Event> {
     open.questions.iter().map(|asked| cancelled(open, asked))
 }

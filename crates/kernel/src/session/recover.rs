@@ -22,7 +22,8 @@ pub(super) fn recover(
         return Vec::new();
     };
     let asked = open.stopping.is_some() || open.waits_for_approval();
-    // The client may not have noticed the restart, so its result is awaited, whatever the recovery policy says.
+    // The client may not have noticed the restart, so its result is awaited whatever the recovery
+    // policy.
     let waits = asked || open.waits_for_client();
     let leave = state.rules.recovery == Recovery::Leave && !waits;
     let over = leave || open.stopping.is_some();

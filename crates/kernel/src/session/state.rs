@@ -38,7 +38,7 @@ pub struct State {
     pub(crate) rules: Arc<Rules>,
     /// Profiles of the models that the next decision may need.
     pub(super) profiles: HashMap<ModelRef, Profile>,
-    /// Tools that come and go, as of now.
+    /// The current dynamic tools.
     dynamic: Arc<DynamicTools>,
 }
 
@@ -410,12 +410,12 @@ impl State {
         delegated.or_else(daemons)
     }
 
-    /// Sets the tools that come and go.
+    /// Sets the dynamic tools.
     pub fn set_dynamic_tools(&mut self, tools: Arc<DynamicTools>) {
         self.dynamic = tools;
     }
 
-    /// Takes the tools that come and go as a newer state of the session has them.
+    /// Copies the dynamic tools from a newer state of the session.
     pub fn copy_dynamic_tools(&mut self, newest: &Self) {
         self.dynamic = Arc::clone(&newest.dynamic);
     }

@@ -24,7 +24,7 @@ pub struct Subagent {
     pub session: SessionId,
     /// The task.
     pub task: String,
-    /// The model, where one was chosen for it.
+    /// The model, if one was chosen for it.
     pub model: Option<ModelRef>,
     /// The subagent's tools and limits, if they were recorded.
     pub delegation: Option<Box<Delegation>>,
@@ -43,17 +43,17 @@ pub struct SubagentList {
 }
 
 impl SubagentList {
-    /// All of them, oldest first.
+    /// All subagents, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Subagent> {
         self.all.iter()
     }
 
-    /// How many there are.
+    /// Number of subagents.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// True if there never was one.
+    /// True if the session never had a subagent.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -87,7 +87,7 @@ impl SubagentList {
         self.all.push(subagent);
     }
 
-    /// Changes those of a call that are not finished.
+    /// Changes the unfinished subagents of a call.
     fn change(&mut self, call: &CallId, change: impl Fn(&mut Subagent)) {
         for n in &self.unfinished {
             if self.all[*n].call == *call {
@@ -190,7 +190,7 @@ pub(super) fn on_subagent_update(
     };
     let turn = || running_call(state, &call).map(|(open, _)| open.id.clone());
     let turn = match &news {
-        // One begins by a decision of its own.
+        // `Spawned` is only recorded by `spawn_subagent`.
         SubagentUpdate::Spawned { .. } => None,
         SubagentUpdate::Progressed { .. } => turn(),
         SubagentUpdate::Asked { call, .. } => turn().filter(|_| !knows(call)),

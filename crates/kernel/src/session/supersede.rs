@@ -7,19 +7,20 @@ use crate::session::Refusal;
 use crate::session::state::State;
 use crate::session::turn::{Turn, TurnStatus};
 
-/// Replaces a turn and those after it. Unfinished ones are cancelled; turns that are already replaced stay so.
+/// Replaces a turn and those after it. Unfinished ones are cancelled; replaced turns stay replaced.
 pub(super) fn supersede(state: &State, from: &TurnId) -> Result<Vec<Event>, Refusal> {
     let Some(turn) = state.turn(from) else { return Err(Refusal::UnknownTurn(from.clone())) };
     if turn.superseded {
         return Ok(Vec::new());
     }
     let replaced = state.turns.iter().skip_while(|turn| turn.id != *from);
-    let mut events: Vec<Event> = replaced.filter_map(|turn| call_off(state, turn)).collect();
+    let mut events: Vec<Event> =
+        replaced.filter_map(|turn| cancel_unfinished(state, turn)).collect();
     events.push(Event::Superseded { from: from.clone() });
     Ok(events)
 }
 
-fn call_off(state: &State, turn: &Turn) -> Option<Event> {
+fn cancel_unfinished(state: &State, turn: &Turn) -> Option<Event> {
     let reason = Some("replaced".to_owned());
     match turn.status {
         TurnStatus::Pending => {

@@ -1,9 +1,10 @@
-//! What a session does, told as stories: given these commands, when those come, then these events.
+//! Tests of sessions as stories: given these commands, when those are sent, then these events
+//! follow.
 //!
-//! [`check`] is the only way in. The words of a script are in [`script`], the words for events and
-//! effects in [`render`]; both call turns `t1`, steps `s1`, messages `m1`, questions `q1` and calls that
-//! the kernel names itself `k1`, in the order in which they come up. `UPDATE_EXPECT=1` writes what happens below
-//! each story.
+//! [`check`] is the only entry point. The commands of a script are in [`script`], the text form of
+//! events and effects in [`render`]; both name turns `t1`, steps `s1`, messages `m1`, questions
+//! `q1` and calls with generated ids `k1`, in the order in which they first occur.
+//! `UPDATE_EXPECT=1` writes the results below each story.
 
 mod approval;
 mod call_decision;
@@ -32,38 +33,38 @@ use expect_test::Expect;
 pub(crate) use rules::rules as plain_rules;
 pub(crate) use script::Session;
 
-/// Plays `given > when`; tells what `when` leads to and, behind an arrow, what is to be done then.
+/// Runs `given > when`; shows what `when` leads to and, after an arrow, the resulting effects.
 #[track_caller]
 fn check(stories: Expect) {
-    tell(stories, |line| {
+    check_stories(stories, |line| {
         let (given, when) = line.split_once('>').unwrap_or((line, ""));
         play(given, when)
     });
 }
 
-/// Lines that are not indented are `let name = script`, or a story that may begin with such a name;
-/// what it leads to stands indented below it.
+/// Unindented lines are `let name = script`, or a story that may begin with such a name; its result
+/// is indented below it.
 #[track_caller]
-pub(crate) fn tell(stories: Expect, play: impl Fn(&str) -> Vec<String>) {
+pub(crate) fn check_stories(stories: Expect, play: impl Fn(&str) -> Vec<String>) {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let lines: Vec<&str> = stories.data().lines().filter(|line| !line.trim().is_empty()).collect();
     let mut scripts = Vec::new();
-    let mut told = String::new();
+    let mut log = String::new();
     for line in lines.iter().filter(|line| indent(line) == indent(lines[0])) {
         let line = line.trim();
-        told.push_str(&format!("{line}\n"));
+        log.push_str(&format!("{line}\n"));
         match line.strip_prefix("let ").and_then(|line| line.split_once(" = ")) {
             Some(named) => scripts.push(named),
             None => {
-                let outcome = play(&spell_out(line, &scripts));
-                told.extend(outcome.iter().map(|line| format!("    {}\n", line.trim_end())));
+                let outcome = play(&expand_names(line, &scripts));
+                log.extend(outcome.iter().map(|line| format!("    {}\n", line.trim_end())));
             }
         }
     }
-    stories.assert_eq(&told);
+    stories.assert_eq(&log);
 }
 
-fn spell_out(line: &str, scripts: &[(&str, &str)]) -> String {
+fn expand_names(line: &str, scripts: &[(&str, &str)]) -> String {
     let named = |(name, script): &(&str, &str)| {
         let rest = line.strip_prefix(name)?;
         let whole = rest.is_empty() || rest.starts_with([';', ' ']);
@@ -72,25 +73,25 @@ fn spell_out(line: &str, scripts: &[(&str, &str)]) -> String {
     scripts.iter().rev().find_map(named).unwrap_or_else(|| line.into())
 }
 
-/// Plays `given`, which must go well, and tells what `when` leads to.
+/// Runs `given`, which must be accepted, and shows what `when` leads to.
 fn play(given: &str, when: &str) -> Vec<String> {
     let mut session = Session::after(given);
-    session.told.clear();
+    session.log.clear();
     for line in lines(when) {
         if let Err(refusal) = session.play(line) {
-            session.told.push(format!("refused: {refusal}"));
+            session.log.push(format!("refused: {refusal}"));
         }
     }
     session.check_replay();
     let effects = session.effects();
-    let mut told = session.told;
-    if told.is_empty() {
-        told.push("(nothing)".into());
+    let mut log = session.log;
+    if log.is_empty() {
+        log.push("(nothing)".into());
     }
     if !effects.is_empty() {
-        told.push(format!("-> {}", effects.join(", ")));
+        log.push(format!("-> {}", effects.join(", ")));
     }
-    told
+    log
 }
 
 fn lines(script: &str) -> impl Iterator<Item = &str> {

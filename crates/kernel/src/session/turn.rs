@@ -71,7 +71,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// True if nothing that the turn did to files is recorded.
+    /// True if no file changes of the turn are recorded.
     pub(crate) fn has_no_changes(&self) -> bool {
         self.more_changes.is_empty() && net_changes(&self.changes).is_empty()
     }
@@ -86,11 +86,11 @@ pub enum TurnStatus {
     Running,
     /// A call waits for approval.
     WaitingApproval,
-    /// Over, and well.
+    /// Succeeded.
     Succeeded,
-    /// Over, badly.
+    /// Failed.
     Failed,
-    /// Called off.
+    /// Cancelled.
     Cancelled,
 }
 
@@ -146,7 +146,7 @@ pub enum Phase {
 pub struct OpenStep {
     /// The step.
     pub id: StepId,
-    /// The model that was asked.
+    /// The called model.
     pub model: ModelRef,
     /// The assumed context window in tokens, if it was recorded.
     pub context_window: Option<u64>,
@@ -159,9 +159,9 @@ pub struct OpenStep {
 /// Consecutive output of one channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
-    /// Which kind.
+    /// The kind of output.
     pub channel: Channel,
-    /// What was written.
+    /// The text.
     pub text: String,
 }
 
@@ -200,30 +200,30 @@ pub enum CallPhase {
     Requested,
     /// A model reviews it.
     InReview {
-        /// What it is shown.
+        /// What the reviewer is shown.
         assessment: Assessment,
     },
     /// A model reviewed it.
     Reviewed {
-        /// What it was shown.
+        /// What the reviewer was shown.
         assessment: Assessment,
         /// The result; `None` if the review failed.
         answer: Option<ApprovalDecision>,
-        /// And why.
+        /// The reason.
         comment: String,
     },
     /// The call waits for approval.
     Asked {
-        /// What they are shown.
+        /// What the person is shown.
         assessment: Assessment,
-        /// When it counts as "no".
+        /// When the request counts as denied.
         expires: Option<Time>,
     },
     /// The call may run.
     Allowed,
-    /// The call may not run.
+    /// The call was denied.
     Denied {
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     },
     /// The call runs.
@@ -426,7 +426,7 @@ struct CallRepeats {
 impl CallHistory {
     /// Records the end of a call; true if it returned something new. A client's calls
     /// change state that is not visible here.
-    pub(super) fn note(
+    pub(super) fn record_end(
         &mut self,
         (kind, placement): (ToolKind, Placement),
         request: &RequestedCall,
@@ -457,7 +457,7 @@ impl CallHistory {
     }
 }
 
-/// Object keys are sorted in our JSON values, so equal arguments print equally.
+/// Object keys are sorted in our JSON values, so equal arguments have equal text.
 fn call_fingerprint(tool: &str, input: &Value) -> u64 {
     fnv1a([tool, &input.to_string()])
 }
@@ -468,9 +468,9 @@ fn result_fingerprint(outcome: &Outcome) -> u64 {
     fnv1a([&*text].into_iter().chain(files))
 }
 
-/// Snapshots keep these, so they must be the same in every release.
+/// Snapshots contain these hashes, so they must be the same in every release.
 fn fnv1a<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
-    // No text has this byte, so texts do not run into each other.
+    // No UTF-8 text contains this byte, so it separates the texts.
     let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0xff]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

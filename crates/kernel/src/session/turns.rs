@@ -19,7 +19,7 @@ pub struct TurnList {
     by_key: HashMap<String, usize>,
     /// The turns that start automatically after those before them.
     queued: BTreeSet<usize>,
-    /// The newest one that ever began.
+    /// The newest turn that ever started.
     last_started: Option<usize>,
 }
 
@@ -34,12 +34,12 @@ impl TurnList {
         self.turns.last().map(|turn| &**turn)
     }
 
-    /// The newest turn that ever began.
+    /// The newest turn that ever started.
     pub(crate) fn last_started(&self) -> Option<&Turn> {
         self.last_started.map(|n| &*self.turns[n])
     }
 
-    /// How many there are.
+    /// Number of turns.
     pub fn len(&self) -> usize {
         self.turns.len()
     }
@@ -59,7 +59,7 @@ impl TurnList {
         self.by_id.get(id).copied()
     }
 
-    /// The turn whose message the client named so.
+    /// The turn of the message with this key.
     pub(super) fn turn_by_key(&self, key: &str) -> Option<&Turn> {
         self.by_key.get(key).map(|n| &*self.turns[*n])
     }
@@ -87,7 +87,7 @@ impl TurnList {
         }
     }
 
-    /// Marks the turns from a place on as replaced.
+    /// Marks the turns from an index on as replaced.
     pub(super) fn supersede(&mut self, first: usize) {
         for turn in self.turns.iter_mut().skip(first) {
             let turn = Arc::make_mut(turn);

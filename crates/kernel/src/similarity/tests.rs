@@ -1,11 +1,11 @@
-//! Scores are those of Python, whose own are in `ratios.json`, made by `ratios.py`.
+//! Tests that scores equal those of Python, which are in `ratios.json`, made by `ratios.py`.
 
 use serde_json::Value;
 
 use super::*;
 
 #[test]
-fn scores_are_those_of_python() {
+fn scores_equal_those_of_python() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("ratios.json")).unwrap();
     assert!(cases.len() > 100);
     for case in cases {

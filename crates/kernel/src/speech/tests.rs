@@ -1,27 +1,27 @@
-//! What is said of what is written, wherever the text is cut on its way.
+//! Tests of the spoken form of a text, wherever its stream is split.
 
 use super::Sentences;
 
 fn sentences(text: &str, piece: usize) -> Vec<String> {
     let mut sentences = Sentences::default();
     let letters: Vec<char> = text.chars().collect();
-    let mut said: Vec<String> = letters
+    let mut spoken: Vec<String> = letters
         .chunks(piece)
         .flat_map(|piece| sentences.push(&piece.iter().collect::<String>()))
         .collect();
-    said.extend(sentences.finish());
-    said
+    spoken.extend(sentences.finish());
+    spoken
 }
 
 #[track_caller]
-fn check(text: &str, said: &[&str]) {
+fn check(text: &str, spoken: &[&str]) {
     for piece in [1, 3, 1000] {
-        assert_eq!(sentences(text, piece), said, "in pieces of {piece}: {text:?}");
+        assert_eq!(sentences(text, piece), spoken, "in pieces of {piece}: {text:?}");
     }
 }
 
 #[test]
-fn sentences_are_said_one_by_one() {
+fn sentences_are_spoken_one_by_one() {
     check("Hello there. How are you? Fine!", &["Hello there.", "How are you?", "Fine!"]);
     check("It is 3.14 and v1.2 now", &["It is 3.14 and v1.2 now"]);
     check("Dr. Smith and J. Doe came. All left.", &["Dr. Smith and J. Doe came.", "All left."]);
@@ -30,7 +30,7 @@ fn sentences_are_said_one_by_one() {
 }
 
 #[test]
-fn markdown_is_not_said() {
+fn markdown_is_not_spoken() {
     check("## Heading\n\n- **bold** item\n- `code` item", &["Heading", "bold item", "code item"]);
     check("1. First\n2. Second", &["1. First", "2. Second"]);
     check("See [the docs. Really](https://a.b/c) now.", &["See the docs. Really now."]);
@@ -41,7 +41,7 @@ fn markdown_is_not_said() {
 }
 
 #[test]
-fn code_blocks_are_not_said() {
+fn code_blocks_are_not_spoken() {
     check("Run this:\n```sh\nrm -rf x. Really.\n```\nDone.", &["Run this:", "Done."]);
     check("~~~\ncode\n~~~", &[]);
     check("```\nnever closed. Not said.", &[]);
@@ -49,21 +49,21 @@ fn code_blocks_are_not_said() {
 
 #[test]
 fn long_text_without_sentences_is_cut_between_words() {
-    let said = sentences(&"word ".repeat(1000), 7);
-    assert!(said.len() > 10);
-    assert!(said.iter().all(|sentence| sentence.chars().count() <= 401));
-    assert_eq!(said.join(" ").split_whitespace().count(), 1000);
+    let spoken = sentences(&"word ".repeat(1000), 7);
+    assert!(spoken.len() > 10);
+    assert!(spoken.iter().all(|sentence| sentence.chars().count() <= 401));
+    assert_eq!(spoken.join(" ").split_whitespace().count(), 1000);
 }
 
 #[test]
-fn nothing_is_said_of_nothing() {
+fn an_empty_text_is_not_spoken() {
     for text in ["", "\n\n", "***", "```", "👋", "...", "[", "](", "![", "<>"] {
         check(text, &[]);
     }
 }
 
 #[test]
-fn code_without_end_is_not_kept() {
+fn an_unclosed_code_block_is_not_buffered() {
     let mut sentences = Sentences::default();
     sentences.push("```\n");
     sentences.push(&"x".repeat(1_000_000));

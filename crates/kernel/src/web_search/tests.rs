@@ -1,4 +1,4 @@
-//! Tests of which component searches the web, and why none does.
+//! Tests of which component searches the web, and of the reasons why none does.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::session::tests::{Session, plain_rules};
 use crate::tool::Risk;
 use crate::toolset::ClientTool;
 
-/// Rules, and what the models of each provider can do.
+/// Rules, and the profiles of each provider's models.
 struct World {
     rules: Rules,
     profiles: HashMap<String, Profile>,
@@ -50,7 +50,7 @@ fn check(world: &World, toolset: &Toolset, name: &str, then: Result<SearchBacken
 }
 
 #[test]
-fn a_tool_goes_before_the_provider() {
+fn the_tool_is_preferred_to_the_provider() {
     let mut world = world(SearchSupport::WithTools);
     let all = Toolset::default();
     check(&world, &all, "fake/a", Ok(SearchBackend::Provider));
@@ -62,7 +62,7 @@ fn a_tool_goes_before_the_provider() {
 }
 
 #[test]
-fn a_provider_that_does_not_search_says_why() {
+fn the_reason_why_a_provider_cannot_search_is_reported() {
     let (all, none) = (Toolset::default(), Toolset { daemon: Some(vec![]), ..Toolset::default() });
     let never = "no search API is set up, and fake/a has no search of its own";
     check(&world(SearchSupport::Never), &all, "fake/a", Err(never));
@@ -75,7 +75,7 @@ fn a_provider_that_does_not_search_says_why() {
 }
 
 #[test]
-fn nothing_is_searched_that_a_person_should_be_asked_about() {
+fn searches_that_need_approval_are_not_left_to_the_provider() {
     let mut world = world(SearchSupport::WithTools);
     world.rules.approval.kinds.push(ToolKind::Network);
     let asks = "each search needs approval, which the provider cannot wait for";
@@ -83,7 +83,7 @@ fn nothing_is_searched_that_a_person_should_be_asked_about() {
     world.rules.approval.kinds.clear();
     world.rules.approval.tools.push(WEB_SEARCH.into());
     check(&world, &Toolset::default(), "fake/a", Err(asks));
-    // With a tool somebody is asked, unless the front end cannot.
+    // With a tool, a person is asked, unless the front end cannot ask.
     world.rules.tools.push(own_tool());
     check(&world, &Toolset::default(), "fake/a", Ok(SearchBackend::Tool));
     let found = |world: &World| {
@@ -95,22 +95,22 @@ fn nothing_is_searched_that_a_person_should_be_asked_about() {
     assert_eq!(found(&world).by, Ok(SearchBackend::Tool));
 }
 
-/// What the first prompt of a session says, with these tools of the daemon.
-fn prompted(world: World, daemon: Option<&[&str]>, client: &[&str]) -> WebSearch {
+/// The search setting in the first prompt of a session with these daemon tools.
+fn search_in_prompt(world: World, daemon: Option<&[&str]>, client: &[&str]) -> WebSearch {
     let mut session = Session::after("create; say hi");
     let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     session.state.data.toolset = Toolset {
         daemon: daemon.map(named),
-        client: client.iter().map(|name| brought(name)).collect(),
+        client: client.iter().map(|name| client_tool(name)).collect(),
         ..Toolset::default()
     };
     session.state.rules = Arc::new(world.rules);
     session.profiles = world.profiles;
-    session.know(&Command::Wake);
+    session.set_profiles(&Command::Wake);
     assemble(&session.state).search
 }
 
-fn brought(name: &str) -> ClientTool {
+fn client_tool(name: &str) -> ClientTool {
     let (name, description, schema) = (name.into(), String::new(), json!({}));
     ClientTool {
         name,
@@ -124,14 +124,17 @@ fn brought(name: &str) -> ClientTool {
 }
 
 #[test]
-fn the_provider_searches_only_where_the_front_end_wants_it() {
+fn the_provider_searches_only_if_the_front_end_enables_it() {
     let native = || world(SearchSupport::WithTools);
-    assert_eq!(prompted(native(), None, &[]), WebSearch::Native);
-    assert_eq!(prompted(native(), Some(&["look", WEB_SEARCH]), &["click"]), WebSearch::Native);
-    assert_eq!(prompted(native(), Some(&["look"]), &[]), WebSearch::Off);
-    assert_eq!(prompted(native(), None, &[WEB_SEARCH]), WebSearch::Off);
-    assert_eq!(prompted(world(SearchSupport::Off), None, &[]), WebSearch::Off);
+    assert_eq!(search_in_prompt(native(), None, &[]), WebSearch::Native);
+    assert_eq!(
+        search_in_prompt(native(), Some(&["look", WEB_SEARCH]), &["click"]),
+        WebSearch::Native
+    );
+    assert_eq!(search_in_prompt(native(), Some(&["look"]), &[]), WebSearch::Off);
+    assert_eq!(search_in_prompt(native(), None, &[WEB_SEARCH]), WebSearch::Off);
+    assert_eq!(search_in_prompt(world(SearchSupport::Off), None, &[]), WebSearch::Off);
     let mut both = native();
     both.rules.tools.push(own_tool());
-    assert_eq!(prompted(both, None, &[]), WebSearch::Off);
+    assert_eq!(search_in_prompt(both, None, &[]), WebSearch::Off);
 }

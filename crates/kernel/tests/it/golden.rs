@@ -1,6 +1,7 @@
-//! The journal's format is for ever: what was once written can be read and is written the same today.
+//! Tests that the journal's format never changes: what was once written can be read and is written
+//! the same today.
 //!
-//! `UPDATE_GOLDEN=1` adds the lines that are missing; nothing ever changes or removes one.
+//! `UPDATE_GOLDEN=1` adds the lines that are missing; existing lines are never changed or removed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ kinds! {
 }
 
 #[test]
-fn what_was_written_is_read_and_written_the_same() {
+fn old_lines_are_read_and_written_unchanged() {
     for line in golden().lines() {
         let event = codec::decode(codec::VERSION, line.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(codec::encode(&event)).unwrap(), line);
@@ -79,7 +80,7 @@ fn every_kind_of_event_has_a_line() {
 }
 
 #[test]
-fn what_is_written_today_has_a_line() {
+fn every_sample_has_a_line() {
     let golden = golden();
     let known: BTreeSet<&str> = golden.lines().collect();
     let today =
@@ -94,14 +95,14 @@ fn what_is_written_today_has_a_line() {
 }
 
 #[test]
-fn a_newer_format_is_not_guessed_at() {
+fn a_newer_format_is_refused() {
     let error = codec::decode(codec::VERSION + 1, b"{}").unwrap_err();
     assert_eq!(error.to_string(), "the event has format 2, and this version reads up to 1");
     assert!(codec::decode(codec::VERSION, b"{\"turn_sta").is_err());
 }
 
 #[test]
-fn no_reference_to_content_is_overlooked() {
+fn every_blob_reference_is_found() {
     for event in samples() {
         let line = String::from_utf8(codec::encode(&event)).unwrap();
         let kept: BTreeSet<&str> = event.blobs().into_iter().map(BlobId::as_str).collect();
@@ -127,7 +128,7 @@ fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/journal-v1.ndjson")
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test has no daemon to read it")]
+#[expect(clippy::disallowed_methods, reason = "tests read the environment themselves")]
 pub(crate) fn updating() -> bool {
     std::env::var("UPDATE_GOLDEN").is_ok()
 }
@@ -142,7 +143,7 @@ pub(crate) fn samples() -> Vec<Event> {
         of_questions(),
         of_turns(),
         of_compaction(),
-        of_looks(),
+        of_assessments(),
         of_changes(),
         of_clients(),
     ]
@@ -377,7 +378,7 @@ fn codes() -> Vec<FailureCode> {
     let others = [Denied, StepLimit, TokenLimit, TimeLimit, Loop, Unverified, Interrupted];
     let all = models.map(Model).into_iter().chain(others);
     all.inspect(|code| match code {
-        // A new one belongs into the list above.
+        // A new code must be added to the list above.
         Model(_) | Denied | StepLimit | TokenLimit | TimeLimit | Loop | Unverified
         | Interrupted => {}
     })
@@ -507,7 +508,7 @@ fn of_compaction() -> Vec<Event> {
     ]
 }
 
-fn of_looks() -> Vec<Event> {
+fn of_assessments() -> Vec<Event> {
     let (call, tool) = (id::<CallId>, || "look".to_owned());
     let title = "GIT STATUS".to_owned();
     let sections = vec![Section { title, text: " M a.rs".into() }];
@@ -620,7 +621,7 @@ fn of_clients() -> Vec<Event> {
     let more = RareOptions { result_of: Some(id()), ..RareOptions::default() };
     let answered =
         TurnOptions { recalled: true, more: more.unless_empty(), ..TurnOptions::default() };
-    let said = |options| Event::MessageAdded {
+    let message = |options| Event::MessageAdded {
         message: id(),
         turn: turn(),
         role: Role::User,
@@ -628,7 +629,7 @@ fn of_clients() -> Vec<Event> {
         options,
         nth: 2,
     };
-    let errand = |reason, expires, front_end| Event::CallStarted {
+    let client_call = |reason, expires, front_end| Event::CallStarted {
         turn: turn(),
         call: id(),
         tool: "open_app".into(),
@@ -648,7 +649,7 @@ fn of_clients() -> Vec<Event> {
     let connected = ClientRef::connected("front/u1", "c7");
     let until = Time::from_micros(1_735_689_600_000_001);
     vec![
-        said(queued),
+        message(queued),
         Event::CallClaimed { turn: turn(), call: id(), by: connected.clone() },
         Event::CallClaimed { turn: turn(), call: id(), by: ClientRef::named("front") },
         Event::ClaimHolderLost { turn: turn(), call: id(), by: connected, until },
@@ -663,19 +664,19 @@ fn of_clients() -> Vec<Event> {
         }),
         chosen(None, vec![], None),
         Event::ToolsChosen(Toolset { spans: vec![span], ..Toolset::default() }),
-        said(worded),
-        said(recalled),
-        said(paid),
-        said(answered),
+        message(worded),
+        message(recalled),
+        message(paid),
+        message(answered),
         Event::Instructed { system_prompt: None },
         Event::Instructed { system_prompt: Some("be brief".into()) },
         Event::Moved { workspace: "/repo".into() },
         Event::Forgotten { upto: id() },
         Event::Superseded { from: turn() },
         chosen(Some(vec!["look".into()]), vec![tool(Risk::Low), tool(Risk::Critical)], Some(3)),
-        errand(None, None, None),
-        errand(None, None, Some("front".into())),
-        errand(Some("to plan".into()), Some(Time::from_micros(1_735_689_600_000_001)), None),
+        client_call(None, None, None),
+        client_call(None, None, Some("front".into())),
+        client_call(Some("to plan".into()), Some(Time::from_micros(1_735_689_600_000_001)), None),
         Event::MessageAdded {
             message: id(),
             turn: turn(),

@@ -1,4 +1,4 @@
-//! One turn of 500 steps whose output is 20 times what its model reads at once.
+//! Tests one turn of 500 steps whose output is 20 times the model's context window.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,35 +22,35 @@ use crate::world::{World, check_pairs, rules};
 
 const WINDOW: u64 = 10_000;
 const STEPS: u32 = 500;
-/// Bytes of one result: all together are 20 times the window, at four bytes a token.
+/// Bytes of one result: all results together are 20 times the window, at four bytes per token.
 const RESULT: usize = 20 * WINDOW as usize * 4 / STEPS as usize;
 const REQUEST: &str = "Port the whole code base, and keep the comments as they are: every one.";
 const INSTRUCTIONS: &str = "Never touch the folder `legal`.";
 
-/// How the world around the turn behaves.
+/// How provider and tools behave in a test.
 #[derive(Clone, Copy, Debug, Default)]
-struct Weather {
-    /// Whether the provider counts tokens.
+struct Scenario {
+    /// True if the provider counts tokens.
     counts: bool,
-    /// Whether summaries cannot be written.
+    /// True if summaries cannot be written.
     no_summaries: bool,
-    /// Whether results are pictures.
+    /// True if results are pictures.
     pictures: bool,
-    /// Whether the provider takes less than it says.
+    /// True if the provider accepts less than its profile states.
     overflows: bool,
-    /// Whether other turns were before it.
-    talked_before: bool,
-    /// What a step is made of.
+    /// True if other turns precede this one.
+    earlier_turns: bool,
+    /// The content of a step.
     step: Step,
 }
 
-/// What a step is made of, in bytes.
+/// The content of a step, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     calls: usize,
     arguments: usize,
     thought: usize,
-    /// Each of its results.
+    /// Each result.
     result: usize,
 }
 
@@ -66,11 +66,11 @@ fn profiles() -> HashMap<String, Profile> {
     HashMap::from([("fake".to_owned(), profile)])
 }
 
-/// A guess is as good as any count here.
+/// Estimates all token counts.
 #[derive(Debug)]
-struct Guesses;
+struct EstimatedTokens;
 
-impl ModelProfiles for Guesses {
+impl ModelProfiles for EstimatedTokens {
     fn profile(&self, model: &ModelRef) -> Option<Profile> {
         profiles().remove(&model.provider)
     }
@@ -85,7 +85,7 @@ fn long_rules() -> Rules {
     rules
 }
 
-fn begin(weather: Weather) -> World {
+fn begin(scenario: Scenario) -> World {
     let mut world = World::new(long_rules());
     world.profiles = profiles();
     world.send(Command::Create(NewSession {
@@ -95,10 +95,10 @@ fn begin(weather: Weather) -> World {
         labels: [].into(),
         toolset: None,
     }));
-    if weather.talked_before {
+    if scenario.earlier_turns {
         for n in 0..8 {
             world.send(say(&format!("question {n} {}", "x".repeat(RESULT))));
-            carry_on(&mut world, weather, (100, 0));
+            run_effects(&mut world, scenario, (100, 0));
         }
     }
     world.send(say(REQUEST));
@@ -115,18 +115,18 @@ fn say(text: &str) -> Command {
     )))
 }
 
-/// Does everything that the session asks for, for so many rounds at most; the model is done after so
-/// many steps.
-fn carry_on(world: &mut World, weather: Weather, (rounds, steps): (usize, u32)) {
+/// Executes the session's effects, for at most `rounds` rounds; the model finishes after `steps`
+/// steps.
+fn run_effects(world: &mut World, scenario: Scenario, (rounds, steps): (usize, u32)) {
     for _ in 0..rounds {
-        match wanted(world) {
+        match next_effect(world) {
             None => return,
             Some(Effect::CallModel(_)) => {
                 let done = world.state.open.as_ref().unwrap().steps > steps;
-                answer(world, weather, done);
+                answer(world, scenario, done);
             }
             Some(Effect::RunCall(call)) => {
-                let outcome = outcome(weather);
+                let outcome = outcome(scenario);
                 world.send(Command::CallFinished { call, outcome });
             }
             Some(Effect::Summarize(upto)) => {
@@ -134,7 +134,7 @@ fn carry_on(world: &mut World, weather: Weather, (rounds, steps): (usize, u32)) 
                 check_pairs(&prompt);
                 assert!(prompt.system.starts_with(INSTRUCTIONS), "{}", prompt.system);
                 assert!(guess(&prompt) <= WINDOW, "a summary of {} tokens", guess(&prompt));
-                world.send(if weather.no_summaries {
+                world.send(if scenario.no_summaries {
                     Command::SummaryFailed { reason: "no".into() }
                 } else {
                     let summary = format!("we are at it {}", "s".repeat(800));
@@ -146,23 +146,23 @@ fn carry_on(world: &mut World, weather: Weather, (rounds, steps): (usize, u32)) 
     }
 }
 
-fn answer(world: &mut World, weather: Weather, done: bool) {
+fn answer(world: &mut World, scenario: Scenario, done: bool) {
     let step: StepId = world.state.open.as_ref().unwrap().step().unwrap().id.clone();
-    let tokens = count_prompt_tokens(&world.state, &Guesses).total().tokens;
+    let tokens = count_prompt_tokens(&world.state, &EstimatedTokens).total().tokens;
     assert!(tokens <= WINDOW, "a step reads {tokens} tokens");
     check_prompt(&world.state, &assemble(&world.state));
-    if weather.overflows && tokens > WINDOW / 2 {
+    if scenario.overflows && tokens > WINDOW / 2 {
         let failure = Failure { kind: FailureKind::ContextOverflow, message: "too long".into() };
         return world.send(Command::ModelFailed { step, failure });
     }
-    let Step { calls, arguments, thought, .. } = weather.step;
+    let Step { calls, arguments, thought, .. } = scenario.step;
     let written = 20 + (calls * arguments + thought) as u64 / 4;
-    let output = if weather.counts { written } else { 0 };
-    let input = if weather.counts { tokens } else { 0 };
+    let output = if scenario.counts { written } else { 0 };
+    let input = if scenario.counts { tokens } else { 0 };
     let usage = Usage { input, output, ..Usage::default() };
-    think(world, &step, weather.step.thought);
-    let calls = if done { 0 } else { weather.step.calls };
-    let calls: Vec<RawToolCall> = (0..calls).map(|n| call(world, n, weather)).collect();
+    think(world, &step, scenario.step.thought);
+    let calls = if done { 0 } else { scenario.step.calls };
+    let calls: Vec<RawToolCall> = (0..calls).map(|n| call(world, n, scenario)).collect();
     let finish = if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
     world.send(Command::ModelCompleted { step, answer: ModelResponse::new(finish, calls, usage) });
 }
@@ -174,15 +174,15 @@ fn think(world: &mut World, step: &StepId, bytes: usize) {
     }
 }
 
-fn call(world: &World, n: usize, weather: Weather) -> RawToolCall {
-    let padding = "a".repeat(weather.step.arguments);
+fn call(world: &World, n: usize, scenario: Scenario) -> RawToolCall {
+    let padding = "a".repeat(scenario.step.arguments);
     let arguments = format!("{{\"n\":[{},{n}],\"a\":\"{padding}\"}}", world.journal.len());
     RawToolCall { id: String::new(), tool: "look".into(), arguments }
 }
 
-fn outcome(weather: Weather) -> Outcome {
-    let mut outcome = Outcome::success("r".repeat(weather.step.result));
-    if weather.pictures {
+fn outcome(scenario: Scenario) -> Outcome {
+    let mut outcome = Outcome::success("r".repeat(scenario.step.result));
+    if scenario.pictures {
         let (name, mime) = (String::from("shot.png"), String::from("image/png"));
         outcome.parts.push(Part::Media { kind: MediaKind::Image, name: name.clone(), mime: None });
         outcome.artifacts.push(CallArtifact {
@@ -195,7 +195,7 @@ fn outcome(weather: Weather) -> Outcome {
     outcome
 }
 
-/// What holds for every prompt of the turn.
+/// Checks what holds for every prompt of the turn.
 fn check_prompt(state: &State, prompt: &Prompt) {
     check_pairs(prompt);
     assert!(prompt.system.starts_with(INSTRUCTIONS), "{}", prompt.system);
@@ -208,7 +208,7 @@ fn check_prompt(state: &State, prompt: &Prompt) {
         | PromptMessage::Assistant { .. }
         | PromptMessage::Result { .. } => false,
     });
-    assert_eq!(verbatim.count(), 1, "the last message of the user, word for word");
+    assert_eq!(verbatim.count(), 1, "the user's last message, unchanged");
 }
 
 fn guess(prompt: &Prompt) -> u64 {
@@ -216,7 +216,7 @@ fn guess(prompt: &Prompt) -> u64 {
         PromptPart::Text(text) => text.len() as u64 / 4,
         PromptPart::Media { .. } => 1_000,
     };
-    let said = |said: &AssistantPart| match said {
+    let part_length = |part_length: &AssistantPart| match part_length {
         AssistantPart::Text(text) | AssistantPart::Thought(text) => text.len() as u64 / 4,
         AssistantPart::Sealed(content) => content.to_string().len() as u64 / 4,
         AssistantPart::Call(call) => call.input.to_string().len() as u64 / 4,
@@ -224,7 +224,7 @@ fn guess(prompt: &Prompt) -> u64 {
     let messages = prompt.messages.iter().map(|message| match &**message {
         PromptMessage::System(text) => text.len() as u64 / 4,
         PromptMessage::User(parts) => parts.iter().map(part).sum(),
-        PromptMessage::Assistant { parts, .. } => parts.iter().map(said).sum(),
+        PromptMessage::Assistant { parts, .. } => parts.iter().map(part_length).sum(),
         PromptMessage::Result { text, media, .. } => {
             text.len() as u64 / 4 + media.iter().map(part).sum::<u64>()
         }
@@ -232,35 +232,35 @@ fn guess(prompt: &Prompt) -> u64 {
     messages.sum::<u64>() + prompt.system.len() as u64 / 4
 }
 
-fn count(world: &World, is_it: impl Fn(&Event) -> bool) -> usize {
-    world.journal.iter().filter(|record| is_it(&record.event)).count()
+fn count(world: &World, matches: impl Fn(&Event) -> bool) -> usize {
+    world.journal.iter().filter(|record| matches(&record.event)).count()
 }
 
 #[track_caller]
-fn check(weather: Weather) -> World {
-    let mut world = begin(weather);
-    carry_on(&mut world, weather, (10 * STEPS as usize, STEPS));
+fn check(scenario: Scenario) -> World {
+    let mut world = begin(scenario);
+    run_effects(&mut world, scenario, (10 * STEPS as usize, STEPS));
     let turn = world.state.turns.last().unwrap();
-    assert_eq!(turn.status, TurnStatus::Succeeded, "{weather:?}: {:?}", turn.error);
+    assert_eq!(turn.status, TurnStatus::Succeeded, "{scenario:?}: {:?}", turn.error);
     assert!(count(&world, |event| matches!(event, Event::StepStarted { .. })) > STEPS as usize);
     let summaries = count(&world, |event| matches!(event, Event::Compacted { .. }));
-    assert!((1..STEPS as usize / 4).contains(&summaries), "{weather:?}: {summaries} summaries");
+    assert!((1..STEPS as usize / 4).contains(&summaries), "{scenario:?}: {summaries} summaries");
     world.check_journal();
     world
 }
 
 #[test]
-fn a_turn_goes_on_however_much_it_reads() {
+fn a_turn_continues_however_much_it_reads() {
     for counts in [false, true] {
         for pictures in [false, true] {
-            check(Weather { counts, pictures, ..Weather::default() });
+            check(Scenario { counts, pictures, ..Scenario::default() });
         }
     }
-    check(Weather { talked_before: true, counts: true, ..Weather::default() });
+    check(Scenario { earlier_turns: true, counts: true, ..Scenario::default() });
 }
 
 #[test]
-fn a_turn_goes_on_whatever_its_steps_are_made_of() {
+fn a_turn_continues_whatever_its_steps_contain() {
     let usual = Step::default();
     let few = Step { result: RESULT / 4, ..usual };
     let steps = [
@@ -272,54 +272,54 @@ fn a_turn_goes_on_whatever_its_steps_are_made_of() {
     ];
     for step in steps {
         for counts in [false, true] {
-            check(Weather { counts, step, ..Weather::default() });
-            check(Weather { counts, step, no_summaries: true, ..Weather::default() });
+            check(Scenario { counts, step, ..Scenario::default() });
+            check(Scenario { counts, step, no_summaries: true, ..Scenario::default() });
         }
     }
 }
 
-/// However many results one step brings and however long each is, half of the window is what they get.
+/// The results of one step get at most half of the window, however many and long they are.
 #[test]
-fn results_that_come_together_fit() {
+fn the_results_of_one_step_fit() {
     for calls in [2, 20, 128] {
         let step = Step { calls, result: 10 * WINDOW as usize, ..Step::default() };
-        let weather = Weather { step, ..Weather::default() };
-        let mut world = begin(weather);
-        carry_on(&mut world, weather, (20 * calls, 5));
+        let scenario = Scenario { step, ..Scenario::default() };
+        let mut world = begin(scenario);
+        run_effects(&mut world, scenario, (20 * calls, 5));
         assert_eq!(world.state.turns.last().unwrap().status, TurnStatus::Succeeded);
     }
 }
 
 #[test]
-fn a_turn_goes_on_where_one_result_is_more_than_a_provider_takes() {
+fn a_turn_continues_after_a_result_that_is_too_long() {
     let step = Step { result: 10 * WINDOW as usize, ..Step::default() };
-    let weather = Weather { step, overflows: true, ..Weather::default() };
-    let mut world = begin(weather);
-    carry_on(&mut world, weather, (200, 5));
+    let scenario = Scenario { step, overflows: true, ..Scenario::default() };
+    let mut world = begin(scenario);
+    run_effects(&mut world, scenario, (200, 5));
     let turn = world.state.turns.last().unwrap();
     assert_eq!(turn.status, TurnStatus::Succeeded, "{:?}", turn.error);
 }
 
 #[test]
-fn a_turn_goes_on_without_summaries() {
+fn a_turn_continues_without_summaries() {
     for counts in [false, true] {
-        check(Weather { counts, no_summaries: true, ..Weather::default() });
+        check(Scenario { counts, no_summaries: true, ..Scenario::default() });
     }
 }
 
 #[test]
-fn a_turn_goes_on_where_a_provider_takes_less_than_it_says() {
-    check(Weather { overflows: true, ..Weather::default() });
-    check(Weather { overflows: true, no_summaries: true, ..Weather::default() });
+fn a_turn_continues_if_the_provider_accepts_less_than_stated() {
+    check(Scenario { overflows: true, ..Scenario::default() });
+    check(Scenario { overflows: true, no_summaries: true, ..Scenario::default() });
 }
 
 #[test]
 fn a_prompt_that_never_fits_is_not_summarized_at_every_step() {
-    let mut world = begin(Weather::default());
+    let mut world = begin(Scenario::default());
     let system_prompt = Some(format!("{INSTRUCTIONS} {}", "x".repeat(5 * WINDOW as usize)));
     world.send(Command::SetSystemPrompt { system_prompt });
     for _ in 0..40 {
-        while let Some(Effect::Summarize(upto)) = wanted(&world) {
+        while let Some(Effect::Summarize(upto)) = next_effect(&world) {
             let (summary, usage) = ("at it".into(), Usage::default());
             world.send(Command::SummaryWritten { upto, summary, usage });
         }
@@ -328,22 +328,22 @@ fn a_prompt_that_never_fits_is_not_summarized_at_every_step() {
         let call = RawToolCall { id: String::new(), tool: "look".into(), arguments };
         let answer = ModelResponse::new(FinishReason::ToolCalls, vec![call], Usage::default());
         world.send(Command::ModelCompleted { step, answer });
-        let Some(Effect::RunCall(call)) = wanted(&world) else { panic!("a call runs") };
-        world.send(Command::CallFinished { call, outcome: outcome(Weather::default()) });
+        let Some(Effect::RunCall(call)) = next_effect(&world) else { panic!("a call runs") };
+        world.send(Command::CallFinished { call, outcome: outcome(Scenario::default()) });
     }
     let summaries = count(&world, |event| matches!(event, Event::Compacted { .. }));
     assert!(summaries <= 15, "{summaries} summaries in 40 steps");
 }
 
-fn wanted(world: &World) -> Option<Effect> {
+fn next_effect(world: &World) -> Option<Effect> {
     next(&world.state).into_iter().find(|effect| !matches!(effect, Effect::WakeAt(_)))
 }
 
 #[test]
-fn a_long_turn_can_be_taken_up_anywhere() {
+fn a_long_turn_can_be_recovered_anywhere() {
     for no_summaries in [false, true] {
-        let weather = Weather { no_summaries, ..Weather::default() };
-        let world = check(weather);
+        let scenario = Scenario { no_summaries, ..Scenario::default() };
+        let world = check(scenario);
         let mut state = State::new(world.state.id.clone(), Arc::new(long_rules()));
         for (n, record) in world.journal.iter().enumerate() {
             state.replay([&**record]);
@@ -351,7 +351,7 @@ fn a_long_turn_can_be_taken_up_anywhere() {
             if is_begun && n % 97 == 0 {
                 let mut crashed = world.crashed(&state, n + 1);
                 crashed.send(Command::Recover { interrupted: Vec::new() });
-                carry_on(&mut crashed, weather, (40, STEPS));
+                run_effects(&mut crashed, scenario, (40, STEPS));
                 crashed.check_journal();
             }
         }

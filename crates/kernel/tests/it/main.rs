@@ -1,4 +1,4 @@
-//! The kernel from outside: the journal's format, and properties that hold whatever happens.
+//! Integration tests of the kernel: the journal's format, and properties that hold for all inputs.
 
 #[cfg(test)]
 mod golden;

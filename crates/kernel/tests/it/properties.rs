@@ -1,5 +1,5 @@
-//! Whatever clients, models, tools and the clock do, a session stays whole, and every moment of its
-//! life is one from which it recovers.
+//! Tests that sessions stay consistent whatever clients, models, tools and the clock do, and can be
+//! recovered after every event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,60 +29,60 @@ use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{ClientRef, State, codec, snapshot};
 use serde_json::json;
 
-use crate::world::{TOOLS, Todo, World, assessment, reviewed, rules, well, word};
+use crate::world::{PendingWork, TOOLS, World, approval, assessment, reviewed, rules, successful};
 
-/// Something that happens. Numbers pick one of what there is.
+/// One step of a random test. Numbers select one of the available items.
 #[derive(Clone, Debug)]
 enum Op {
-    /// Carries out one of the effects.
-    Do(usize, How),
-    /// A client wants something.
-    Want(Want),
-    /// News that nobody waits for any more, or never did.
-    Late(usize, How),
+    /// Executes one of the effects.
+    Do(usize, Behavior),
+    /// A client sends a request.
+    Request(Request),
+    /// A late or unexpected report.
+    Late(usize, Behavior),
     /// Seconds pass.
     Pass(u64),
-    /// The daemon dies and comes back.
+    /// The daemon crashes and restarts.
     Crash,
     Wake,
 }
 
 #[derive(Clone, Debug)]
-enum Want {
+enum Request {
     Create,
     Say { run: bool, model: usize, role: bool, media: bool },
     Queue { asking: usize, talk: bool, setup: usize },
-    Withdraw(usize),
-    Recall { instead: bool },
-    Supersede { turn: usize, said: bool },
-    Instruct(u8),
-    Move(u8),
+    CancelTurn(usize),
+    Import { instead: bool },
+    Supersede { turn: usize, replaced: bool },
+    SetSystemPrompt(u8),
+    SetWorkspace(u8),
     Start(usize),
     Approve { call: usize, allow: bool, turn: Option<usize> },
     Cancel,
     Compact,
-    Abridge,
+    CompactWith,
     Close,
     Label(u8),
     Switch(usize),
     Attach(usize),
     Revert(usize),
-    Offer { own: bool, within: bool },
+    SetTools { own: bool, within: bool },
     Claim(usize),
-    Gone(usize),
+    Disconnect(usize),
     Return(usize),
     Keyed(usize),
     Ask { call: usize, link: bool },
     Reply { question: usize, fits: bool },
 }
 
-/// What sessions are for.
-const PLAIN: Want = Want::Say { run: true, model: 0, role: false, media: false };
+/// The most common request.
+const PLAIN: Request = Request::Say { run: true, model: 0, role: false, media: false };
 
-/// How well something is done.
+/// Behavior an effect is executed.
 #[derive(Clone, Debug)]
-struct How {
-    well: bool,
+struct Behavior {
+    ok: bool,
     text: Option<String>,
     calls: Vec<(usize, usize)>,
     tokens: u64,
@@ -98,31 +98,31 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn a_session_stays_whole_and_recovers_from_anywhere(
+    fn a_session_stays_consistent_and_recovers_from_every_event(
         rules in some_rules(),
         ops in prop::collection::vec(some_op(), 0..100),
     ) {
         let mut world = World::new(rules);
         world.create();
         for op in ops {
-            happen(&mut world, op);
+            apply_op(&mut world, op);
         }
         world.check_journal();
-        recover_from_everywhere(&world);
-        fork_from_everywhere(&world);
-        restore_from_everywhere(&world);
+        recover_after_every_event(&world);
+        fork_after_every_event(&world);
+        restore_after_every_event(&world);
         world.settle();
         world.check_journal();
     }
 
     #[test]
-    fn arguments_are_read_as_they_were_written(numbers in prop::collection::vec(any::<f64>(), 1..5)) {
+    fn arguments_survive_encoding(numbers in prop::collection::vec(any::<f64>(), 1..5)) {
         let mut world = World::new(rules());
         world.create();
-        happen(&mut world, Op::Want(PLAIN));
+        apply_op(&mut world, Op::Request(PLAIN));
         let arguments = serde_json::to_string(&numbers).unwrap();
         let call = RawToolCall { id: "c1".into(), tool: "look".into(), arguments };
-        let Some(Todo::Model(step)) = world.todo().pop() else { panic!("nobody asks") };
+        let Some(PendingWork::Model(step)) = world.pending_work().pop() else { panic!("no model call is open") };
         let (finish, usage) = (FinishReason::ToolCalls, Usage::default());
         let answer = model::ModelResponse::new(finish, vec![call], usage);
         world.send(Command::ModelCompleted { step, answer });
@@ -135,8 +135,8 @@ proptest! {
     }
 }
 
-/// Every prefix of a journal is a crash; long journals are sampled.
-fn recover_from_everywhere(world: &World) {
+/// Tests a crash after every event; long journals are sampled.
+fn recover_after_every_event(world: &World) {
     let mut state = State::new(world.state.id.clone(), world.state.rules().clone().into());
     let stride = world.journal.len() / 40 + 1;
     for (n, record) in world.journal.iter().enumerate() {
@@ -150,8 +150,8 @@ fn recover_from_everywhere(world: &World) {
     }
 }
 
-/// A snapshot after any event, and the events after it, are the whole session.
-fn restore_from_everywhere(world: &World) {
+/// Checks that a snapshot after any event, plus the later events, gives the same session.
+fn restore_after_every_event(world: &World) {
     let (id, rules) = (&world.state.id, Arc::new(world.state.rules().clone()));
     let mut state = State::new(id.clone(), Arc::clone(&rules));
     let stride = world.journal.len() / 40 + 1;
@@ -166,36 +166,36 @@ fn restore_from_everywhere(world: &World) {
     }
 }
 
-/// Every event is one after which somebody may branch off; long journals are sampled.
-fn fork_from_everywhere(world: &World) {
+/// Forks the session after every event; long journals are sampled.
+fn fork_after_every_event(world: &World) {
     let mut state = State::new(world.state.id.clone(), world.state.rules().clone().into());
     let stride = world.journal.len() / 40 + 1;
     for (n, record) in world.journal.iter().enumerate() {
         state.replay([&**record]);
         if n % stride == 0 {
             let mut fork = world.forked(&state, n + 1);
-            assert_eq!(next(&fork.state), vec![], "a fork does its parent's work");
+            assert_eq!(next(&fork.state), vec![], "a fork executes effects of its parent");
             fork.send(Command::Recover { interrupted: Vec::new() });
             assert!(!fork.state.busy(), "a turn of the parent is open: {:?}", fork.state.open);
             fork.check_journal();
-            happen(&mut fork, Op::Want(PLAIN));
+            apply_op(&mut fork, Op::Request(PLAIN));
             fork.settle();
             fork.check_journal();
         }
     }
 }
 
-fn happen(world: &mut World, op: Op) {
+fn apply_op(world: &mut World, op: Op) {
     let command = match op {
         Op::Do(which, how) => {
-            let todo = world.todo();
-            match pick(&todo, which).cloned() {
-                Some(todo) => return do_it(world, todo, how),
-                None if which.is_multiple_of(2) => wanted(world, Want::Start(which)),
-                None => wanted(world, PLAIN),
+            let pending_work = world.pending_work();
+            match pick(&pending_work, which).cloned() {
+                Some(pending_work) => return execute(world, pending_work, how),
+                None if which.is_multiple_of(2) => request_command(world, Request::Start(which)),
+                None => request_command(world, PLAIN),
             }
         }
-        Op::Want(want) => wanted(world, want),
+        Op::Request(request) => request_command(world, request),
         Op::Late(which, how) => late(world, which, &how),
         Op::Pass(seconds) => {
             world.now = world.now.after(Duration::from_secs(seconds));
@@ -207,53 +207,57 @@ fn happen(world: &mut World, op: Op) {
     world.send(command);
 }
 
-fn do_it(world: &mut World, todo: Todo, how: How) {
+fn execute(world: &mut World, pending_work: PendingWork, how: Behavior) {
     let failure = || Outcome::failure("no");
-    let command = match todo {
-        Todo::Model(step) => {
+    let command = match pending_work {
+        PendingWork::Model(step) => {
             write(world, &step, &how);
             answered(step, how)
         }
-        Todo::Survey(turn) => {
+        PendingWork::GatherContext(turn) => {
             let text = how.text.unwrap_or_default();
             Command::ContextGathered {
                 turn,
                 sections: vec![Section { title: "TREE".into(), text }],
             }
         }
-        Todo::Review(call) if !how.well => {
+        PendingWork::Review(call) if !how.ok => {
             reviewed(call, how.text.is_some().then_some(ApprovalDecision::Deny))
         }
-        Todo::PutBack(turn) if !how.well => {
+        PendingWork::Revert(turn) if !how.ok => {
             Command::RevertFinished { turn, result: Err("no".into()) }
         }
-        Todo::Run(call) if how.well && how.text.is_some() => {
+        PendingWork::Run(call) if how.ok && how.text.is_some() => {
             Command::CallFinished { call, outcome: changing(&how) }
         }
-        Todo::Assess(call) => {
+        PendingWork::Assess(call) => {
             let mut assessment = assessment();
             assessment.subject = subject(how.failure);
             Command::Assessed { call, assessment: assessment.into() }
         }
-        Todo::Word(call) if how.well && how.text.is_some() => Command::Approve(Approve {
+        PendingWork::Approve(call) if how.ok && how.text.is_some() => Command::Approve(Approve {
             remember: RememberScope::Similar,
-            ..word(call, ApprovalDecision::Allow)
+            ..approval(call, ApprovalDecision::Allow)
         }),
-        Todo::Word(call) if !how.well => Command::Approve(word(call, ApprovalDecision::Deny)),
-        Todo::Run(call) | Todo::Report(call) if !how.well => {
+        PendingWork::Approve(call) if !how.ok => {
+            Command::Approve(approval(call, ApprovalDecision::Deny))
+        }
+        PendingWork::Run(call) | PendingWork::Report(call) if !how.ok => {
             Command::CallFinished { call, outcome: failure() }
         }
-        Todo::Save(upto) if !how.well => Command::MemorySaved { upto, result: Err("no".into()) },
-        Todo::Summarize(_) if !how.well => Command::SummaryFailed { reason: "no".into() },
-        Todo::Word(_)
-        | Todo::Run(_)
-        | Todo::Report(_)
-        | Todo::Summarize(_)
-        | Todo::Save(_)
-        | Todo::Review(_)
-        | Todo::PutBack(_)
-        | Todo::Cancel(_)
-        | Todo::Release(_) => well(&world.state, todo),
+        PendingWork::Save(upto) if !how.ok => {
+            Command::MemorySaved { upto, result: Err("no".into()) }
+        }
+        PendingWork::Summarize(_) if !how.ok => Command::SummaryFailed { reason: "no".into() },
+        PendingWork::Approve(_)
+        | PendingWork::Run(_)
+        | PendingWork::Report(_)
+        | PendingWork::Summarize(_)
+        | PendingWork::Save(_)
+        | PendingWork::Review(_)
+        | PendingWork::Revert(_)
+        | PendingWork::Cancel(_)
+        | PendingWork::Release(_) => successful(&world.state, pending_work),
     };
     world.send(command);
 }
@@ -275,7 +279,7 @@ fn reply(world: &World, n: usize, fits: bool) -> Command {
     let id = open.get(n % open.len().max(1)).cloned();
     let question = id.unwrap_or_else(|| QuestionId::named("question_0".into())).into();
     let content = Some(if fits { json!({ "n": 1 }) } else { json!({ "n": "one" }) });
-    let answer = word(call(world, n), ApprovalDecision::Allow);
+    let answer = approval(call(world, n), ApprovalDecision::Allow);
     Command::Approve(Approve { question, content, ..answer })
 }
 
@@ -291,7 +295,7 @@ fn subject(n: usize) -> CallSubject {
 }
 
 /// A call that changed a file.
-fn changing(how: &How) -> Outcome {
+fn changing(how: &Behavior) -> Outcome {
     let version = |n: usize| FileVersion {
         blob: Some(BlobId::named(format!("b{n}"))),
         size: how.tokens,
@@ -314,7 +318,7 @@ fn changing(how: &How) -> Outcome {
     outcome
 }
 
-fn write(world: &mut World, step: &StepId, how: &How) {
+fn write(world: &mut World, step: &StepId, how: &Behavior) {
     let Some(text) = &how.text else { return };
     let written = |world: &World| {
         let step = world.state.open.as_ref().and_then(|open| open.step());
@@ -326,9 +330,9 @@ fn write(world: &mut World, step: &StepId, how: &How) {
     }
 }
 
-fn answered(step: StepId, how: How) -> Command {
+fn answered(step: StepId, how: Behavior) -> Command {
     use FailureKind::*;
-    if !how.well {
+    if !how.ok {
         let kinds = [ContextOverflow, ContextOverflow, Cut, RateLimited];
         let failure = Failure { kind: kinds[how.failure % kinds.len()], message: "no".into() };
         return Command::ModelFailed { step, failure };
@@ -349,18 +353,15 @@ fn answered(step: StepId, how: How) -> Command {
     Command::ModelCompleted { step, answer }
 }
 
-fn wanted(world: &World, want: Want) -> Command {
+fn request_command(world: &World, request: Request) -> Command {
     let model = |n: usize| ModelRef::parse(MODELS[n % MODELS.len()]).unwrap();
-    match want {
-        Want::Create => create_again(world),
-        Want::Say { run, model: n, role, media } => {
+    match request {
+        Request::Create => create_again(world),
+        Request::Say { run, model: n, role, media } => {
             let mut parts = vec![Part::Text("hi".into())];
             if media {
-                parts.push(Part::Media {
-                    kind: MediaKind::Image,
-                    name: "a.png".into(),
-                    mime: None,
-                });
+                let (kind, name) = (MediaKind::Image, "a.png".into());
+                parts.push(Part::Media { kind, name, mime: None });
             }
             let role = if role && !run { Role::System } else { Role::User };
             let run = if run { TurnStart::Now } else { TurnStart::Later };
@@ -368,7 +369,7 @@ fn wanted(world: &World, want: Want) -> Command {
                 TurnOptions { model: (n > 0).then(|| model(n)), ..TurnOptions::default() };
             Command::AddMessage(Box::new(NewMessage::new(role, parts, run, options)))
         }
-        Want::Queue { asking, talk, setup: n } => {
+        Request::Queue { asking, talk, setup: n } => {
             let ways = [
                 ApprovalMode::Policy,
                 ApprovalMode::Strict,
@@ -384,52 +385,54 @@ fn wanted(world: &World, want: Want) -> Command {
                 ..NewMessage::new(role, parts, TurnStart::Queued, options)
             }))
         }
-        Want::Withdraw(n) => Command::CancelTurn { turn: turn(world, n), reason: None },
-        Want::Supersede { turn: n, said: false } => Command::Supersede { from: turn(world, n) },
-        Want::Supersede { turn: n, said: true } => {
+        Request::CancelTurn(n) => Command::CancelTurn { turn: turn(world, n), reason: None },
+        Request::Supersede { turn: n, replaced: false } => {
+            Command::Supersede { from: turn(world, n) }
+        }
+        Request::Supersede { turn: n, replaced: true } => {
             let parts = vec![Part::Text("instead".into())];
             let supersedes = Some(turn(world, n));
             let say = NewMessage::new(Role::User, parts, TurnStart::Queued, TurnOptions::default());
             Command::AddMessage(Box::new(NewMessage { supersedes, ..say }))
         }
-        Want::Recall { instead } => {
-            let said = |role| ImportedMessage::text(role, "once".into());
-            Command::ImportMessages {
-                messages: vec![said(Role::User), said(Role::Assistant)],
-                instead,
-            }
+        Request::Import { instead } => {
+            let message = |role| ImportedMessage::text(role, "once".into());
+            let messages = vec![message(Role::User), message(Role::Assistant)];
+            Command::ImportMessages { messages, instead }
         }
-        Want::Instruct(n) => {
+        Request::SetSystemPrompt(n) => {
             Command::SetSystemPrompt { system_prompt: (n > 0).then(|| format!("be {n}")) }
         }
-        Want::Move(n) => Command::SetWorkspace { workspace: format!("/some/{n}").into() },
-        Want::Start(n) => Command::StartTurn { turn: turn(world, n) },
-        Want::Approve { call: n, allow, turn: of } => {
+        Request::SetWorkspace(n) => {
+            Command::SetWorkspace { workspace: format!("/some/{n}").into() }
+        }
+        Request::Start(n) => Command::StartTurn { turn: turn(world, n) },
+        Request::Approve { call: n, allow, turn: of } => {
             let answer = if allow { ApprovalDecision::Allow } else { ApprovalDecision::Deny };
             let turn = of.map(|n| turn(world, n));
-            Command::Approve(Approve { turn, ..word(call(world, n), answer) })
+            Command::Approve(Approve { turn, ..approval(call(world, n), answer) })
         }
-        Want::Ask { call: n, link } => ask(call(world, n), link),
-        Want::Reply { question: n, fits } => reply(world, n, fits),
-        Want::Cancel => Command::Cancel { reason: None },
-        Want::Compact => Command::Compact,
-        Want::Abridge => Command::CompactWith { summary: "in short".into() },
-        Want::Close => Command::Close { reason: None },
-        Want::Label(n) => {
+        Request::Ask { call: n, link } => ask(call(world, n), link),
+        Request::Reply { question: n, fits } => reply(world, n, fits),
+        Request::Cancel => Command::Cancel { reason: None },
+        Request::Compact => Command::Compact,
+        Request::CompactWith => Command::CompactWith { summary: "in short".into() },
+        Request::Close => Command::Close { reason: None },
+        Request::Label(n) => {
             Command::SetLabel { key: "k".into(), value: (n > 0).then(|| n.to_string()) }
         }
-        Want::Switch(n) => Command::SwitchModel(model(n)),
-        Want::Offer { own, within } => Command::SetTools(Toolset {
+        Request::Switch(n) => Command::SwitchModel(model(n)),
+        Request::SetTools { own, within } => Command::SetTools(Toolset {
             daemon: own.then(|| vec!["look".into(), "edit".into()]),
             client: own.then(own_tool).into_iter().collect(),
             timeout_ms: within.then_some(20_000),
             spans: Vec::new(),
         }),
-        Want::Return(n) => {
+        Request::Return(n) => {
             let by = client(n % 3);
             Command::ReturnResult { call: call(world, n), by, outcome: Outcome::success("there") }
         }
-        Want::Keyed(n) => {
+        Request::Keyed(n) => {
             let options =
                 TurnOptions { key: Some(format!("k{}", n % 3)), ..TurnOptions::default() };
             let parts = vec![Part::Text("hi".into())];
@@ -440,14 +443,14 @@ fn wanted(world: &World, want: Want) -> Command {
                 options,
             )))
         }
-        Want::Claim(n) => {
+        Request::Claim(n) => {
             let (calls, by) = (vec![call(world, n)], client(n % 3));
             Command::ClaimCalls { calls, by, came_back: n % 2 == 0 }
         }
-        Want::Gone(n) => Command::Disconnect { client: client(n) },
-        Want::Revert(n) if n % 3 == 0 => Command::Reapply { turn: turn(world, n * 4) },
-        Want::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
-        Want::Attach(n) => attach(n),
+        Request::Disconnect(n) => Command::Disconnect { client: client(n) },
+        Request::Revert(n) if n % 3 == 0 => Command::Reapply { turn: turn(world, n * 4) },
+        Request::Revert(n) => Command::Revert { turn: turn(world, n * 4) },
+        Request::Attach(n) => attach(n),
     }
 }
 
@@ -484,7 +487,7 @@ fn setup(n: usize) -> Setup {
     }
 }
 
-/// A client's tool in place of one that is not there, or of one that is.
+/// A client tool that shadows a daemon tool, or none.
 fn own_tool() -> ClientTool {
     let (name, description, schema) = ("nonsense".into(), String::new(), json!({}));
     ClientTool {
@@ -498,7 +501,7 @@ fn own_tool() -> ClientTool {
     }
 }
 
-fn late(world: &World, which: usize, how: &How) -> Command {
+fn late(world: &World, which: usize, how: &Behavior) -> Command {
     let (step, n) = (step(world, which / 12), which / 12);
     let (call, text) = (call(world, n), how.text.clone().unwrap_or_default());
     match which % 12 {
@@ -528,12 +531,12 @@ fn late(world: &World, which: usize, how: &How) -> Command {
     }
 }
 
-/// News of a session that works for a call, or worked for one that is over.
-fn subagent(call: CallId, how: &How) -> Command {
+/// An update of a subagent of a call that runs or has ended.
+fn subagent(call: CallId, how: &Behavior) -> Command {
     let (text, usage) = (how.text.clone().unwrap_or_default(), Usage::default());
-    let news = match (how.well, how.failure % 2) {
+    let news = match (how.ok, how.failure % 2) {
         (true, _) => SubagentUpdate::Progressed { steps: how.tokens, status: text },
-        (false, 0) if how.tokens.is_multiple_of(2) => asked(text),
+        (false, 0) if how.tokens.is_multiple_of(2) => approval_update(text),
         (false, 0) => {
             SubagentUpdate::Settled { call: CallId::named("asks".into()).into(), answer: None }
         }
@@ -542,7 +545,7 @@ fn subagent(call: CallId, how: &How) -> Command {
     Command::Subagent { call, session: SessionId::named("sub".into()), news }
 }
 
-fn asked(tool: String) -> SubagentUpdate {
+fn approval_update(tool: String) -> SubagentUpdate {
     let assessment = Assessment {
         risk: Risk::Low,
         reasons: Vec::new(),
@@ -564,7 +567,7 @@ fn pick<T>(all: &[T], n: usize) -> Option<&T> {
     all.get(n % all.len().max(1))
 }
 
-/// Mostly a turn that is not over and well.
+/// Usually a turn that has not succeeded.
 fn turn(world: &World, n: usize) -> TurnId {
     let open = |turn: &&Turn| n.is_multiple_of(4) || turn.status != TurnStatus::Succeeded;
     let turns: Vec<&Turn> = world.state.turns.iter().filter(open).collect();
@@ -626,7 +629,7 @@ fn some_rules() -> impl Strategy<Value = Rules> {
     )
 }
 
-/// Rules that can only be judged when a call was looked at.
+/// Rules that can only be decided after an assessment.
 fn by_path() -> Vec<Rule> {
     let rule = |pattern, action| {
         let (kind, tool, command, reason) = (None, None, None, None);
@@ -638,7 +641,7 @@ fn by_path() -> Vec<Rule> {
 fn some_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         12 => (any::<usize>(), how()).prop_map(|(which, how)| Op::Do(which, how)),
-        5 => some_want().prop_map(Op::Want),
+        5 => some_request().prop_map(Op::Request),
         2 => (any::<usize>(), how()).prop_map(|(which, how)| Op::Late(which, how)),
         1 => prop_oneof![4 => 0..20_u64, 1 => 0..1000_u64].prop_map(Op::Pass),
         1 => Just(Op::Crash),
@@ -646,43 +649,44 @@ fn some_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn some_want() -> impl Strategy<Value = Want> {
+fn some_request() -> impl Strategy<Value = Request> {
     let say = (prop::bool::weighted(0.5), 0..4_usize, any::<bool>(), prop::bool::weighted(0.2));
     let approve = (any::<usize>(), any::<bool>(), prop::option::of(any::<usize>()));
     prop_oneof![
-        1 => Just(Want::Create),
-        8 => say.prop_map(|(run, model, role, media)| Want::Say { run, model, role, media }),
+        1 => Just(Request::Create),
+        8 => say.prop_map(|(run, model, role, media)| Request::Say { run, model, role, media }),
         4 => (0..3_usize, prop::bool::weighted(0.2), 0..4_usize)
-            .prop_map(|(asking, talk, setup)| Want::Queue { asking, talk, setup }),
-        2 => any::<usize>().prop_map(Want::Withdraw),
-        1 => any::<bool>().prop_map(|instead| Want::Recall { instead }),
-        2 => any::<(usize, bool)>().prop_map(|(turn, said)| Want::Supersede { turn, said }),
-        1 => (0..3_u8).prop_map(Want::Instruct),
-        1 => (0..3_u8).prop_map(Want::Move),
-        4 => any::<usize>().prop_map(Want::Start),
-        3 => approve.prop_map(|(call, allow, turn)| Want::Approve { call, allow, turn }),
-        1 => Just(Want::Cancel),
-        2 => Just(Want::Compact),
-        1 => Just(Want::Abridge),
-        1 => Just(Want::Close),
-        1 => (0..2_u8).prop_map(Want::Label),
-        1 => any::<usize>().prop_map(Want::Switch),
-        1 => any::<usize>().prop_map(Want::Attach),
-        1 => (0..100_usize).prop_map(Want::Revert),
-        2 => any::<(bool, bool)>().prop_map(|(own, within)| Want::Offer { own, within }),
-        2 => any::<usize>().prop_map(Want::Return),
-        2 => any::<usize>().prop_map(Want::Claim),
-        2 => (0..3_usize).prop_map(Want::Gone),
-        2 => any::<usize>().prop_map(Want::Keyed),
-        4 => any::<(usize, bool)>().prop_map(|(call, link)| Want::Ask { call, link }),
-        3 => any::<(usize, bool)>().prop_map(|(question, fits)| Want::Reply { question, fits }),
+            .prop_map(|(asking, talk, setup)| Request::Queue { asking, talk, setup }),
+        2 => any::<usize>().prop_map(Request::CancelTurn),
+        1 => any::<bool>().prop_map(|instead| Request::Import { instead }),
+        2 => any::<(usize, bool)>().prop_map(|(turn, replaced)| Request::Supersede { turn, replaced }),
+        1 => (0..3_u8).prop_map(Request::SetSystemPrompt),
+        1 => (0..3_u8).prop_map(Request::SetWorkspace),
+        4 => any::<usize>().prop_map(Request::Start),
+        3 => approve.prop_map(|(call, allow, turn)| Request::Approve { call, allow, turn }),
+        1 => Just(Request::Cancel),
+        2 => Just(Request::Compact),
+        1 => Just(Request::CompactWith),
+        1 => Just(Request::Close),
+        1 => (0..2_u8).prop_map(Request::Label),
+        1 => any::<usize>().prop_map(Request::Switch),
+        1 => any::<usize>().prop_map(Request::Attach),
+        1 => (0..100_usize).prop_map(Request::Revert),
+        2 => any::<(bool, bool)>().prop_map(|(own, within)| Request::SetTools { own, within }),
+        2 => any::<usize>().prop_map(Request::Return),
+        2 => any::<usize>().prop_map(Request::Claim),
+        2 => (0..3_usize).prop_map(Request::Disconnect),
+        2 => any::<usize>().prop_map(Request::Keyed),
+        4 => any::<(usize, bool)>().prop_map(|(call, link)| Request::Ask { call, link }),
+        3 => any::<(usize, bool)>().prop_map(|(question, fits)| Request::Reply { question, fits }),
     ]
 }
 
-fn how() -> impl Strategy<Value = How> {
+fn how() -> impl Strategy<Value = Behavior> {
     let calls = prop::collection::vec((0..TOOLS.len(), 0..ARGUMENTS.len()), 0..4);
     let tokens = prop_oneof![20 => 0..50_u64, 1 => any::<u64>()];
     let text = prop::option::of("[a-zé€]{1,6}");
-    (prop::bool::weighted(0.8), text, calls, tokens, any::<usize>())
-        .prop_map(|(well, text, calls, tokens, failure)| How { well, text, calls, tokens, failure })
+    (prop::bool::weighted(0.8), text, calls, tokens, any::<usize>()).prop_map(
+        |(ok, text, calls, tokens, failure)| Behavior { ok, text, calls, tokens, failure },
+    )
 }

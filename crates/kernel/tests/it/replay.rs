@@ -1,4 +1,4 @@
-//! What a model sealed and what a tool showed come back in the next prompt.
+//! Tests that sealed data and pictures of tools are sent back in the next prompt.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -40,12 +40,12 @@ fn step(state: &State) -> StepId {
 }
 
 #[test]
-fn seals_and_pictures_come_back() {
+fn sealed_data_and_pictures_are_sent_back() {
     let mut state = session();
     let mut tick = 0;
     let mut tell = |state: &mut State, command: Command| {
         tick += 1;
-        world::know(state, &command, &profiles());
+        world::set_profiles(state, &command, &profiles());
         handle(state, command, &Stamp::new(Time::default(), [tick, 7])).unwrap();
     };
     let workspace = PathBuf::from("/work");

@@ -1,4 +1,5 @@
-//! Whatever clients, workers and the clock do, a run stays whole, and its format is for ever.
+//! Tests that runs stay consistent whatever clients, workers and the clock do, and that their
+//! format never changes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use quintet_kernel::run::{
 use quintet_kernel::{Stamp, Time};
 use serde_json::{Map, json};
 
-/// Something that happens; numbers pick one of few.
+/// One step of a random test; numbers select one of the available items.
 #[derive(Clone, Debug)]
 enum Op {
     Assign(u8),
@@ -84,7 +85,7 @@ fn command(op: &Op, run: &RunProgress) -> Option<RunCommand> {
             kind: "x".into(),
             source: "s".into(),
             payload: Map::new(),
-            end: end.map(|well| if well { RunEnd::Completed } else { RunEnd::Failed }),
+            end: end.map(|ok| if ok { RunEnd::Completed } else { RunEnd::Failed }),
             applied: run
                 .controls
                 .iter()
@@ -108,7 +109,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn a_run_stays_whole(ops in prop::collection::vec(some_op(), 0..80)) {
+    fn a_run_stays_consistent(ops in prop::collection::vec(some_op(), 0..80)) {
         let id = RunId::named("r".into());
         let mut now = Time::from_micros(0);
         let first = RunRecord { seq: 1, at: now, event: begin(&id, new()) };
@@ -139,21 +140,21 @@ proptest! {
     }
 }
 
-/// What holds of every event.
+/// Checks what holds for every event.
 fn check_step(
     before: &RunProgress,
     after: &RunProgress,
     event: &RunEvent,
 ) -> Result<(), TestCaseError> {
-    prop_assert!(after.assignments >= before.assignments, "numbers of assignments only grow");
+    prop_assert!(after.assignments >= before.assignments, "assignment numbers only grow");
     prop_assert!(after.controls.len() <= 64);
     if !before.status.is_active() {
-        prop_assert_eq!(after.status, before.status, "a run that is over stays over");
+        prop_assert_eq!(after.status, before.status, "an ended run stays ended");
         let reported = matches!(event, RunEvent::Reported { .. });
-        prop_assert!(reported, "what comes late is only kept");
+        prop_assert!(reported, "late reports are only recorded");
     }
     if let RunEvent::Assigned { assignment, .. } = event {
-        prop_assert!(before.binding.is_none(), "nobody has a run that is assigned");
+        prop_assert!(before.binding.is_none(), "only a run without a worker is assigned");
         prop_assert_eq!(*assignment, before.assignments + 1);
     }
     if after.is_waiting() {
@@ -163,7 +164,8 @@ fn check_step(
     Ok(())
 }
 
-/// Every prefix of a journal is a run; all of it is the run that was live, also once written and read.
+/// Checks that every prefix of a journal gives a valid run, and the whole journal the live run,
+/// also after encoding.
 fn check_journal(id: &RunId, records: &[RunRecord], run: &RunState) -> Result<(), TestCaseError> {
     let written: Vec<RunRecord> = records
         .iter()
@@ -186,9 +188,9 @@ fn check_journal(id: &RunId, records: &[RunRecord], run: &RunState) -> Result<()
     Ok(())
 }
 
-/// Every line of the golden file can be read, and is written the same today. Lines are only added.
+/// Every line of the golden file can be read and is written unchanged. Lines are only added.
 #[test]
-fn the_journal_of_runs_is_read_for_ever() {
+fn old_journals_of_runs_can_be_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/runs-v1.ndjson");
     let golden = std::fs::read_to_string(path).unwrap();
     let mut kinds = std::collections::BTreeSet::new();
@@ -205,6 +207,6 @@ fn the_journal_of_runs_is_read_for_ever() {
             RunEvent::Lost { .. } => 6,
         });
     }
-    assert_eq!(kinds.len(), 7, "there is a line of every kind");
-    assert!(decode_event(codec::VERSION + 1, b"{}").is_err(), "newer ones are refused");
+    assert_eq!(kinds.len(), 7, "every kind has a line");
+    assert!(decode_event(codec::VERSION + 1, b"{}").is_err(), "newer formats are refused");
 }

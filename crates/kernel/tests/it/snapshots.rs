@@ -1,4 +1,4 @@
-//! States that are written down: what they are made of, and which are read.
+//! Tests of snapshots: their fields, and which ones can be restored.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn id(name: &str) -> SessionId {
     SessionId::parse(name).unwrap()
 }
 
-/// A session after each of the events that there are; they need not make sense together.
+/// States after every kind of event; the events need not make sense together.
 fn states() -> Vec<State> {
     let mut state = State::new(id("s"), Arc::new(rules()));
     let events = samples().into_iter().zip(1..);
@@ -28,37 +28,37 @@ fn states() -> Vec<State> {
 }
 
 #[test]
-fn what_a_state_is_made_of_does_not_change_by_itself() {
+fn the_fields_of_a_snapshot_change_only_with_its_format() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/snapshot-shape.txt");
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
     let (number, known) = golden.split_once('\n').unwrap_or_default();
     let mut fields = BTreeSet::new();
     for state in states() {
         let body = serde_json::from_slice(&snapshot::take(&state).body).unwrap();
-        note_fields(&body, "", &mut fields);
+        collect_fields(&body, "", &mut fields);
     }
     let fields = fields.into_iter().map(|field| field + "\n").collect::<String>();
     let today = format!("format {}", snapshot::SNAPSHOT_FORMAT);
     if number == today {
-        assert_eq!(known, fields, "count snapshot::FORMAT up, then run with UPDATE_GOLDEN=1");
+        assert_eq!(known, fields, "increment SNAPSHOT_FORMAT, then run with UPDATE_GOLDEN=1");
     } else {
         assert!(updating(), "UPDATE_GOLDEN=1 writes {} for {today}", path.display());
         std::fs::write(path, format!("{today}\n{fields}")).unwrap();
     }
 }
 
-/// Every path to a value; where it goes through a list or by a number, any of them.
-fn note_fields(value: &Value, path: &str, fields: &mut BTreeSet<String>) {
+/// Collects every path to a value; list indexes and numeric keys are replaced by a placeholder.
+fn collect_fields(value: &Value, path: &str, fields: &mut BTreeSet<String>) {
     match value {
         Value::Object(inner) => {
             for (name, value) in inner {
                 let is_number = name.bytes().all(|b| b.is_ascii_digit());
                 let name = if is_number { "*" } else { name };
-                note_fields(value, &format!("{path}.{name}"), fields);
+                collect_fields(value, &format!("{path}.{name}"), fields);
             }
         }
         Value::Array(inner) => {
-            inner.iter().for_each(|value| note_fields(value, &format!("{path}[]"), fields));
+            inner.iter().for_each(|value| collect_fields(value, &format!("{path}[]"), fields));
         }
         Value::String(text) if path.ends_with("phase") || path.ends_with("status") => {
             fields.insert(format!("{path} = {text}"));
@@ -70,7 +70,7 @@ fn note_fields(value: &Value, path: &str, fields: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn a_state_is_the_same_when_it_is_read_back() {
+fn a_restored_state_is_equal() {
     let rules = Arc::new(rules());
     for state in states() {
         let taken = snapshot::take(&state);
@@ -80,7 +80,7 @@ fn a_state_is_the_same_when_it_is_read_back() {
 }
 
 #[test]
-fn what_cannot_be_read_is_passed_over() {
+fn an_unreadable_snapshot_is_ignored() {
     let rules = Arc::new(rules());
     let taken = snapshot::take(states().last().unwrap());
     let restored = |snapshot: &Snapshot| snapshot::restore(snapshot, &id("s"), &rules).is_some();
@@ -92,14 +92,14 @@ fn what_cannot_be_read_is_passed_over() {
 }
 
 #[test]
-fn a_fork_goes_by_its_own_name() {
+fn a_fork_has_its_own_id() {
     let taken = snapshot::take(states().last().unwrap());
     let fork = snapshot::restore(&taken, &id("t"), &Arc::new(rules())).unwrap();
     assert_eq!(fork.id, id("t"));
 }
 
 #[test]
-fn a_snapshot_is_worth_it_if_much_is_new() {
+fn a_snapshot_is_due_when_many_events_are_new() {
     for (head, last, due) in [
         (999, 0, false),
         (1000, 0, true),

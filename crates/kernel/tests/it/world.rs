@@ -1,4 +1,5 @@
-//! A world around a session: it does what the session asks for, sooner, later, badly or well.
+//! A test environment that executes the effects of a session, promptly or late, successfully or
+//! not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use quintet_kernel::tool::{
 use quintet_kernel::{ApprovalId, Effect, Stamp, State, Time};
 use serde_json::json;
 
-/// The tools, and one that is not there.
+/// The tools, and one that does not exist.
 pub(crate) const TOOLS: [&str; 9] =
     ["look", "edit", "shell", "fetch", "verify", "desk", "pen", "jot", "nonsense"];
 
@@ -68,7 +69,7 @@ pub(crate) fn rules() -> Rules {
     }
 }
 
-/// What the models of each provider can do.
+/// The profiles of each provider's models.
 pub(crate) fn profiles() -> HashMap<String, Profile> {
     let search = SearchSupport::default();
     let profile = |context_window| Profile { inputs: vec![], tools: true, context_window, search };
@@ -78,39 +79,43 @@ pub(crate) fn profiles() -> HashMap<String, Profile> {
     ])
 }
 
-/// Hands over what is known of models, as whoever carries a session out does.
-pub(crate) fn know(state: &mut State, command: &Command, profiles: &HashMap<String, Profile>) {
+/// Passes the model profiles to the state, as the runtime does.
+pub(crate) fn set_profiles(
+    state: &mut State,
+    command: &Command,
+    profiles: &HashMap<String, Profile>,
+) {
     let known = |model: ModelRef| Some((model.clone(), profiles.get(&model.provider)?.clone()));
     let profiles = state.models_for(command).into_iter().filter_map(known).collect();
     state.set_profiles(profiles);
 }
 
-/// Something that somebody should do.
+/// Work that is to be done for a session.
 #[derive(Clone, Debug)]
-pub(crate) enum Todo {
+pub(crate) enum PendingWork {
     /// Answer the model call.
     Model(StepId),
-    /// Look at the workspace.
-    Survey(TurnId),
-    /// Read the change again.
+    /// Describe the workspace.
+    GatherContext(TurnId),
+    /// Review the change.
     Review(CallId),
-    /// Undo the turn.
-    PutBack(TurnId),
-    /// Look at the call.
+    /// Revert the turn.
+    Revert(TurnId),
+    /// Assess the call.
     Assess(CallId),
-    /// Give a word on the call.
-    Word(CallId),
-    /// Run the call, here or at the client.
+    /// Answer the approval request of the call.
+    Approve(CallId),
+    /// Run the call, in the daemon or at the client.
     Run(CallId),
-    /// Report the call that was told to stop.
+    /// Report the end of a call that was stopped.
     Report(CallId),
-    /// Write the facts of a summary down.
+    /// Save the facts of a summary.
     Save(MessageId),
     /// Write the summary.
     Summarize(MessageId),
-    /// Stop a session that worked for a call that is over.
+    /// Stop the subagent of a call that has ended.
     Cancel(SessionId),
-    /// Let the turn go on.
+    /// Resume the turn.
     Release(TurnId),
 }
 
@@ -121,9 +126,9 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) profiles: HashMap<String, Profile>,
     seed: u64,
-    /// Calls that a recovery found running and that must not run again.
+    /// Calls that were running at a recovery and must not run again.
     lost: BTreeSet<CallId>,
-    /// What the last prompt left behind for the next one.
+    /// The prompt cache of the session.
     prompts: PromptCache,
 }
 
@@ -136,7 +141,7 @@ impl World {
         Self { state, journal, now, profiles, seed: 0, lost, prompts }
     }
 
-    /// The same session after a crash that left so much of its journal.
+    /// The same session after a crash that left the first `events` events.
     pub(crate) fn crashed(&self, state: &State, events: usize) -> Self {
         let (state, journal) = (state.clone(), self.journal[..events].to_vec());
         let now = journal.last().map_or(self.now, |record| record.at);
@@ -145,7 +150,7 @@ impl World {
         Self { state, journal, now, profiles, seed: u64::MAX / 2, lost, prompts }
     }
 
-    /// A session that branches off after so many events.
+    /// A fork of the session after `events` events.
     pub(crate) fn forked(&self, state: &State, events: usize) -> Self {
         let mut fork = self.crashed(state, events);
         let event = Event::Forked { parent: SessionId::named("parent".into()), at: events as u64 };
@@ -169,7 +174,7 @@ impl World {
         }
         self.seed += 1;
         let stamp = Stamp::new(self.now, [self.seed, 7]);
-        know(&mut self.state, &command, &self.profiles);
+        set_profiles(&mut self.state, &command, &self.profiles);
         if let Ok(records) = handle(&mut self.state, command, &stamp) {
             self.journal.extend(records);
         }
@@ -181,39 +186,40 @@ impl World {
         self.check_prompts();
     }
 
-    /// What there is to do, apart from waiting.
-    pub(crate) fn todo(&self) -> Vec<Todo> {
+    /// The pending work, without timers.
+    pub(crate) fn pending_work(&self) -> Vec<PendingWork> {
         let effect = |effect| match effect {
-            Effect::CallModel(step) => Some(Todo::Model(step)),
-            Effect::GatherContext(turn) => Some(Todo::Survey(turn)),
-            Effect::AssessCall(call) => Some(Todo::Assess(call)),
-            Effect::ReviewCall(call) => Some(Todo::Review(call)),
-            Effect::RevertTurn(turn) => Some(Todo::PutBack(turn)),
-            Effect::RunCall(call) => Some(Todo::Run(call)),
-            Effect::Summarize(upto) => Some(Todo::Summarize(upto)),
-            Effect::SaveMemory(upto) => Some(Todo::Save(upto)),
-            Effect::CancelSubagent(session) => Some(Todo::Cancel(session)),
+            Effect::CallModel(step) => Some(PendingWork::Model(step)),
+            Effect::GatherContext(turn) => Some(PendingWork::GatherContext(turn)),
+            Effect::AssessCall(call) => Some(PendingWork::Assess(call)),
+            Effect::ReviewCall(call) => Some(PendingWork::Review(call)),
+            Effect::RevertTurn(turn) => Some(PendingWork::Revert(turn)),
+            Effect::RunCall(call) => Some(PendingWork::Run(call)),
+            Effect::Summarize(upto) => Some(PendingWork::Summarize(upto)),
+            Effect::SaveMemory(upto) => Some(PendingWork::Save(upto)),
+            Effect::CancelSubagent(session) => Some(PendingWork::Cancel(session)),
             Effect::WakeAt(_) => None,
         };
-        let mut todo: Vec<Todo> = next(&self.state).into_iter().filter_map(effect).collect();
-        let Some(open) = &self.state.open else { return todo };
+        let mut pending_work: Vec<PendingWork> =
+            next(&self.state).into_iter().filter_map(effect).collect();
+        let Some(open) = &self.state.open else { return pending_work };
         if open.held && open.stopping.is_none() {
-            todo.push(Todo::Release(open.id.clone()));
+            pending_work.push(PendingWork::Release(open.id.clone()));
         }
-        todo.extend(open.calls().iter().filter_map(|call| match call.phase {
-            CallPhase::Asked { .. } => Some(Todo::Word(call.id().clone())),
-            CallPhase::Started(_, Placement::Client) => Some(Todo::Run(call.id().clone())),
+        pending_work.extend(open.calls().iter().filter_map(|call| match call.phase {
+            CallPhase::Asked { .. } => Some(PendingWork::Approve(call.id().clone())),
+            CallPhase::Started(_, Placement::Client) => Some(PendingWork::Run(call.id().clone())),
             CallPhase::Started(_, Placement::Daemon) => {
-                // Also a call that was never named as an effect, because the turn was stopped in
-                // the very moment in which the call was started or found again after a crash.
-                open.stopping.is_some().then(|| Todo::Report(call.id().clone()))
+                // Includes calls that were never an effect, because the turn was stopped when they
+                // were started or recovered.
+                open.stopping.is_some().then(|| PendingWork::Report(call.id().clone()))
             }
             _ => None,
         }));
-        todo
+        pending_work
     }
 
-    /// Does everything that is asked for, and waits only when there is nothing else to do.
+    /// Executes all pending work, and advances the clock only if there is none.
     pub(crate) fn settle(&mut self) {
         for _ in 0..100 {
             let alarm = next(&self.state).into_iter().find_map(|effect| match effect {
@@ -221,21 +227,22 @@ impl World {
                 _ => None,
             });
             let due = alarm.filter(|time| *time <= self.now);
-            match (due, self.todo().first().cloned(), alarm) {
-                (None, Some(todo), _) => self.send(well(&self.state, todo)),
+            match (due, self.pending_work().first().cloned(), alarm) {
+                (None, Some(pending_work), _) => self.send(successful(&self.state, pending_work)),
                 (_, _, Some(time)) => {
                     self.now = self.now.max(time);
                     self.send(Command::Wake);
                 }
                 (_, None, None) => break,
-                (Some(_), _, None) => unreachable!("what is due is an alarm"),
+                (Some(_), _, None) => unreachable!("only an alarm can be due"),
             }
         }
-        assert!(!self.state.busy(), "does not come to rest: {:?}", self.state.open);
+        assert!(!self.state.busy(), "does not become idle: {:?}", self.state.open);
         assert!(self.state.saving.is_empty(), "something is not saved: {:?}", self.state.saving);
     }
 
-    /// The journal tells the whole state, can be written and read, and every turn ends once.
+    /// Checks that the journal gives the same state, can be encoded and decoded, and ends every
+    /// turn once.
     pub(crate) fn check_journal(&self) {
         let mut again = State::new(self.state.id.clone(), Arc::new(rules()));
         for (n, record) in self.journal.iter().enumerate() {
@@ -259,7 +266,7 @@ impl World {
         };
         let prompt = assemble(&self.state);
         let next = assemble_next(&self.state, &mut self.prompts);
-        assert_eq!(next.messages, prompt.messages, "what was kept of the last prompt is another");
+        assert_eq!(next.messages, prompt.messages, "a cached message differs");
         check_pairs(&prompt);
         let turn = self.state.turn(&open.id).unwrap();
         let asked = self.state.messages.iter().find(|message| message.id == turn.message).unwrap();
@@ -270,46 +277,46 @@ impl World {
     }
 }
 
-/// The kindest way to do something.
-pub(crate) fn well(state: &State, todo: Todo) -> Command {
-    match todo {
-        Todo::Cancel(session) => {
+/// The command that reports successful execution.
+pub(crate) fn successful(state: &State, pending_work: PendingWork) -> Command {
+    match pending_work {
+        PendingWork::Cancel(session) => {
             let known = state.subagents.orphans().find(|known| known.session == session);
             let (result, usage) = (String::new(), Usage { input: 1, ..Usage::default() });
             let news = SubagentUpdate::Completed { result, ok: false, usage };
             Command::Subagent { call: known.unwrap().call.clone(), session, news }
         }
-        Todo::Model(step) => {
+        PendingWork::Model(step) => {
             let usage = Usage { input: 10, output: 1, ..Usage::default() };
             let answer = model::ModelResponse::new(FinishReason::Stop, vec![], usage);
             Command::ModelCompleted { step, answer }
         }
-        Todo::Survey(turn) => Command::ContextGathered { turn, sections: vec![] },
-        Todo::Review(call) => reviewed(call, Some(ApprovalDecision::Allow)),
-        Todo::PutBack(turn) => Command::RevertFinished { turn, result: Ok(()) },
-        Todo::Assess(call) => Command::Assessed { call, assessment: assessment().into() },
-        Todo::Word(call) => Command::Approve(word(call, ApprovalDecision::Allow)),
-        Todo::Run(call) => Command::CallFinished { call, outcome: Outcome::success("done") },
-        Todo::Report(call) => {
+        PendingWork::GatherContext(turn) => Command::ContextGathered { turn, sections: vec![] },
+        PendingWork::Review(call) => reviewed(call, Some(ApprovalDecision::Allow)),
+        PendingWork::Revert(turn) => Command::RevertFinished { turn, result: Ok(()) },
+        PendingWork::Assess(call) => Command::Assessed { call, assessment: assessment().into() },
+        PendingWork::Approve(call) => Command::Approve(approval(call, ApprovalDecision::Allow)),
+        PendingWork::Run(call) => Command::CallFinished { call, outcome: Outcome::success("done") },
+        PendingWork::Report(call) => {
             Command::CallFinished { call, outcome: Outcome::ended(Ending::Cancelled, "killed") }
         }
-        Todo::Summarize(upto) => {
+        PendingWork::Summarize(upto) => {
             let summary = "short\nREMEMBER:\n- a fact".into();
             Command::SummaryWritten { upto, summary, usage: Usage::default() }
         }
-        Todo::Save(upto) => Command::MemorySaved { upto, result: Ok("memory/a.md".into()) },
-        Todo::Release(turn) => Command::StartTurn { turn },
+        PendingWork::Save(upto) => Command::MemorySaved { upto, result: Ok("memory/a.md".into()) },
+        PendingWork::Release(turn) => Command::StartTurn { turn },
     }
 }
 
-pub(crate) fn word(call: CallId, answer: ApprovalDecision) -> Approve {
+pub(crate) fn approval(call: CallId, answer: ApprovalDecision) -> Approve {
     let (by, remember) = (DecidedBy::Client, RememberScope::Once);
     let question = ApprovalId::Call(call);
     Approve { question, turn: None, answer, reason: None, by, remember, content: None }
 }
 
 pub(crate) fn reviewed(call: CallId, answer: Option<ApprovalDecision>) -> Command {
-    Command::Reviewed { call, answer, comment: "well".into(), usage: Usage::default() }
+    Command::Reviewed { call, answer, comment: "successful".into(), usage: Usage::default() }
 }
 
 pub(crate) fn assessment() -> Assessment {
@@ -323,7 +330,7 @@ pub(crate) fn assessment() -> Assessment {
     }
 }
 
-/// Calls that may have done something already and cannot be repeated.
+/// Running calls that must not be repeated.
 fn running(state: &State) -> Vec<CallId> {
     let calls = state.open.iter().flat_map(|open| open.calls());
     calls
@@ -335,7 +342,8 @@ fn running(state: &State) -> Vec<CallId> {
         .collect()
 }
 
-/// Every call of an answer is followed by its result, and there are no other results.
+/// Checks that the calls of a response are followed by their results, and that there are no other
+/// results.
 pub(crate) fn check_pairs(prompt: &Prompt) {
     let mut due: Vec<CallId> = Vec::new();
     let mut seen = BTreeSet::new();
@@ -354,7 +362,8 @@ pub(crate) fn check_pairs(prompt: &Prompt) {
     assert!(due.is_empty(), "a call without a result");
 }
 
-/// Questions are asked by running calls, closed once, and not left behind by their calls.
+/// Checks that only running calls ask questions, that questions are closed once, and that none
+/// outlives its call.
 fn check_questions(journal: &[Arc<Record>]) {
     let (mut running, mut open) = (BTreeSet::new(), BTreeSet::new());
     let (mut current, mut stopping) = (None, false);
@@ -386,8 +395,8 @@ fn check_questions(journal: &[Arc<Record>]) {
     }
 }
 
-/// Turns do not overlap, attempts count up, each ends once and with all its calls over. Gives the
-/// turn that is still open.
+/// Checks that turns do not overlap, that attempts are counted, and that each turn ends once, after
+/// all its calls. Returns the open turn.
 fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
     let mut attempts: HashMap<TurnId, u32> = HashMap::new();
     let mut open: Option<TurnId> = None;
@@ -402,7 +411,7 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
                 assert_eq!(*attempt, before + 1);
                 (open, stopping) = (Some(turn.clone()), false);
             }
-            // It was called off before it began.
+            // The turn was cancelled before it started.
             Event::TurnCancelled { turn, .. } if open.as_ref() != Some(turn) => {
                 assert_eq!(attempts.get(turn), None);
             }
@@ -419,7 +428,7 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
             }
             Event::StepStarted { turn, .. } => {
                 assert!(!stopping && open.as_ref() == Some(turn));
-                assert!(calls.is_empty(), "the model is asked with calls open: {calls:?}");
+                assert!(calls.is_empty(), "the model is called while calls are open: {calls:?}");
             }
             Event::ModelCompleted { calls: asked, .. } => {
                 for call in asked {
@@ -447,7 +456,7 @@ fn check_turns(journal: &[Arc<Record>]) -> Option<TurnId> {
                 assert!(holders.remove(call).is_some_and(|(_, lost)| lost), "{call} was held");
             }
             Event::CallCompleted { call, .. } => {
-                assert!(calls.remove(call).is_some(), "{call} is over twice");
+                assert!(calls.remove(call).is_some(), "{call} ended twice");
                 holders.remove(call);
             }
             Event::SessionCreated(_)

@@ -1,11 +1,11 @@
-//! What models read of the workspace, and of changes that were undone or are to be reviewed.
+//! Tests of prompts with workspace context, reverted changes and reviews.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn the_workspace_stands_before_and_its_changes_within() {
+fn the_workspace_precedes_the_conversation_and_its_changes_are_within() {
     check(expect![[r#"
         let once = rules context=100; create as Be kind; say hi; survey TREE=a GIT=M; text Hello; answer
         once; say more; survey TREE=a GIT=M
@@ -35,7 +35,7 @@ fn the_workspace_stands_before_and_its_changes_within() {
 #[test]
 fn the_prompt_lists_reverted_changes() {
     check(expect![[r#"
-        create; say hi; answer c1 edit; changed c1 a:1~2 b:~3; text Done; answer; revert t1; put_back t1; say more
+        create; say hi; answer c1 edit; changed c1 a:1~2 b:~3; text Done; answer; revert t1; reverted t1; say more
             fake/a: The workspace is /work.
             user: "hi"
             assistant: "" c1=edit{}
@@ -44,7 +44,7 @@ fn the_prompt_lists_reverted_changes() {
             user: "I undid these changes to files: a, b."
             user: "more"
             7 tools
-        create; say hi; answer c1 edit; changed c1 a:1~2; text Done; answer; revert t1; not_put_back t1 no; say more
+        create; say hi; answer c1 edit; changed c1 a:1~2; text Done; answer; revert t1; revert_failed t1 no; say more
             fake/a: The workspace is /work.
             user: "hi"
             assistant: "" c1=edit{}

@@ -1,4 +1,4 @@
-//! Remembers what happened to calls.
+//! Applies events about calls.
 
 use std::sync::Arc;
 
@@ -89,8 +89,8 @@ pub(super) fn call_part(call: &RequestedCall) -> Part {
     Part::Call { call: call.id.clone(), tool: call.tool.clone(), input: call.input.clone() }
 }
 
-/// The check is policy's idea, but the model's next prompt needs to know who asked: the call is
-/// written into the model's last answer, so that every call has an answer before its result.
+/// Policy requested the verification, but models expect every call in a response before its result:
+/// the call is added to the model's last message.
 fn verification_requested(state: &mut SessionData, call: &RequestedCall) {
     state.calls.insert(call.id.clone());
     let Some(open) = &mut state.open else { return };
@@ -163,7 +163,7 @@ fn call_done(
     call.claim = None;
     let (request, verifies) = (call.request.clone(), call.verifies);
     if let Some(ran) = ran.filter(|_| !verifies) {
-        if open.ran.note(ran, &request, outcome) {
+        if open.ran.record_end(ran, &request, outcome) {
             open.repeats = 0;
         }
         open.dirty |= ran.0.changes_workspace();
@@ -188,16 +188,16 @@ fn call_done(
 
 fn apply_verification(open: &mut OpenTurn, ending: Ending) {
     open.dirty = ending == Ending::Interrupted;
-    // A check that had nothing to run is no result.
+    // A verification that had nothing to run has no result.
     if ending != Ending::Idle {
         open.verified = Some(ending == Ending::Succeeded);
     }
     match ending {
         // The model reads the output and continues.
         Ending::Failed => open.failed_checks += 1,
-        // An interrupted check is no result; there will be another one.
+        // An interrupted verification has no result; it is repeated.
         Ending::Interrupted => {}
-        // There is nothing the model could do about these.
+        // The model cannot fix these.
         Ending::Succeeded
         | Ending::Idle
         | Ending::Denied

@@ -85,7 +85,7 @@ pub(super) fn compacted(state: &mut SessionData, upto: &MessageId, text: &str, l
     state.context.fold_updates();
 }
 
-/// What a summary named as worth keeping is to be saved.
+/// Marks the facts of a summary to be saved to memory.
 pub(super) fn save_facts(state: &mut SessionData, upto: &MessageId, facts: &[String], at: Time) {
     if !facts.is_empty() {
         state.saving.push(PendingMemory { upto: upto.clone(), at, facts: facts.to_vec() });

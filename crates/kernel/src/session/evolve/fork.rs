@@ -6,10 +6,10 @@ use crate::session::SessionData;
 use crate::session_summary::{Fork, Status};
 use crate::time::Time;
 
-/// Takes a fork into the state, which has all that is shared already.
+/// Applies a fork to a state that already has all shared events.
 ///
-/// A turn that is open at this point ends as interrupted: nothing runs for it here, and what runs
-/// there reports there. What waits in the queue is not begun twice either.
+/// A turn that is open at this point ends as interrupted: its work runs in the parent and reports
+/// there. Queued turns are not started twice either.
 pub(super) fn forked(state: &mut SessionData, parent: &SessionId, seq: Seq, at: Time) {
     state.created = Some(at);
     state.forked = Some(Fork { parent: parent.clone(), at: seq });
@@ -17,10 +17,10 @@ pub(super) fn forked(state: &mut SessionData, parent: &SessionId, seq: Seq, at: 
     state.error = None;
     state.reverting = None;
     state.saving.clear();
-    // Those work for the other session.
+    // Subagents of the parent work for the parent.
     state.subagents.clear();
     state.asked.clear();
-    // An answer counted for the session in which it was given.
+    // A remembered decision applies only to the session in which it was made.
     state.remembered.clear();
     state.turns.cancel_queued(at);
     state.compaction.pending = None;

@@ -1,11 +1,11 @@
-//! Calls that need a person's word.
+//! Tests of calls that need approval.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn a_call_is_looked_at_and_then_asked_for() {
+fn a_call_is_assessed_before_approval_is_requested() {
     check(expect![[r#"
         rules ask=exec; create; say hi > answer c1 shell
             s1 answered c1=shell{}
@@ -19,7 +19,7 @@ fn a_call_is_looked_at_and_then_asked_for() {
 }
 
 #[test]
-fn what_may_run_runs() {
+fn an_approved_call_runs() {
     check(expect![[r#"
         let asked = rules ask=exec; create; say hi; answer c1 shell; assess c1
         asked > allow c1
@@ -65,7 +65,7 @@ fn a_denial_is_sent_to_the_model_or_ends_the_turn() {
 }
 
 #[test]
-fn an_answer_to_no_question_is_refused() {
+fn an_answer_without_a_request_is_refused() {
     check(expect![[r#"
         let asked = rules ask=exec; create; say hi; answer c1 shell; assess c1
         asked > allow c1 t9
@@ -89,7 +89,7 @@ fn an_answer_to_no_question_is_refused() {
 }
 
 #[test]
-fn two_questions_are_answered_one_by_one() {
+fn two_requests_are_answered_one_by_one() {
     check(expect![[r#"
         let two = rules ask=look; create; say hi; answer a look + b look [1]; assess a; assess b
         two > allow b; allow b; deny a
@@ -133,7 +133,7 @@ fn an_expired_approval_is_denied() {
 }
 
 #[test]
-fn a_later_call_is_looked_at_when_its_time_comes() {
+fn a_later_call_is_assessed_once_earlier_ones_are_done() {
     check(expect![[r#"
         let given = rules ask=exec; create; say hi; answer a edit + b shell
         given > wake
@@ -146,7 +146,7 @@ fn a_later_call_is_looked_at_when_its_time_comes() {
 }
 
 #[test]
-fn a_question_about_a_call_that_has_to_wait_expires_too() {
+fn a_request_for_a_waiting_call_expires_too() {
     check(expect![[r#"
         rules ask=exec expires=30; create; say hi; answer a edit + b shell; assess b; +30 > wake; done a
             b Deny by Clock: nobody answered in time

@@ -1,4 +1,4 @@
-//! Rules by what a call is, remembered answers, and changes that are read again.
+//! Tests of rules, remembered decisions and reviews of changes.
 
 use expect_test::expect;
 
@@ -33,7 +33,7 @@ fn the_strictest_rule_decides() {
 }
 
 #[test]
-fn a_rule_by_path_looks_first() {
+fn a_rule_by_path_needs_an_assessment() {
     check(expect![[r#"
         let by_path = rules refuse=path:**/.env allow=path:docs/** ask=write; create; say hi
         by_path > answer c1 look
@@ -70,7 +70,7 @@ fn a_rule_by_path_looks_first() {
 }
 
 #[test]
-fn a_rule_by_command_wants_all_of_a_line() {
+fn a_rule_by_command_must_match_every_command_of_a_line() {
     check(expect![[r#"
         let by_command = rules allow=command:cargo_* refuse=command:*publish* ask=exec; create; say hi
         by_command > answer c1 shell; assess c1 command=cargo_test
@@ -92,7 +92,7 @@ fn a_rule_by_command_wants_all_of_a_line() {
 }
 
 #[test]
-fn a_person_is_asked_for_more_than_the_sandbox_allows() {
+fn access_beyond_the_sandbox_needs_approval() {
     check(expect![[r#"
         let free = rules allow=kind:exec; create; say hi
         free > answer c1 shell {"permissions":{"network":true}}
@@ -125,7 +125,7 @@ fn a_person_is_asked_for_more_than_the_sandbox_allows() {
 }
 
 #[test]
-fn an_answer_counts_for_calls_like_it() {
+fn a_decision_applies_to_similar_calls() {
     check(expect![[r#"
         let asked = rules ask=exec; create; say hi; answer c1 shell {"p":1}; assess c1 similar=tests
         let same = rules ask=exec; create; say hi; answer c1 shell {"p":1}; assess c1; allow_same c1; done c1; answer c9 edit; done c9
@@ -183,7 +183,7 @@ fn an_answer_counts_for_calls_like_it() {
 }
 
 #[test]
-fn a_change_can_be_read_again_before_it_is_made() {
+fn a_change_can_be_reviewed_before_it_is_made() {
     check(expect![[r#"
         let auto = rules review=auto; create; say hi; answer c1 edit
         auto > wake

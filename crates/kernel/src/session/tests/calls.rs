@@ -1,11 +1,11 @@
-//! Tool calls: their order, their names, and calls that lead nowhere.
+//! Tests of tool calls: their order, their ids and loops.
 
 use expect_test::expect;
 
 use super::{Session, check};
 
 #[test]
-fn a_call_runs_and_the_model_is_asked_again() {
+fn a_call_runs_and_the_model_is_called_again() {
     check(expect![[r#"
         create; say hi > answer c1 look {"p":1}; done c1 found
             s1 answered c1=look{"p":1}
@@ -13,7 +13,7 @@ fn a_call_runs_and_the_model_is_asked_again() {
             c1 Succeeded: found
             s2 asks fake/a
             -> model s2, wake +600
-        create; say hi > answer c1 look; broke c1 no such file
+        create; say hi > answer c1 look; failed c1 no such file
             s1 answered c1=look{}
             c1 starts at Daemon
             c1 Failed: no such file
@@ -23,7 +23,7 @@ fn a_call_runs_and_the_model_is_asked_again() {
 }
 
 #[test]
-fn reads_run_side_by_side_and_the_others_in_order() {
+fn reads_run_concurrently_and_other_calls_in_order() {
     check(expect![[r#"
         create; say hi > answer a look {} + b look [2] + c edit + d look
             s1 answered a=look{} b=look[2] c=edit{} d=look{}
@@ -46,7 +46,7 @@ fn reads_run_side_by_side_and_the_others_in_order() {
             c Succeeded:
             d starts at Daemon
             -> run d, wake +600
-        given > done a; done b; done c; broke d; done e
+        given > done a; done b; done c; failed d; done e
             a Succeeded:
             b Succeeded:
             c starts at Daemon
@@ -84,7 +84,7 @@ fn a_call_that_cannot_run_fails_at_once() {
 }
 
 #[test]
-fn a_model_names_its_calls_as_long_as_the_names_are_free() {
+fn a_models_call_ids_are_kept_unless_taken() {
     check(expect![[r#"
         create; say hi > answer _ look + c1 look [1] + c1 look [2] + a/b look [3]
             s1 answered k1=look{} c1=look[1] k2=look[2] k3=look[3]
@@ -100,7 +100,8 @@ fn a_model_names_its_calls_as_long_as_the_names_are_free() {
     "#]]);
 }
 
-// The journal wraps the arguments in a few more levels, and what cannot be read back must not get in.
+// The journal wraps the arguments in a few more levels, so they must stay below the decoder's
+// limit.
 #[test]
 fn arguments_that_are_nested_too_deeply_are_malformed() {
     for depth in [50, 120, 124, 125, 126, 127, 128, 5000] {
@@ -126,7 +127,7 @@ fn a_client_runs_its_own_tools() {
 }
 
 #[test]
-fn polling_is_fine_and_going_in_circles_is_not() {
+fn polling_is_allowed_and_loops_are_not() {
     check(expect![[r#"
         let looks = create; say hi; answer a look; done a; answer b look; done b; answer c look; done c
         looks > answer d look
@@ -186,7 +187,7 @@ fn polling_is_fine_and_going_in_circles_is_not() {
 }
 
 #[test]
-fn a_call_that_returns_something_else_each_time_is_no_loop() {
+fn a_call_with_changing_results_is_no_loop() {
     check(expect![[r#"
         let polls = create; say hi; answer a look; done a 1; answer b look; done b 2; answer c look; done c 3; answer d look; done d 4
         polls > answer e look; done e 4; answer f look; done f 4; answer g look
@@ -210,7 +211,7 @@ fn a_call_that_returns_something_else_each_time_is_no_loop() {
 }
 
 #[test]
-fn a_model_that_goes_on_with_something_else_is_not_stopped() {
+fn a_model_that_continues_with_another_call_is_not_stopped() {
     check(expect![[r#"
         let looks = rules steps=20; create; say hi; answer a look; done a; answer b look; done b; answer c look; done c; answer d look; done d; answer e look
         looks > answer f fetch; done f; answer g look; answer h look
@@ -249,10 +250,10 @@ fn a_model_that_repeats_itself_is_stopped() {
 }
 
 #[test]
-fn news_of_a_call_that_does_not_run_is_dropped() {
+fn reports_on_a_call_that_does_not_run_are_dropped() {
     check(expect![[r#"
         let given = create; say hi; answer a edit + b edit [1]
-        given > done b; done z; assess a; done a; done a; broke a
+        given > done b; done z; assess a; done a; done a; failed a
             a Succeeded:
             b starts at Daemon
             -> run b, wake +600
@@ -262,7 +263,7 @@ fn news_of_a_call_that_does_not_run_is_dropped() {
 }
 
 #[test]
-fn memory_is_written_without_a_word_and_seen_anew() {
+fn memory_is_written_without_approval_and_read_again() {
     check(expect![[r#"
         let given = rules jot ask=write ask=exec verify; create; say hi
         given > answer a look + b jot {"x":1}; done a; done b; answer c look; done c; text ok; answer

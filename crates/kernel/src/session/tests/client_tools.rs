@@ -1,4 +1,4 @@
-//! Tools that clients run.
+//! Tests of tools that clients run.
 
 use expect_test::expect;
 
@@ -39,7 +39,7 @@ fn a_client_brings_its_own_tools() {
 }
 
 #[test]
-fn what_is_forbidden_never_reaches_a_client() {
+fn refused_calls_never_reach_a_client() {
     check(expect![[r#"
         create; tools wipe:critical open:low; say hi > answer a wipe + b open
             s1 answered a=wipe{} b=open{}
@@ -52,7 +52,7 @@ fn what_is_forbidden_never_reaches_a_client() {
 }
 
 #[test]
-fn results_come_in_any_order_and_once() {
+fn results_arrive_in_any_order_and_count_once() {
     check(expect![[r#"
         let given = create; tools open run within=60; say hi; answer a open + b run {"p":1}
         given > return b two; return a one
@@ -82,7 +82,7 @@ fn results_come_in_any_order_and_once() {
 }
 
 #[test]
-fn a_client_has_only_so_much_time() {
+fn a_client_call_times_out() {
     check(expect![[r#"
         let given = create; tools open run within=60; say hi; answer a open + b run {"p":1}
         given; +59 > wake; return a in time
@@ -113,7 +113,7 @@ fn a_client_has_only_so_much_time() {
 }
 
 #[test]
-fn no_policy_gives_up_on_a_client_after_a_crash() {
+fn client_calls_survive_a_crash_under_every_policy() {
     check(expect![[r#"
         rules recovery=leave; create; tools open; say hi; answer a open > recover
             (nothing)
@@ -155,34 +155,34 @@ fn one_client_runs_a_call() {
 }
 
 #[test]
-fn a_client_that_is_gone_may_come_back() {
+fn a_client_may_reconnect() {
     check(expect![[r#"
         let given = create; tools open look_again!; say hi; answer a open + b look_again; claim one/1 a b
-        given > gone two/1; gone one/2; gone one/1; gone one/1
+        given > disconnect two/1; disconnect one/2; disconnect one/1; disconnect one/1
             a waits for one until +30
             b waits for one until +30
             -> wake +30
-        given; gone one/1 > claim two/2 a; claim one/2 a; return a done by one/2
+        given; disconnect one/1 > claim two/2 a; claim one/2 a; return a done by one/2
             refused: tool call a is run by another client
             a claimed by one
             a Succeeded: done
             -> wake +30
-        given; gone one/1 > return a done by one/2
+        given; disconnect one/1 > return a done by one/2
             a Succeeded: done
             -> wake +30
-        given; gone one/1; +29 > wake
+        given; disconnect one/1; +29 > wake
             (nothing)
             -> wake +30
-        given; gone one/1; +30 > wake; claim two/2 b; return b seen by two/2
+        given; disconnect one/1; +30 > wake; claim two/2 b; return b seen by two/2
             a Interrupted: the client that ran this call is gone; what came of it is not known
             b free again
             b claimed by two
             b Succeeded: seen
             s2 asks fake/a
             -> model s2, wake +630
-        given; gone one/1; claim one/2 a b; +30 > wake
+        given; disconnect one/1; claim one/2 a b; +30 > wake
             (nothing)
-        given; gone one/1 > claim_new one/2 a; claim_new one/1 a; return a done by one/1
+        given; disconnect one/1 > claim_new one/2 a; claim_new one/1 a; return a done by one/1
             refused: tool call a is run by another client
             refused: tool call a is run by another client
             a Succeeded: done
@@ -209,7 +209,7 @@ fn clients_run_the_tools_of_their_own_front_end() {
 }
 
 #[test]
-fn a_restart_gives_every_holder_its_grace_time() {
+fn a_restart_starts_the_grace_time_of_every_claim() {
     check(expect![[r#"
         let given = create; tools open; say hi; answer a open; claim one/1 a; +100
         given > recover; return a done by one/9
@@ -242,7 +242,7 @@ fn client_calls_are_never_taken_for_a_loop() {
 }
 
 #[test]
-fn a_message_brings_what_the_session_runs_with() {
+fn a_message_can_change_the_setup() {
     check(expect![[r#"
         create > say hi under prompt=brief tools=open folder=/else
             instructed: Some("brief")
@@ -308,7 +308,7 @@ fn a_message_brings_what_the_session_runs_with() {
 }
 
 #[test]
-fn a_message_with_a_name_is_answered_once() {
+fn a_message_with_a_key_is_added_once() {
     check(expect![[r#"
         let given = create; say hi as k1
         given > say hi as k1

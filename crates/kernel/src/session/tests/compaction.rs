@@ -1,4 +1,4 @@
-//! Summaries: when history is too long, and when somebody asks.
+//! Tests of summaries: automatic ones and those that clients request.
 
 use expect_test::expect;
 
@@ -8,7 +8,7 @@ use crate::prompt::estimate_tokens;
 use super::{Session, check};
 
 #[test]
-fn an_overflow_is_answered_with_one_summary() {
+fn an_overflow_leads_to_one_summary() {
     check(expect![[r#"
         let talk = create; say one; text 1; answer; say two
         talk > fails context_overflow
@@ -55,7 +55,7 @@ fn an_overflow_is_answered_with_one_summary() {
 }
 
 #[test]
-fn a_full_window_is_emptied_before_the_next_step() {
+fn a_full_window_is_summarized_before_the_next_step() {
     check(expect![[r#"
         let given = create; say one; text 1; answer [790/10]
         given > say two
@@ -102,26 +102,26 @@ fn a_full_window_is_emptied_before_the_next_step() {
 fn a_client_may_write_the_summary() {
     check(expect![[r#"
         let given = create; say one; text 1; answer
-        given > abridge we met; compact
+        given > compact_with we met; compact
             compacting up to m2, 11 tokens
             compacted 2 up to m2: we met
             refused: there is nothing to compact
-        given > abridge; abridge we met; abridge again
+        given > compact_with; compact_with we met; compact_with again
             refused: message has no parts
             compacting up to m2, 11 tokens
             compacted 2 up to m2: we met
             refused: there is nothing to compact
-        given > say two; abridge we met
+        given > say two; compact_with we met
             t2 User: "two"
             t2 starts, attempt 1
             s2 asks fake/a
             refused: session already running: sess
             -> model s2, wake +600
-        given > compact; abridge we met
+        given > compact; compact_with we met
             compacting up to m2, 11 tokens
             refused: session already running: sess
             -> summarize m2
-        create > abridge we met
+        create > compact_with we met
             refused: there is nothing to compact
     "#]]);
 }
@@ -163,7 +163,7 @@ fn a_client_may_request_a_summary() {
 }
 
 #[test]
-fn a_turn_that_ends_takes_its_summary_along() {
+fn a_summary_in_progress_ends_with_its_turn() {
     check(expect![[r#"
         let talk = create; say one; text 1; answer; say two
         talk > fails context_overflow; cancel; summary m2 late
@@ -181,7 +181,7 @@ fn a_turn_that_ends_takes_its_summary_along() {
     "#]]);
 }
 
-// A summary that ended at a message which models do not read would never be found again.
+// A summary that ended at a message which models do not read would never be used.
 #[test]
 fn a_summary_ends_at_a_message_that_models_read() {
     check(expect![[r#"
@@ -205,7 +205,7 @@ fn a_summary_ends_at_a_message_that_models_read() {
 }
 
 #[test]
-fn what_a_summary_names_is_saved_once() {
+fn facts_of_a_summary_are_saved_once() {
     check(expect![[r#"
         let talk = rules save_memory; create; say one; text 1; answer; compact
         talk > summary m2 short/REMEMBER:/- likes tabs/- in Bern
@@ -239,7 +239,7 @@ fn what_a_summary_names_is_saved_once() {
 }
 
 #[test]
-fn a_turn_goes_on_while_facts_are_saved() {
+fn a_turn_continues_while_facts_are_saved() {
     check(expect![[r#"
         let talk = rules save_memory; create; say one; text 1; answer; say two
         talk > fails context_overflow; summary m2 short/REMEMBER:/- likes tabs
@@ -261,7 +261,7 @@ fn a_turn_goes_on_while_facts_are_saved() {
 }
 
 #[test]
-fn the_last_turns_of_many_stay_as_they_were_said() {
+fn the_last_turns_of_many_are_kept_unchanged() {
     check(expect![[r#"
         let five = create; say a; text 1; answer; say b; text 2; answer; say c; text 3; answer; say d; text 4; answer; say e; text 5; answer
         five > compact
@@ -301,9 +301,9 @@ fn the_last_turns_of_many_stay_as_they_were_said() {
     "#]]);
 }
 
-// What was counted was of another prompt.
+// The provider counted a different prompt.
 #[test]
-fn what_a_provider_counted_says_nothing_of_another_prompt() {
+fn a_token_count_is_not_used_for_another_prompt() {
     check(expect![[r#"
         let talk = create; say one; text 1; answer [790/10]
         talk > switch fake/b; say two
@@ -333,7 +333,7 @@ fn what_a_provider_counted_says_nothing_of_another_prompt() {
     "#]]);
 }
 
-// The next answer must be read again, too, so less of each result is shown until it fits.
+// The next response needs room, too, so less of each result is shown until it fits.
 #[test]
 fn an_overflow_by_the_results_of_one_step_shows_less_of_them() {
     let mut session = Session::after("create; say one; answer a look + b look [1]");
@@ -347,9 +347,9 @@ fn an_overflow_by_the_results_of_one_step_shows_less_of_them() {
         session.check_replay();
     }
     assert!(sizes.len() > 1 && sizes.is_sorted_by(|one, next| one > next), "{sizes:?}");
-    assert!(session.told.last().unwrap().starts_with("t1 FAILED context_overflow"));
+    assert!(session.log.last().unwrap().starts_with("t1 FAILED context_overflow"));
     session.play("say two").unwrap();
-    assert_eq!(session.state.window(), 1000, "another turn may be luckier");
+    assert_eq!(session.state.window(), 1000, "a new turn starts with the whole window");
 }
 
 #[test]

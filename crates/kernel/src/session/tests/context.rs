@@ -1,4 +1,4 @@
-//! What a model is told of the workspace.
+//! Tests of the workspace description.
 
 use expect_test::expect;
 
@@ -7,31 +7,31 @@ use crate::prompt::system_prompt;
 use super::{Session, check};
 
 #[test]
-fn the_workspace_is_looked_at_before_the_model_is_asked() {
+fn the_workspace_is_described_before_the_model_call() {
     check(expect![[r#"
-        let told = rules context=100; create; say hi
-        told > wake
+        let started = rules context=100; create; say hi
+        started > wake
             (nothing)
             -> survey t1, wake +600
-        told > survey TREE=a.rs,b.rs
-            told of [TREE], 3 tokens
+        started > survey TREE=a.rs,b.rs
+            context [TREE], 3 tokens
             s1 asks fake/a
             -> model s1, wake +600
-        told > survey
-            told of [], 0 tokens
+        started > survey
+            context [], 0 tokens
             s1 asks fake/a
             -> model s1, wake +600
-        told > survey TREE=a; survey TREE=b; text hi
-            told of [TREE], 1 tokens
+        started > survey TREE=a; survey TREE=b; text hi
+            context [TREE], 1 tokens
             s1 asks fake/a
             s1 Text@0 "hi"
             -> model s1, wake +600
-        told > cancel
+        started > cancel
             t1 stops: cancelled
             t1 CANCELLED
-        told > recover; survey TREE=a
+        started > recover; survey TREE=a
             t1 resumed
-            told of [TREE], 1 tokens
+            context [TREE], 1 tokens
             s1 asks fake/a
             -> model s1, wake +600
     "#]]);
@@ -42,32 +42,32 @@ fn a_later_turn_gets_the_changed_context() {
     check(expect![[r#"
         let once = rules context=100; create; say hi; survey TREE=a GIT=M; answer; say more
         once > survey TREE=a GIT=M
-            told of [], 0 tokens
+            context [], 0 tokens
             s2 asks fake/a
             -> model s2, wake +600
         once > survey TREE=b GIT=M
-            told of [TREE], 1 tokens
+            context [TREE], 1 tokens
             s2 asks fake/a
             -> model s2, wake +600
         once > survey TREE=a
-            told of [GIT], 0 tokens
+            context [GIT], 0 tokens
             s2 asks fake/a
             -> model s2, wake +600
         once > survey TREE=b; fails stream_cut; start t2; survey TREE=b
-            told of [TREE GIT], 1 tokens
+            context [TREE GIT], 1 tokens
             s2 asks fake/a
             s2 cut: stream_cut happened
             t2 stops: stream_cut: stream_cut happened
             t2 FAILED stream_cut: stream_cut happened
             t2 starts, attempt 2
-            told of [], 0 tokens
+            context [], 0 tokens
             s3 asks fake/a
             -> model s3, wake +600
     "#]]);
 }
 
 #[test]
-fn the_workspace_is_looked_at_before_a_compaction() {
+fn the_workspace_is_described_before_a_compaction() {
     check(expect![[r#"
         let full = rules context=100; create; say hi; survey TREE=a; answer [900/1]
         full > say more
@@ -77,13 +77,13 @@ fn the_workspace_is_looked_at_before_a_compaction() {
         full > say more; survey TREE=b
             t2 User: "more"
             t2 starts, attempt 1
-            told of [TREE], 1 tokens
+            context [TREE], 1 tokens
             compacting up to m1, 902 tokens
             -> summarize m1, wake +600
         full > say more; survey TREE=b; summary m1 short
             t2 User: "more"
             t2 starts, attempt 1
-            told of [TREE], 1 tokens
+            context [TREE], 1 tokens
             compacting up to m1, 902 tokens
             compacted 1 up to m1: short
             s2 asks fake/a
@@ -93,8 +93,8 @@ fn the_workspace_is_looked_at_before_a_compaction() {
 
 #[test]
 fn context_of_forgotten_messages_moves_to_the_beginning() {
-    let told = "rules context=100; create; say hi; survey TREE=a; answer";
-    let changed = format!("{told}; say more; survey TREE=b; answer; replace me once");
+    let started = "rules context=100; create; say hi; survey TREE=a; answer";
+    let changed = format!("{started}; say more; survey TREE=b; answer; replace me once");
     let session = Session::after(&changed);
     assert!(
         system_prompt(&session.state).contains("TREE:\nb"),

@@ -1,4 +1,4 @@
-//! Tools that come and go.
+//! Tests of dynamic tools.
 
 use std::sync::Arc;
 
@@ -26,20 +26,20 @@ fn offered(session: &Session) -> Vec<String> {
 }
 
 #[test]
-fn a_tool_that_is_not_listed_can_be_called_all_the_same() {
+fn an_unlisted_tool_can_be_called() {
     let mut session = Session::after("create; say go");
     let before = offered(&session);
     let tools = DynamicTools { listed: vec![tool("a__x")], unlisted: vec![tool("a__y")] };
     session.state.set_dynamic_tools(Arc::new(tools));
     assert_eq!(offered(&session), [before, vec!["a__x".into()]].concat());
     session.play("answer c1 a__y {}").unwrap();
-    assert_eq!(session.told.last().unwrap(), "c1 starts at Daemon");
+    assert_eq!(session.log.last().unwrap(), "c1 starts at Daemon");
 }
 
 #[test]
-fn a_tool_that_is_gone_is_unknown() {
+fn a_removed_tool_is_unknown() {
     let mut session = Session::after("create; say go");
     session.play("answer c1 a__y {}").unwrap();
-    let told = session.told.join("\n");
-    assert!(told.contains("unknown tool: a__y"), "{told}");
+    let log = session.log.join("\n");
+    assert!(log.contains("unknown tool: a__y"), "{log}");
 }

@@ -1,11 +1,11 @@
-//! What front ends bring with them: instructions, a folder, and what was said elsewhere.
+//! Tests of what front ends bring: system prompts, folders and imported messages.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn what_was_said_here_makes_way() {
+fn imported_messages_replace_existing_ones() {
     check(expect![[r#"
         create; say hi; text hello; answer > replace me once | model upon; say again
             forgotten up to m2
@@ -27,7 +27,7 @@ fn what_was_said_here_makes_way() {
 }
 
 #[test]
-fn turns_are_replaced_from_one_on() {
+fn turns_are_replaced_from_a_given_one() {
     check(expect![[r#"
         let two = create; say hi; text a; answer; say more; text b; answer
         two > supersede t2; say else
@@ -65,7 +65,7 @@ fn turns_are_replaced_from_one_on() {
 }
 
 #[test]
-fn instructions_and_the_folder_change_between_turns() {
+fn system_prompt_and_folder_change_between_turns() {
     check(expect![[r#"
         create > instruct be brief; instruct be brief; instruct
             instructed: Some("be brief")
@@ -82,7 +82,7 @@ fn instructions_and_the_folder_change_between_turns() {
 }
 
 #[test]
-fn a_call_that_says_how_long_it_takes_is_waited_for() {
+fn a_call_that_states_its_duration_gets_that_time() {
     check(expect![[r#"
         let given = create; tools open run within=120 longer=run; say hi
         given > answer a run

@@ -1,11 +1,11 @@
-//! What one turn may take: steps, tokens, time.
+//! Tests of the limits of a turn: steps, tokens, time.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn only_so_many_steps() {
+fn steps_are_limited() {
     check(expect![[r#"
         let given = rules steps=2; create; say hi; answer a look; done a
         given > answer b edit; done b
@@ -22,7 +22,7 @@ fn only_so_many_steps() {
 }
 
 #[test]
-fn only_so_many_tokens() {
+fn tokens_are_limited() {
     check(expect![[r#"
         let given = rules tokens=100; create; say hi
         given > answer [90/9] a look; done a
@@ -44,7 +44,7 @@ fn only_so_many_tokens() {
 }
 
 #[test]
-fn no_number_of_tokens_is_too_much_to_count() {
+fn huge_token_counts_do_not_overflow() {
     check(expect![[r#"
         create; say hi > answer [18446744073709551615/18446744073709551615]; say again
             s1 answered
@@ -57,7 +57,7 @@ fn no_number_of_tokens_is_too_much_to_count() {
 }
 
 #[test]
-fn only_so_long() {
+fn time_is_limited() {
     check(expect![[r#"
         let given = create; say hi
         given > +599; wake
@@ -72,7 +72,7 @@ fn only_so_long() {
             t1 stops: time_limit: the turn took too long
             s1 cut: the turn took too long
             t1 FAILED time_limit: the turn took too long
-        create; say hi; answer a shell > +600; wake; halted a
+        create; say hi; answer a shell > +600; wake; stopped a
             t1 stops: time_limit: the turn took too long
             a Cancelled: killed
             t1 FAILED time_limit: the turn took too long
@@ -107,7 +107,7 @@ fn waiting_for_people_does_not_count() {
 }
 
 #[test]
-fn a_turn_may_take_for_ever() {
+fn time_can_be_unlimited() {
     check(expect![[r#"
         let given = rules forever ask=exec; create; say hi; answer a shell; assess a
         given > +10000; allow a

@@ -1,11 +1,11 @@
-//! Beginning, talking, starting turns, labels, models, files, closing.
+//! Tests of creating and closing sessions, messages, turns, labels, models and files.
 
 use expect_test::expect;
 
 use super::{Session, check};
 
 #[test]
-fn a_session_begins_once() {
+fn a_session_is_created_once() {
     check(expect![[r#"
         > create; create
             created in /work
@@ -57,7 +57,7 @@ fn one_turn_at_a_time() {
 }
 
 #[test]
-fn a_turn_that_did_not_succeed_can_be_tried_again() {
+fn an_unsuccessful_turn_can_be_retried() {
     check(expect![[r#"
         create; say hi; fails rejected > start t1
             t1 starts, attempt 2
@@ -80,7 +80,7 @@ fn a_turn_that_did_not_succeed_can_be_tried_again() {
 }
 
 #[test]
-fn output_is_taken_where_the_last_ended() {
+fn output_is_accepted_only_where_the_last_ended() {
     check(expect![[r#"
         let given = create; say hi; text Hello
         given > text , you; thought hm; text !
@@ -114,7 +114,7 @@ fn an_answer_without_calls_ends_the_turn() {
 }
 
 #[test]
-fn news_of_an_old_step_is_dropped() {
+fn reports_of_an_old_step_are_dropped() {
     check(expect![[r#"
         let given = create; say hi; answer; say again
         given > s1 text x; s1 answer; s1 fails stream_cut; s1 retry x; s9 answer
@@ -136,7 +136,7 @@ fn labels_are_set_and_removed() {
 }
 
 #[test]
-fn another_model_serves_from_the_next_step_on() {
+fn a_switched_model_is_used_from_the_next_step() {
     check(expect![[r#"
         create > switch plain/b; switch plain/b; say hi
             model plain/b
@@ -167,7 +167,7 @@ fn another_model_serves_from_the_next_step_on() {
 }
 
 #[test]
-fn a_turn_tried_again_keeps_its_own_model() {
+fn a_retried_turn_keeps_its_model() {
     check(expect![[r#"
         create; say hi on plain/c; fails stream_cut > start t1
             t1 starts, attempt 2
@@ -189,7 +189,7 @@ fn a_later_turn_keeps_its_options() {
 }
 
 #[test]
-fn a_model_that_is_gone_is_not_asked_again() {
+fn a_removed_model_is_not_called_again() {
     let mut session = Session::after("create; say hi on plain/c; fails stream_cut");
     session.forget_provider("plain");
     assert_eq!(
@@ -199,7 +199,7 @@ fn a_model_that_is_gone_is_not_asked_again() {
 }
 
 #[test]
-fn a_closed_session_opens_with_the_next_turn() {
+fn a_closed_session_reopens_with_the_next_turn() {
     check(expect![[r#"
         create > close done; close
             closed: done
@@ -220,7 +220,7 @@ fn a_closed_session_opens_with_the_next_turn() {
 }
 
 #[test]
-fn a_file_gets_a_plain_and_free_name() {
+fn a_file_gets_a_safe_and_unique_name() {
     check(expect![[r#"
         let given = create
         given > attach ../../etc/passwd.txt text/plain
@@ -247,7 +247,7 @@ fn a_file_without_a_usable_name_is_refused() {
 }
 
 #[test]
-fn media_goes_to_models_that_take_it_and_text_to_all() {
+fn media_need_a_model_that_supports_them_and_text_does_not() {
     check(expect![[r#"
         let given = create; attach a.png image/png; attach a.wav audio/wav; attach a.md text/markdown
         given > say see with image:a.png

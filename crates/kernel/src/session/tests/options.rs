@@ -1,4 +1,4 @@
-//! What a client asks of one turn: to wait in line, to be asked more or less, to do without tools.
+//! Tests of turn options: queueing, approval modes and turns without tools.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -10,9 +10,9 @@ use crate::prompt::assemble;
 
 use super::{Session, check};
 
-// The journal wraps what a client wants kept in a few more levels.
+// The journal wraps a client's data in a few more levels.
 #[test]
-fn what_is_kept_with_a_message_can_be_read_back_however_deep_it_is() {
+fn deeply_nested_data_of_a_message_can_be_read_back() {
     for levels in [1, 100, 118, 122, 125, 127, 1000] {
         let deep: Value = (0..levels).fold(json!("core"), |value, _| json!([value]));
         let front_end_data = json!({ "deep": deep, "flat": 1 });
@@ -35,7 +35,7 @@ fn what_is_kept_with_a_message_can_be_read_back_however_deep_it_is() {
 }
 
 #[test]
-fn turns_wait_in_line() {
+fn turns_are_queued() {
     check(expect![[r#"
         create > queue one
             t1 User: "one"
@@ -54,18 +54,18 @@ fn turns_wait_in_line() {
             t3 starts, attempt 1
             s3 asks fake/a
             -> model s3, wake +600
-        create; say one; queue two > withdraw t2; answer
+        create; say one; queue two > cancel_turn t2; answer
             t2 CANCELLED
             s1 answered
             t1 COMPLETED
-        create; say one; queue two > withdraw t1
+        create; say one; queue two > cancel_turn t1
             t1 stops: cancelled
             s1 cut: canceled
             t1 CANCELLED
             t2 starts, attempt 1
             s2 asks fake/a
             -> model s2, wake +600
-        create; say one; answer > withdraw t1; withdraw t9
+        create; say one; answer > cancel_turn t1; cancel_turn t9
             refused: turn not found: t9
         create; say one; queue two > cancel
             t1 stops: cancelled
@@ -81,7 +81,7 @@ fn turns_wait_in_line() {
 }
 
 #[test]
-fn a_turn_can_be_asked_more() {
+fn strict_mode_requires_more_approvals() {
     check(expect![[r#"
         create; say strictly > answer c1 shell {} + c2 look {}
             s1 answered c1=shell{} c2=look{}
@@ -98,7 +98,7 @@ fn a_turn_can_be_asked_more() {
 }
 
 #[test]
-fn a_turn_can_be_asked_less_but_not_about_everything() {
+fn waived_mode_requires_fewer_approvals() {
     check(expect![[r#"
         rules ask=exec; create; say freely; answer c1 shell {} > assess c1
             c1 starts at Daemon
@@ -111,7 +111,7 @@ fn a_turn_can_be_asked_less_but_not_about_everything() {
 }
 
 #[test]
-fn a_turn_can_do_without_tools() {
+fn tools_can_be_withheld() {
     check(expect![[r#"
         create; say talk > answer c1 look {}
             s1 answered c1=look{}
@@ -122,9 +122,9 @@ fn a_turn_can_do_without_tools() {
 }
 
 #[test]
-fn what_was_said_elsewhere_is_read_by_models() {
+fn models_read_imported_messages() {
     check(expect![[r#"
-        create > recall me hi | model hello; say again
+        create > import me hi | model hello; say again
             t1 User: "hi"
             t2 Assistant: "hello"
             t3 User: "again"

@@ -1,4 +1,4 @@
-//! Questions that running calls ask the user.
+//! Tests of questions that running calls ask the user.
 
 use expect_test::expect;
 
@@ -34,7 +34,7 @@ fn the_first_answer_that_fits_counts() {
             c1 Succeeded:
             s2 asks fake/a
             -> model s2, wake +600
-        asking > unask q1; unask q1
+        asking > withdraw q1; withdraw q1
             q1 cancelled
             -> run c1, wake +600
     "#]]);
@@ -52,7 +52,7 @@ fn a_question_ends_with_its_call() {
         asking > cancel
             t1 stops: cancelled
             q1 cancelled
-        asking; ask_link c1 > cancel; halted c1
+        asking; ask_link c1 > cancel; stopped c1
             t1 stops: cancelled
             q1 cancelled
             q2 cancelled
@@ -77,7 +77,7 @@ fn a_question_ends_with_its_call() {
 }
 
 #[test]
-fn time_passes_for_the_question_and_not_for_the_turn() {
+fn a_question_expires_while_the_turn_timer_is_paused() {
     check(expect![[r#"
         let asking = rules expires=60; create; say hi; answer c1 shell; +500; ask c1
         rules expires=60; create; say hi; answer c1 shell; +500 > ask c1
@@ -99,7 +99,7 @@ fn time_passes_for_the_question_and_not_for_the_turn() {
 }
 
 #[test]
-fn nobody_is_asked_where_nobody_is() {
+fn an_unattended_turn_asks_no_questions() {
     check(expect![[r#"
         create; say hi unattended; answer c1 shell > ask c1
             (nothing)

@@ -1,11 +1,11 @@
-//! After a crash: what ran is gone, and each policy has its own idea of what then.
+//! Tests of recovery after a crash under each recovery policy.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn nothing_open_is_nothing_to_recover() {
+fn an_idle_session_needs_no_recovery() {
     check(expect![[r#"
         create > recover
             (nothing)
@@ -42,7 +42,7 @@ fn the_time_the_daemon_was_down_does_not_count() {
 }
 
 #[test]
-fn a_turn_goes_on() {
+fn a_turn_is_resumed() {
     check(expect![[r#"
         let thinking = create; say hi
         thinking > recover; s1 answer
@@ -78,14 +78,14 @@ fn a_turn_goes_on() {
             a starts at Daemon
             -> run a, wake +600
         let stopping = create; say hi; answer a shell; cancel
-        stopping > recover; halted a
+        stopping > recover; stopped a
             a Interrupted: the daemon stopped while this call was running; how far it got is not known
             t1 CANCELLED
     "#]]);
 }
 
 #[test]
-fn a_turn_waits_for_a_word() {
+fn a_turn_waits_for_a_decision() {
     check(expect![[r#"
         let thinking = rules recovery=ask; create; say hi
         thinking > recover; recover
@@ -128,14 +128,14 @@ fn a_turn_waits_for_a_word() {
             a starts at Daemon
             -> run a, wake +600
         let stopping = rules recovery=ask; create; say hi; answer a shell; cancel
-        stopping > recover; halted a
+        stopping > recover; stopped a
             a Interrupted: the daemon stopped while this call was running; how far it got is not known
             t1 CANCELLED
     "#]]);
 }
 
 #[test]
-fn a_turn_is_left() {
+fn a_turn_is_abandoned() {
     check(expect![[r#"
         let thinking = rules recovery=leave; create; say hi
         thinking > recover
@@ -176,7 +176,7 @@ fn a_turn_is_left() {
 }
 
 #[test]
-fn a_held_turn_is_a_question() {
+fn a_held_turn_is_an_approval_request() {
     check(expect![[r#"
         let given = rules recovery=ask; create; say one; text 1; recover
         given > allow t1
@@ -197,7 +197,7 @@ fn a_held_turn_is_a_question() {
 }
 
 #[test]
-fn a_held_turn_can_be_called_off() {
+fn a_held_turn_can_be_cancelled() {
     // Nothing runs while a turn is held, so nothing will report.
     check(expect![[r#"
         rules recovery=ask; create; say hi; recover > cancel
@@ -216,7 +216,7 @@ fn a_held_turn_can_be_called_off() {
 }
 
 #[test]
-fn being_held_does_not_count() {
+fn held_time_does_not_count() {
     check(expect![[r#"
         let given = rules recovery=ask; create; say hi; answer a look; recover
         given > +9999; start t1
@@ -251,7 +251,7 @@ fn a_summary_is_written_again() {
 }
 
 #[test]
-fn a_call_that_was_cut_off_may_be_asked_for_again() {
+fn an_interrupted_call_may_be_repeated() {
     check(expect![[r#"
         create; say hi; answer a shell {"x":1}; recover > answer b shell {"x":1}
             s2 answered b=shell{"x":1}

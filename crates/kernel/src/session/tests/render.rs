@@ -1,4 +1,4 @@
-//! Events and effects in one line each.
+//! Events and effects as one line of text each.
 
 use serde_json::json;
 
@@ -49,12 +49,12 @@ impl Session {
             Event::SessionClosed { reason, .. } => format!("closed{}", why(reason.as_deref())),
             Event::MessageAdded { message, turn, role, parts, .. } => {
                 self.short(message);
-                format!("{} {role:?}: {}", self.short(turn), said(parts))
+                format!("{} {role:?}: {}", self.short(turn), parts_text(parts))
             }
             Event::VerificationRequested { call, .. } => format!("verify {}", self.call(call)),
             Event::ContextGathered { sections, tokens, .. } => {
                 let titles: Vec<_> = sections.iter().map(|section| &*section.title).collect();
-                format!("told of [{}], {tokens} tokens", titles.join(" "))
+                format!("context [{}], {tokens} tokens", titles.join(" "))
             }
             Event::RevertRequested { turn } => format!("{} is to be undone", self.short(turn)),
             Event::Reverted { turn, files, more, reapplied } => {
@@ -145,7 +145,7 @@ impl Session {
                 format!("{} {answer:?} by {by:?}{why}", self.short(call))
             }
             Event::CallStarted { call, placement, errand, .. } => {
-                let errand = errand.as_ref().map(errand_words);
+                let errand = errand.as_ref().map(client_call_text);
                 format!(
                     "{} starts at {placement:?}{}",
                     self.short(call),
@@ -214,7 +214,7 @@ impl Session {
         format!("{}={}{malformed}{}", self.short(&call.id), call.tool, call.input)
     }
 
-    /// The short name of an id, a new one if it has none.
+    /// The short name of an id; assigned at its first use.
     pub(crate) fn short(&mut self, id: &impl ToString) -> String {
         let id = id.to_string();
         if let Some(name) = self.names.get(&id) {
@@ -232,7 +232,7 @@ impl Session {
     }
 }
 
-fn said(parts: &[Part]) -> String {
+fn parts_text(parts: &[Part]) -> String {
     let part = |part: &Part| match part {
         Part::Text(text) => format!("{text:?}"),
         Part::Media { kind, name, .. } => format!("{}:{name}", kind.name()),
@@ -252,13 +252,13 @@ fn clock(time: Time) -> String {
     }
 }
 
-/// What a client is told of a call, where it is more than usual.
-fn errand_words(errand: &ClientCallInfo) -> String {
-    let risk = match errand.risk {
+/// The parts of a client call's details that differ from the default.
+fn client_call_text(info: &ClientCallInfo) -> String {
+    let risk = match info.risk {
         Risk::Medium => String::new(),
         other => format!(", {other:?}"),
     };
-    let reason = errand.reason.as_ref().map(|reason| format!(", {reason:?}"));
-    let until = errand.expires.map(|time| format!(" until {}", clock(time)));
+    let reason = info.reason.as_ref().map(|reason| format!(", {reason:?}"));
+    let until = info.expires.map(|time| format!(" until {}", clock(time)));
     format!("{}{risk}{}", until.unwrap_or_default(), reason.unwrap_or_default())
 }

@@ -59,7 +59,7 @@ pub(super) fn tool(name: &str, kind: ToolKind, placement: Placement) -> Arc<Tool
     Arc::new(ToolSpec { name, description, schema, kind, placement, strict: false })
 }
 
-/// What the models of each provider can do.
+/// The profiles of each provider's models.
 pub(super) fn profiles() -> HashMap<String, Profile> {
     let search = SearchSupport::Never;
     let (inputs, window) = (vec![MediaKind::Image], Some(1000));
@@ -69,7 +69,7 @@ pub(super) fn profiles() -> HashMap<String, Profile> {
     HashMap::from([("fake".into(), fake), ("plain".into(), plain), ("blind".into(), blind)])
 }
 
-/// Takes one `word` or `word=value` of a `rules` line.
+/// Applies one `word` or `word=value` of a `rules` line.
 pub(super) fn change(rules: &mut Rules, word: &str) {
     let (word, value) = word.split_once('=').unwrap_or((word, ""));
     let number = || value.parse::<u64>().unwrap();

@@ -1,23 +1,23 @@
-//! The language of scripts: one command a line, ids by their short names.
+//! The language of scripts: one command per line, with short names for ids.
 //!
 //! ```text
 //! rules ask=exec verify       create [on MODEL]         label k=v | unlabel k | switch MODEL
 //! say hi [beside context] [with image:x.png] [on MODEL]   later hi …     attach NAME MIME
 //! say hi under [prompt=BRIEF] [tools=OPEN] [folder=/else]     (also for later and queue)
-//! queue hi (words that are options: strictly, freely, unattended, quickly, talk)   withdraw t1
-//! recall me hi | model hello     replace me hi | model hello     instruct [be brief]     move /else
-//! start t1 | cancel [why] | close | compact | abridge text | recover | wake      +60 (seconds pass)
+//! queue hi (words that are options: strictly, freely, unattended, quickly, talk)   cancel_turn t1
+//! import me hi | model hello     replace me hi | model hello     instruct [be brief]     move /else
+//! start t1 | cancel [why] | close | compact | compact_with text | recover | wake      +60 (seconds pass)
 //! [s1] text hi | [s1] thought hm | [s1] text@5 hi | [s1] retry why
 //! [s1] answer [read/written] c1 look {"p":1} + c2 edit             [s1] fails stream_cut | context_overflow | …
 //! assess c1 [path=a] [command=a_b] [opaque] [similar=x] [permit=x] [critical]       review c1 approve|reject|none [why]
 //! allow c1 [t1] [: why] | deny c1 [t1] [: why] | allow_same c1 | allow_similar c1 | deny_similar c1
-//! ask c1 [FIELD] (which needs a value) | ask_link c1 | reply q1 {"p":1} | decline q1 | unask q1
-//! done c1 [text] | broke c1 [text] | halted c1 | changed c1 PATH:BEFORE~AFTER …
-//! survey TITLE=text …     revert t1 | reapply t1 | put_back t1 | not_put_back t1 why
+//! ask c1 [FIELD] (which needs a value) | ask_link c1 | reply q1 {"p":1} | decline q1 | withdraw q1
+//! done c1 [text] | failed c1 [text] | stopped c1 | changed c1 PATH:BEFORE~AFTER …
+//! survey TITLE=text …     revert t1 | reapply t1 | reverted t1 | revert_failed t1 why
 //! summary m2 text | unsummarized why      saved m2 PATH | not_saved m2 why      (`/` ends a line of text)
 //! tools NAME[:RISK] … [of=LOOK,EDIT] [within=SECONDS] [longer=TOOL]     say hi [worded <q>hi</q>] as KEY
 //! claim CLIENT/1 c1 c2     claim_new CLIENT/1 c1 (a client that did not come back)     (NAME@FRONT_END)
-//! return c1 [text] [by CLIENT/1]     gone CLIENT/1     (NAME! may be repeated)
+//! return c1 [text] [by CLIENT/1]     disconnect CLIENT/1     (NAME! may be repeated)
 //! ```
 
 use std::collections::HashMap;
@@ -53,15 +53,15 @@ use super::rules;
 
 pub(super) const MIDNIGHT: Time = Time::from_micros(1_735_689_600_000_000);
 
-/// A session that scripts are played to.
+/// A session to which scripts are applied.
 pub(crate) struct Session {
     pub(crate) state: State,
     rules: Rules,
-    /// What the models of each provider can do.
+    /// The profiles of each provider's models.
     pub(crate) profiles: HashMap<String, Profile>,
     records: Vec<Arc<Record>>,
-    pub(super) told: Vec<String>,
-    /// Short names, by real ones.
+    pub(super) log: Vec<String>,
+    /// Short names by full id.
     pub(super) names: HashMap<String, String>,
     now: Time,
     commands: u64,
@@ -75,7 +75,7 @@ impl Default for Session {
             rules,
             profiles: rules::profiles(),
             records: Vec::new(),
-            told: Vec::new(),
+            log: Vec::new(),
             names: HashMap::new(),
             now: MIDNIGHT,
             commands: 0,
@@ -84,7 +84,7 @@ impl Default for Session {
 }
 
 impl Session {
-    /// A session after a script that must go well.
+    /// A session after a script that must be accepted.
     pub(crate) fn after(script: &str) -> Self {
         let mut session = Self::default();
         for line in super::lines(script) {
@@ -95,7 +95,7 @@ impl Session {
         session
     }
 
-    /// Plays one line.
+    /// Executes one line.
     pub(crate) fn play(&mut self, line: &str) -> Result<(), Refusal> {
         let (word, rest) = split(line);
         if word == "rules" {
@@ -111,18 +111,18 @@ impl Session {
         self.send(command)
     }
 
-    /// Has a command carried out.
+    /// Executes a command.
     pub(super) fn send(&mut self, command: Command) -> Result<(), Refusal> {
         self.commands += 1;
         let stamp = Stamp::new(self.now, [self.commands, 7]);
-        self.know(&command);
+        self.set_profiles(&command);
         let before = self.state.clone();
         let records = handle(&mut self.state, command, &stamp).inspect_err(|_| {
             assert_eq!(before, self.state, "a refusal changes nothing");
         })?;
         for record in &records {
             let line = self.event(&record.event);
-            self.told.push(line);
+            self.log.push(line);
         }
         self.records.extend(records);
         Ok(())
@@ -133,8 +133,8 @@ impl Session {
         self.state.rules = Arc::new(self.rules.clone());
     }
 
-    /// Hands over what is known of models, as the runtime does.
-    pub(crate) fn know(&mut self, command: &Command) {
+    /// Passes the model profiles to the state, as the runtime does.
+    pub(crate) fn set_profiles(&mut self, command: &Command) {
         let known = |model: ModelRef| {
             let profile = self.profiles.get(&model.provider)?.clone();
             Some((model, profile))
@@ -148,7 +148,7 @@ impl Session {
         self.profiles.remove(name);
     }
 
-    /// What was told so far is all there is to the state.
+    /// Checks that replaying the events gives the same state.
     pub(super) fn check_replay(&self) {
         let mut again = State::new(self.state.id.clone(), Arc::clone(&self.state.rules));
         for record in &self.records {
@@ -187,8 +187,8 @@ impl Session {
             "say" => Command::AddMessage(Box::new(say(rest, Role::User, TurnStart::Now))),
             "later" => Command::AddMessage(Box::new(say(rest, Role::User, TurnStart::Later))),
             "queue" => Command::AddMessage(Box::new(say(rest, Role::User, TurnStart::Queued))),
-            "withdraw" => Command::CancelTurn { turn: self.real(rest), reason: None },
-            "recall" => Command::ImportMessages { messages: recalled(rest), instead: false },
+            "cancel_turn" => Command::CancelTurn { turn: self.real(rest), reason: None },
+            "import" => Command::ImportMessages { messages: imported(rest), instead: false },
             "supersede" => Command::Supersede { from: self.real(rest) },
             "instead" => {
                 let (turn, rest) = rest.split_once(' ').unwrap();
@@ -198,7 +198,7 @@ impl Session {
                     ..say(rest, Role::User, TurnStart::Queued)
                 }))
             }
-            "replace" => Command::ImportMessages { messages: recalled(rest), instead: true },
+            "replace" => Command::ImportMessages { messages: imported(rest), instead: true },
             "instruct" => {
                 Command::SetSystemPrompt { system_prompt: (!rest.is_empty()).then(|| rest.into()) }
             }
@@ -229,19 +229,19 @@ impl Session {
                 let calls = calls.split_whitespace().map(|id| self.real(id)).collect();
                 Command::ClaimCalls { calls, by: client(by), came_back: word == "claim" }
             }
-            "gone" => Command::Disconnect { client: client(rest) },
+            "disconnect" => Command::Disconnect { client: client(rest) },
             "cancel" => Command::Cancel { reason: text() },
             "compact" => Command::Compact,
-            "abridge" => Command::CompactWith { summary: rest.into() },
+            "compact_with" => Command::CompactWith { summary: rest.into() },
             "close" => Command::Close { reason: text() },
             "recover" => Command::Recover { interrupted: Vec::new() },
             "wake" => Command::Wake,
-            _ => self.news(line),
+            _ => self.report(line),
         }
     }
 
-    /// What the runtime reports.
-    fn news(&self, line: &str) -> Command {
+    /// Reports of the runtime.
+    fn report(&self, line: &str) -> Command {
         let (word, rest) = split(line);
         let (id, text) = split(rest);
         let call = || self.real::<CallId>(id);
@@ -266,13 +266,13 @@ impl Session {
                 ask(call(), QuestionForm::Schema(schema))
             }
             "ask_link" => ask(call(), QuestionForm::Url("https://a.example".into())),
-            "unask" => Command::WithdrawQuestion { question: self.real(id) },
+            "withdraw" => Command::WithdrawQuestion { question: self.real(id) },
             "survey" => {
                 let turn = self.state.open.as_ref().expect("a turn is open").id.clone();
                 Command::ContextGathered { turn, sections: sections(rest) }
             }
-            "put_back" => Command::RevertFinished { turn: self.real(id), result: Ok(()) },
-            "not_put_back" => {
+            "reverted" => Command::RevertFinished { turn: self.real(id), result: Ok(()) },
+            "revert_failed" => {
                 Command::RevertFinished { turn: self.real(id), result: Err(text.into()) }
             }
             "changed" => {
@@ -281,8 +281,8 @@ impl Session {
                 Command::CallFinished { call: call(), outcome }
             }
             "done" => Command::CallFinished { call: call(), outcome: Outcome::success(text) },
-            "broke" => Command::CallFinished { call: call(), outcome: Outcome::failure(text) },
-            "halted" => {
+            "failed" => Command::CallFinished { call: call(), outcome: Outcome::failure(text) },
+            "stopped" => {
                 let outcome = Outcome::ended(Ending::Cancelled, "killed");
                 Command::CallFinished { call: call(), outcome }
             }
@@ -356,7 +356,7 @@ impl Session {
         Command::Approve(Approve { remember, ..self.approve(rest, answer) })
     }
 
-    /// The id behind a short name; a name that stands for none is taken as it is.
+    /// The full id of a short name; other names are used unchanged.
     fn real<I: GeneratedId>(&self, short: &str) -> I {
         let known = self.names.iter().find(|(_, name)| *name == short);
         I::named(known.map_or(short, |(id, _)| id).to_owned())
@@ -368,12 +368,12 @@ fn ask(call: CallId, form: QuestionForm) -> Command {
     Command::AskUser { call, question: Box::new(Question { asker, message, form }) }
 }
 
-fn recalled(lines: &str) -> Vec<ImportedMessage> {
-    let said = |(role, text): (&str, &str)| {
+fn imported(lines: &str) -> Vec<ImportedMessage> {
+    let message = |(role, text): (&str, &str)| {
         let role = if role == "model" { Role::Assistant } else { Role::User };
         ImportedMessage::text(role, text.into())
     };
-    lines.split(" | ").map(|line| said(split(line))).collect()
+    lines.split(" | ").map(|line| message(split(line))).collect()
 }
 
 fn toolset(words: &str) -> Toolset {
@@ -398,7 +398,7 @@ fn toolset(words: &str) -> Toolset {
     toolset
 }
 
-/// A client with its connection, or on any.
+/// A client on one connection, or on any.
 fn client(word: &str) -> ClientRef {
     match word.rsplit_once('/') {
         Some((name, connection)) => ClientRef::connected(name, connection),
@@ -462,7 +462,7 @@ fn say(rest: &str, role: Role, run: TurnStart) -> NewMessage {
     NewMessage { setup, ..NewMessage::new(role, parts, run, options) }
 }
 
-/// What a message brings: `prompt=TEXT tools=NAME folder=PATH`.
+/// The setup of a message: `prompt=TEXT tools=NAME folder=PATH`.
 fn setup(words: &str) -> Setup {
     let mut setup = Setup::default();
     for (word, value) in words.split_whitespace().filter_map(|word| word.split_once('=')) {
@@ -475,9 +475,9 @@ fn setup(words: &str) -> Setup {
     setup
 }
 
-/// Some words of a message are options too.
+/// Some words of a message are also options.
 fn options(words: &str, model: Option<ModelRef>) -> TurnOptions {
-    let says = |word: &str| words.split(' ').any(|said| said == word);
+    let says = |word: &str| words.split(' ').any(|message| message == word);
     let asking = match (says("strictly"), says("freely")) {
         (true, _) => ApprovalMode::Strict,
         (false, true) => ApprovalMode::Waived,

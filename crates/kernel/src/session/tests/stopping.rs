@@ -1,4 +1,4 @@
-//! Cancelling, and models that fail: whatever happens, a turn ends once.
+//! Tests of cancelling and of failing models: a turn always ends exactly once.
 
 use expect_test::expect;
 
@@ -38,13 +38,13 @@ fn cancelling_while_a_person_is_asked() {
 }
 
 #[test]
-fn cancelling_waits_for_what_runs_here() {
+fn cancelling_waits_for_running_daemon_calls() {
     check(expect![[r#"
         let given = create; say hi; answer a edit + b edit [1]
         given > cancel
             t1 stops: cancelled
             b Cancelled: the turn was stopped
-        given > cancel; halted a
+        given > cancel; stopped a
             t1 stops: cancelled
             b Cancelled: the turn was stopped
             a Cancelled: killed
@@ -55,7 +55,7 @@ fn cancelling_waits_for_what_runs_here() {
             a Succeeded:
             t1 CANCELLED
         let reads = create; say hi; answer a look + b look [1] + c desk
-        reads > cancel; halted b; halted a
+        reads > cancel; stopped b; stopped a
             t1 stops: cancelled
             c Cancelled: the turn was stopped
             b Cancelled: killed
@@ -75,9 +75,9 @@ fn cancelling_does_not_wait_for_a_client() {
 }
 
 #[test]
-fn cancelling_twice_or_nothing_is_no_mistake() {
+fn cancelling_twice_or_nothing_is_no_error() {
     check(expect![[r#"
-        create; say hi; answer a edit > cancel; cancel; halted a; cancel
+        create; say hi; answer a edit > cancel; cancel; stopped a; cancel
             t1 stops: cancelled
             a Cancelled: killed
             t1 CANCELLED
@@ -87,7 +87,7 @@ fn cancelling_twice_or_nothing_is_no_mistake() {
 }
 
 #[test]
-fn nothing_new_begins_while_a_turn_stops() {
+fn nothing_starts_while_a_turn_stops() {
     check(expect![[r#"
         create; say hi; answer a edit; cancel > say more; start t1; later x; +999; wake
             refused: session already running: sess

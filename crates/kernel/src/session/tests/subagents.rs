@@ -1,4 +1,4 @@
-//! Sessions that work for a call: how many, with what, and that each is paid for once.
+//! Tests of subagents: how many, with which tools and limits, and that each is counted once.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::tool::{Placement, ToolKind};
 
 use super::{Session, rules, script};
 
-/// A session whose model has two others work.
+/// A session whose model starts two subagents.
 fn delegating(limits: SubagentLimits) -> Session {
     delegating_with(limits, r#"answer a spawn_agent + b spawn_agent {"n":2}"#)
 }
@@ -49,8 +49,9 @@ fn completed(session: &mut Session, call: &str) {
         .unwrap();
 }
 
-/// A session after so many turns with a subagent each, whose model wants another one by `last`.
-pub(super) fn worked(turns: usize) -> Session {
+/// A session after this many turns with a subagent each, whose model requests another one as
+/// `last`.
+pub(super) fn after_subagents(turns: usize) -> Session {
     let mut session = delegating_with(SubagentLimits::default(), "answer");
     session.play("rules tokens=1000000").unwrap();
     for n in 0..turns {
@@ -79,12 +80,12 @@ fn stops(session: &Session) -> Vec<String> {
 }
 
 #[test]
-fn what_a_subagent_cost_is_paid_once() {
+fn the_cost_of_a_subagent_is_counted_once() {
     let mut session = delegating(SubagentLimits::default());
     let before = session.state.usage.total();
     spawn(&mut session, "a", None);
     completed(&mut session, "a");
-    // As after a crash before the call's own end was written.
+    // As after a crash before the end of the call was stored.
     spawn(&mut session, "a", None);
     completed(&mut session, "a");
     assert_eq!(session.state.usage.total(), before + 11);
@@ -93,27 +94,23 @@ fn what_a_subagent_cost_is_paid_once() {
 }
 
 #[test]
-fn a_call_that_is_over_gives_the_place_back_and_has_its_session_stopped() {
+fn an_ended_call_frees_its_slot_and_stops_its_subagent() {
     let mut session = delegating(SubagentLimits { at_once: 1, ..SubagentLimits::default() });
     spawn(&mut session, "a", None);
     spawn(&mut session, "b", None);
-    assert!(
-        session.told.last().unwrap().contains("1 subagents work already"),
-        "{:?}",
-        session.told
-    );
+    assert!(session.log.last().unwrap().contains("1 subagents work already"), "{:?}", session.log);
     session.play("cancel").unwrap();
-    session.play("halted a").unwrap();
+    session.play("stopped a").unwrap();
     assert!(session.state.open.is_none() && session.state.summary().open);
     assert_eq!(stops(&session), ["sess_a"]);
     completed(&mut session, "a");
     assert!(stops(&session).is_empty() && !session.state.summary().open);
-    assert_eq!(session.state.usage.total(), 22, "also what was stopped is paid for");
+    assert_eq!(session.state.usage.total(), 22, "stopped subagents count, too");
     session.check_replay();
 }
 
 #[test]
-fn a_crash_while_a_subagent_stops_leaves_none_running() {
+fn no_subagent_keeps_running_after_a_crash_during_its_stop() {
     let mut session = delegating(SubagentLimits::default());
     spawn(&mut session, "a", None);
     session.play("cancel").unwrap();
@@ -123,7 +120,7 @@ fn a_crash_while_a_subagent_stops_leaves_none_running() {
 }
 
 #[test]
-fn a_subagent_has_no_more_than_its_parent() {
+fn a_subagent_has_at_most_the_tools_of_its_parent() {
     let mut session = delegating(SubagentLimits { depth: 1, ..SubagentLimits::default() });
     spawn(&mut session, "a", Some(&["look"]));
     spawn(&mut session, "b", Some(&[SPAWN_TOOL]));
@@ -132,12 +129,12 @@ fn a_subagent_has_no_more_than_its_parent() {
     assert_eq!(begun.origin.toolset.unwrap().daemon.as_deref(), Some(&["look".to_owned()][..]));
     assert_eq!(begun.origin.labels["subagent_depth"], "1");
     assert_eq!(known.len(), 1, "the other one was refused");
-    assert!(session.told.last().unwrap().contains("there is no tool spawn_agent to give"));
+    assert!(session.log.last().unwrap().contains("there is no tool spawn_agent to give"));
 }
 
-/// Models name their calls themselves, so two sessions may ask about calls of the same name.
+/// Models choose their own call ids, so two sessions may request approval for the same id.
 #[test]
-fn an_answer_goes_to_the_own_question_first() {
+fn an_answer_applies_to_the_sessions_own_request_first() {
     let mut session = delegating_with(SubagentLimits::default(), "answer a spawn_agent + c1 look");
     spawn(&mut session, "a", None);
     session.play("assess c1").unwrap();
@@ -157,9 +154,9 @@ fn an_answer_goes_to_the_own_question_first() {
     assert_eq!(session.state.approval_session(&question), Some(&child));
 }
 
-/// Two sessions that work for the same one would else ask about calls of the same name.
+/// Otherwise two subagents of one session could request approval for the same id.
 #[test]
-fn a_session_that_works_for_another_names_its_calls_itself() {
+fn calls_of_subagents_get_generated_ids() {
     let named = |depth: &str| {
         let mut session = Session::default();
         let labels = BTreeMap::from([(DEPTH_LABEL.to_owned(), depth.to_owned())]);
@@ -172,7 +169,7 @@ fn a_session_that_works_for_another_names_its_calls_itself() {
     assert_eq!([named("0"), named("1"), named("2")], [true, false, false]);
 }
 
-/// What the subagent of each call may read and write.
+/// The token budget of each call's subagent.
 fn budgets(session: &Session) -> Vec<u64> {
     let budget = |known: &crate::session::Subagent| {
         known.delegation.as_ref()?.options.budget.as_ref()?.tokens
@@ -181,12 +178,12 @@ fn budgets(session: &Session) -> Vec<u64> {
 }
 
 #[test]
-fn subagents_share_what_is_left_of_their_turn() {
+fn subagents_share_the_remaining_tokens_of_the_turn() {
     let two = "answer [50/50] a spawn_agent + b spawn_agent";
     let mut session = delegating_with(SubagentLimits::default(), two);
     spawn(&mut session, "a", None);
     spawn(&mut session, "b", None);
-    assert_eq!(budgets(&session), [4_950, 4_950], "10,000 without what was read and written");
+    assert_eq!(budgets(&session), [4_950, 4_950], "10,000 minus the tokens used");
 
     let budget = Budget { tokens: Some(400), ..Budget::default() };
     let limits = SubagentLimits { budget, ..SubagentLimits::default() };
@@ -196,5 +193,5 @@ fn subagents_share_what_is_left_of_their_turn() {
     spawn(&mut session, "b", None);
     completed(&mut session, "a");
     spawn(&mut session, "c", None);
-    assert_eq!(budgets(&session), [300, 300, 400], "what one did not use is there for the next");
+    assert_eq!(budgets(&session), [300, 300, 400], "unused tokens are shared again");
 }

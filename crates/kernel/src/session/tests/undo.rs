@@ -1,4 +1,4 @@
-//! Changes of files, undone.
+//! Tests of reverting file changes.
 
 use expect_test::expect;
 
@@ -11,34 +11,34 @@ fn a_turn_can_be_undone_once() {
         changed > revert t1
             t1 is to be undone
             -> revert t1
-        changed > revert t1; put_back t1
+        changed > revert t1; reverted t1
             t1 is to be undone
             t1 undone: a b
-        changed > revert t1; not_put_back t1 b was changed since
+        changed > revert t1; revert_failed t1 b was changed since
             t1 is to be undone
             t1 not undone: b was changed since
-        changed > revert t1; not_put_back t1 busy; revert t1; put_back t1
+        changed > revert t1; revert_failed t1 busy; revert t1; reverted t1
             t1 is to be undone
             t1 not undone: busy
             t1 is to be undone
             t1 undone: a b
-        changed > revert t1; put_back t1; revert t1
+        changed > revert t1; reverted t1; revert t1
             t1 is to be undone
             t1 undone: a b
             refused: the changes of turn turn_20250101t000000z_h4ql634h42wveh3k are undone already
-        changed > revert t1; put_back t1; put_back t1
+        changed > revert t1; reverted t1; reverted t1
             t1 is to be undone
             t1 undone: a b
         changed > reapply t1
             refused: the changes of turn turn_20250101t000000z_h4ql634h42wveh3k are not undone
-        changed > revert t1; put_back t1; reapply t1; put_back t1; revert t1
+        changed > revert t1; reverted t1; reapply t1; reverted t1; revert t1
             t1 is to be undone
             t1 undone: a b
             t1 is to be undone
             t1 made again: a b
             t1 is to be undone
             -> revert t1
-        changed > put_back t1
+        changed > reverted t1
             (nothing)
         changed > revert t1; say more
             t1 is to be undone
@@ -51,7 +51,7 @@ fn a_turn_can_be_undone_once() {
 }
 
 #[test]
-fn there_must_be_something_to_undo() {
+fn a_turn_without_changes_cannot_be_reverted() {
     check(expect![[r#"
         let changed = create; say hi; answer c1 edit; changed c1 a:1~2; answer
         changed > revert t9

@@ -1,4 +1,4 @@
-//! Changes are verified before a turn ends.
+//! Tests of verification before a turn ends.
 
 use expect_test::expect;
 
@@ -25,7 +25,7 @@ fn a_change_is_verified() {
         create; say hi; answer a edit; done a > answer
             s2 answered
             t1 COMPLETED
-        rules verify; create; say hi; answer a edit; broke a > answer
+        rules verify; create; say hi; answer a edit; failed a > answer
             s2 answered
             verify k1=verify{}
             k1 starts at Daemon
@@ -34,17 +34,17 @@ fn a_change_is_verified() {
 }
 
 #[test]
-fn what_fails_may_be_fixed() {
+fn a_failed_verification_may_be_fixed() {
     check(expect![[r#"
         let changed = rules verify; create; say hi; answer a edit; done a; text Done
-        changed > answer; broke k1 1 test fails
+        changed > answer; failed k1 1 test fails
             s2 answered
             verify k1=verify{}
             k1 starts at Daemon
             k1 Failed: 1 test fails
             s3 asks fake/a
             -> model s3, wake +600
-        changed > answer; broke k1 no; answer b edit [1]; done b; answer; done k2
+        changed > answer; failed k1 no; answer b edit [1]; done b; answer; done k2
             s2 answered
             verify k1=verify{}
             k1 starts at Daemon
@@ -59,7 +59,7 @@ fn what_fails_may_be_fixed() {
             k2 starts at Daemon
             k2 Succeeded:
             t1 COMPLETED, verified
-        changed > answer; broke k1 no; answer b edit [1]; done b; answer; broke k2
+        changed > answer; failed k1 no; answer b edit [1]; done b; answer; failed k2
             s2 answered
             verify k1=verify{}
             k1 starts at Daemon
@@ -75,7 +75,7 @@ fn what_fails_may_be_fixed() {
             k2 Failed:
             t1 stops: verification_failed: verification failed
             t1 FAILED verification_failed: verification failed
-        changed > answer; broke k1 no; text I cannot; answer
+        changed > answer; failed k1 no; text I cannot; answer
             s2 answered
             verify k1=verify{}
             k1 starts at Daemon
@@ -84,7 +84,7 @@ fn what_fails_may_be_fixed() {
             s3 Text@0 "I cannot"
             s3 answered
             t1 COMPLETED, not verified
-        changed > rules attempts=0; answer; broke k1 no
+        changed > rules attempts=0; answer; failed k1 no
             s2 answered
             verify k1=verify{}
             k1 starts at Daemon
@@ -95,7 +95,7 @@ fn what_fails_may_be_fixed() {
 }
 
 #[test]
-fn the_check_itself_may_need_approval() {
+fn the_verification_itself_may_need_approval() {
     check(expect![[r#"
         let changed = rules verify; create; say hi; answer a edit; done a; text Done
         changed > rules ask=verify; answer; assess k1; allow k1; done k1
@@ -125,7 +125,7 @@ fn the_check_itself_may_need_approval() {
 }
 
 #[test]
-fn a_check_is_never_a_repetition() {
+fn a_verification_is_never_a_repetition() {
     check(expect![[r#"
         let given = rules verify; create; say hi; answer a verify; done a
         given > answer; done k1
@@ -138,10 +138,10 @@ fn a_check_is_never_a_repetition() {
 }
 
 #[test]
-fn a_check_can_be_cancelled() {
+fn a_verification_can_be_cancelled() {
     check(expect![[r#"
         let changed = rules verify; create; say hi; answer a edit; done a; text Done
-        changed > answer; cancel; halted k1
+        changed > answer; cancel; stopped k1
             s2 answered
             verify k1=verify{}
             k1 starts at Daemon
@@ -152,7 +152,7 @@ fn a_check_can_be_cancelled() {
 }
 
 #[test]
-fn a_check_that_a_crash_cut_off_says_nothing_about_the_changes() {
+fn an_interrupted_verification_has_no_result() {
     check(expect![[r#"
         let changed = rules verify; create; say hi; answer a edit; done a; text Done
         changed > rules attempts=1; answer; recover; text Done; answer; done k2
@@ -172,9 +172,9 @@ fn a_check_that_a_crash_cut_off_says_nothing_about_the_changes() {
 }
 
 #[test]
-fn the_turn_remembers_whether_it_was_verified() {
+fn the_turn_records_whether_it_was_verified() {
     let changed = "rules verify; create; say hi; answer a edit; done a; answer";
     let verified = |end| Session::after(&format!("{changed}; {end}")).state.turns[0].verified;
     assert_eq!(verified("done k1"), Some(true));
-    assert_eq!(verified("broke k1; answer"), Some(false));
+    assert_eq!(verified("failed k1; answer"), Some(false));
 }
