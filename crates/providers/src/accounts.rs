@@ -10,9 +10,9 @@ use crate::config::{ProviderConfig, Secret};
 
 /// Looks up the API keys of users.
 pub trait Accounts: fmt::Debug + Send + Sync {
-    /// The user's current key for a provider; `None` if the daemon's key is used. A provider is identified
-    /// by its name and by that of its vendor. Fails with the reason if the key cannot be looked up: then no
-    /// model is called, because the wrong account would pay.
+    /// The user's current key for a provider; `None` if the daemon's key is used. A provider is
+    /// identified by its name and by its vendor's name. Fails with the reason if the key cannot be
+    /// looked up: then no model is called, because the wrong account would be charged.
     fn key<'a>(
         &'a self,
         account: &'a Account,

@@ -5,7 +5,7 @@ use quintet_kernel::model::{Channel, Chunk, FailureKind, ModelResponse};
 use crate::provider_error;
 use crate::retry::AttemptError;
 
-/// Reads one answer of one family, event by event. Pure; this is the hot path of a turn.
+/// Parses one answer of one family, event by event. Pure; this is the hot path of a turn.
 pub(crate) trait AnswerParser: Send {
     /// Parses one event and appends chunks to `out`, also those before an error. Fails if the event is
     /// malformed or reports an error of the provider.
@@ -25,7 +25,7 @@ pub(crate) trait AnswerParser: Send {
 pub(crate) enum AnswerState {
     /// Nothing was received, so the call can be retried.
     Empty,
-    /// The answer has begun.
+    /// The answer has started.
     Begun,
     /// The answer's end is known; more may come, such as its usage.
     Complete,
@@ -33,7 +33,7 @@ pub(crate) enum AnswerState {
     Done,
 }
 
-/// Appends output to chunks. Neighbouring pieces of one read on the same channel become one
+/// Appends output to chunks. Adjacent pieces of one read on the same channel become one
 /// [`Chunk::Output`].
 #[derive(Debug, Default)]
 pub(crate) struct OutputWriter {

@@ -1,5 +1,5 @@
-//! A circuit breaker: calls to a provider that fails again and again are refused for a while, so that
-//! turns do not wait for it in vain and the provider can recover.
+//! A circuit breaker: calls to a provider that fails repeatedly are refused for a while, so that
+//! turns do not wait in vain and the provider can recover.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::retry::{AttemptError, Retry};
 
 /// Failures in a row that open the breaker.
 const FAILURES_LIMIT: u32 = 8;
-/// Time for which calls are refused. Then one call may try.
+/// Time for which calls are refused. Then one call is admitted as a probe.
 const OPEN_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The circuit breaker of one provider.
@@ -28,8 +28,8 @@ struct State {
 }
 
 impl Breaker {
-    /// Admits a call. Fails while the breaker is open; after its interval one call may try, and the others
-    /// are refused for another interval unless that call succeeds.
+    /// Admits a call. Fails while the breaker is open; after its interval one call is admitted, and
+    /// the others are refused for another interval unless that call succeeds.
     pub(crate) fn admit(&self, name: &str) -> Result<(), AttemptError> {
         let mut state = self.state();
         let now = Instant::now();
@@ -75,18 +75,18 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_pause_one_may_try() {
+    async fn after_the_interval_one_call_is_admitted() {
         let breaker = Breaker::default();
         for _ in 0..FAILURES_LIMIT {
             assert!(breaker.admit("p").is_ok());
             breaker.failed();
         }
-        let trouble = breaker.admit("p").unwrap_err();
-        assert_eq!(trouble.retry, Retry::After(OPEN_INTERVAL));
-        assert!(trouble.failure.message.starts_with("p failed 8 times"), "{trouble:?}");
+        let error = breaker.admit("p").unwrap_err();
+        assert_eq!(error.retry, Retry::After(OPEN_INTERVAL));
+        assert!(error.failure.message.starts_with("p failed 8 times"), "{error:?}");
         tokio::time::advance(OPEN_INTERVAL).await;
         assert!(breaker.admit("p").is_ok());
-        assert!(breaker.admit("p").is_err(), "only one tries");
+        assert!(breaker.admit("p").is_err(), "only one call is admitted");
         breaker.failed();
         tokio::time::advance(OPEN_INTERVAL).await;
         assert!(breaker.admit("p").is_ok());

@@ -1,4 +1,4 @@
-//! One model call: sends the request, retries where that may help, and reads the answer.
+//! One model call: sends the request, retries if that may help, and reads the answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,9 +33,9 @@ pub(crate) struct Call {
     tries: u32,
     deadline: Instant,
     state: CallState,
-    /// The call fails instead of waiting longer than this for another try.
+    /// The call fails instead of waiting longer than this before a retry.
     max_retry_wait: Duration,
-    /// The user who pays, if the daemon does not.
+    /// The user who pays; the daemon's account if `None`.
     key_source: Option<KeySource>,
     /// Estimate of the prompt's tokens, and bytes of the answer, for providers that do not report usage.
     prompt_tokens: u64,
@@ -82,7 +82,7 @@ impl Call {
         Ok(call)
     }
 
-    /// Has the call fail instead of waiting longer than this for another try.
+    /// Makes the call fail instead of waiting longer than this before a retry.
     pub(crate) fn with_max_retry_wait(self, max_retry_wait: Duration) -> Self {
         Self { max_retry_wait, ..self }
     }
@@ -158,7 +158,7 @@ impl ModelStream for Call {
     }
 }
 
-/// The failure of the last try. After retries the message says how many there were and what else may help.
+/// The failure of the last attempt. After retries the message states their number and a remedy.
 fn given_up(failure: Failure, tries: u32) -> Failure {
     if tries == 1 {
         return failure;
@@ -172,7 +172,7 @@ fn finished() -> Failure {
     Failure { kind: FailureKind::Cut, message: "the answer is over".into() }
 }
 
-/// The time after a wait; thirty years away if the clock cannot count that far.
+/// The time after a wait; thirty years away if the addition overflows.
 pub(crate) fn after(wait: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(wait).unwrap_or_else(|| now + Duration::from_secs(1 << 30))

@@ -1,20 +1,20 @@
-//! Puts tool calls together from their pieces.
+//! Assembles tool calls from their pieces.
 
 use quintet_kernel::model::RawToolCall;
 
-/// Calls of one answer.
+/// Maximum number of calls of one answer.
 const CALLS_LIMIT: usize = 1024;
-/// Bytes of all arguments of an answer together.
+/// Maximum length of all arguments of an answer, in bytes.
 const ARGUMENTS_BYTES_LIMIT: usize = 16 << 20;
 
-/// The calls of an answer so far, in the order in which they began.
+/// The calls of an answer so far, in the order in which they started.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     partial_calls: Vec<PartialCall>,
     bytes: usize,
 }
 
-/// A call of which more may arrive.
+/// A call that may still grow.
 #[derive(Debug)]
 pub(crate) struct PartialCall {
     /// The number by which the API identifies the call, if it has one.
@@ -39,7 +39,7 @@ impl Calls {
         std::mem::take(&mut self.partial_calls).into_iter().map(|slot| slot.call).collect()
     }
 
-    /// Begins a call and returns its position. Fails if there are too many.
+    /// Starts a call and returns its position. Fails if there are too many.
     pub(crate) fn begin(
         &mut self,
         key: Option<u64>,
@@ -54,7 +54,7 @@ impl Calls {
         Ok(self.partial_calls.len() - 1)
     }
 
-    /// Sets the id and the tool where they are still empty.
+    /// Sets the id and the tool if they are still empty.
     pub(crate) fn name(&mut self, at: usize, id: &str, tool: &str) {
         let Some(slot) = self.partial_calls.get_mut(at) else { return };
         if slot.call.id.is_empty() {

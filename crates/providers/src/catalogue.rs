@@ -50,7 +50,7 @@ fn default_true() -> bool {
 
 static MODELS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let tables: Tables = toml::from_str(include_str!("../data/models.toml"))
-        .expect("the tables of models are well formed, as a test says");
+        .expect("a test checks the tables of models");
     tables.model
 });
 
@@ -59,7 +59,8 @@ pub(crate) fn of(vendor: &str) -> impl Iterator<Item = &'static Entry> {
     MODELS.iter().filter(move |entry| entry.vendor == vendor)
 }
 
-/// Finds a model of a vendor. Routers name models `maker/model`, which are found in their makers' rows.
+/// Finds a model of a vendor. Routers name models `maker/model`, which are looked up in their
+/// makers' rows.
 pub(crate) fn find(vendor: &str, id: &str) -> Option<&'static Entry> {
     let direct = of(vendor).filter(|entry| entry.matches(id)).max_by_key(|entry| entry.id.len());
     direct.or_else(|| {
@@ -130,7 +131,7 @@ fn is_version(rest: &str) -> bool {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "prices are small and a test says that none is negative"
+    reason = "prices are small, and a test checks that none is negative"
 )]
 fn price(dollars: &[f64]) -> Option<Price> {
     let micro = |dollars: &f64| (dollars * 1e6).round() as u64;
@@ -148,7 +149,7 @@ mod tests {
     use crate::vendor::Vendor;
 
     #[test]
-    fn every_table_is_understood() {
+    fn every_table_is_valid() {
         for entry in &*MODELS {
             let id = &entry.id;
             assert!(Vendor::named(&entry.vendor).is_some(), "{id}: no vendor {}", entry.vendor);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_vendor_that_names_a_model_knows_it() {
+    fn every_default_model_of_a_vendor_is_in_the_catalogue() {
         for vendor in crate::vendor::vendors() {
             if let Some(model) = &vendor.model {
                 assert!(find(&vendor.name, model).is_some(), "{}/{model}", vendor.name);

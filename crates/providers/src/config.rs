@@ -31,7 +31,7 @@ pub struct ProviderConfig {
     pub default_model: Option<String>,
     /// Words in the names of models that are not offered.
     pub hide: Vec<String>,
-    /// What its models can do, as far as the configuration sets it.
+    /// Capabilities of its models, if the configuration sets them.
     pub overrides: ModelOverrides,
     /// Time limits.
     pub timeouts: Timeouts,
@@ -81,7 +81,7 @@ pub struct ModelOverrides {
 /// A family of model APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Api {
-    /// OpenAI chat completions, and everything that imitates them.
+    /// OpenAI chat completions and compatible APIs.
     OpenAiChat,
     /// OpenAI responses.
     OpenAiResponses,
@@ -98,12 +98,12 @@ impl Api {
     pub const ALL: [Self; 5] =
         [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Demo];
 
-    /// Parses the word of the configuration.
+    /// The family of that name in the configuration.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|api| api.name() == word)
     }
 
-    /// The word of the configuration.
+    /// The name used in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai-chat",
@@ -118,11 +118,11 @@ impl Api {
 /// Time limits of calls to a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From the request until the answer begins. Some local servers read the whole prompt first.
+    /// From the request until the answer starts. Some local servers read the whole prompt first.
     pub header: Duration,
     /// Between two pieces of an answer.
     pub idle: Duration,
-    /// For the whole call, with all its tries.
+    /// For the whole call, with all its attempts.
     pub total: Duration,
 }
 
@@ -136,14 +136,14 @@ impl Default for Timeouts {
     }
 }
 
-/// Retries of calls when the provider is busy, broken or out of reach.
+/// Retries of calls if the provider is overloaded, fails or cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// Tries after the first.
+    /// Number of attempts after the first.
     pub max_retries: u32,
-    /// The wait before the second try; it doubles with each try.
+    /// The wait before the second attempt; it doubles with each attempt.
     pub first_wait: Duration,
-    /// The longest wait, unless the provider names a longer one.
+    /// The longest wait, unless the provider requests a longer one.
     pub longest_wait: Duration,
 }
 
@@ -190,7 +190,7 @@ impl Secret {
         }
     }
 
-    /// The text before a secret of which only the beginning fits at the end of the text.
+    /// The text before an incomplete secret at its end.
     fn before_partial_secret<'a>(&self, text: &'a str) -> Option<&'a str> {
         let mut starts =
             (SECRET_PREFIX_MINIMUM..self.0.len()).rev().filter_map(|end| self.0.get(..end));

@@ -7,7 +7,7 @@ use crate::provider_error;
 use crate::retry::AttemptError;
 use crate::sse::{Framer, TooLong};
 
-/// Bytes of an answer that is one JSON body.
+/// Maximum length of an answer that is one JSON body, in bytes.
 const BODY_BYTES_LIMIT: usize = 32 << 20;
 
 /// An answer that is being decoded.
@@ -76,7 +76,7 @@ impl Decoder {
             }
             Encoding::Whole(body) => (answer_parser.take_whole(body, out), true),
         };
-        // A body that can be parsed is complete, even without an end mark.
+        // A body that can be parsed is complete, even without an end marker.
         let whole = match self.answer_parser.state() {
             AnswerState::Complete | AnswerState::Done => true,
             AnswerState::Begun => plain && rest.is_ok(),
@@ -86,7 +86,7 @@ impl Decoder {
             return self.finish(out);
         }
         match rest {
-            // Half an event at the end of a stream is not malformed but cut.
+            // An incomplete event at the end of a stream is cut off, not malformed.
             Err(trouble) if plain || trouble.failure.kind != FailureKind::Malformed => Err(trouble),
             Ok(()) | Err(_) => Err(provider_error::transient(
                 FailureKind::Cut,

@@ -1,7 +1,7 @@
 //! A small rule-based model inside the daemon, to try the daemon without a provider.
 //!
-//! The demo model is not a language model and says so. Like one, it streams word by word, calls tools and
-//! reports their results, so that every part of a turn can be tried.
+//! The demo model is not a language model and states that. Like one, it streams word by word, calls
+//! tools and reports their results, so that every part of a turn can be tried.
 
 mod rules;
 

@@ -1,4 +1,4 @@
-//! Embeddings computed elsewhere: by a provider with an OpenAI-compatible API, or by the internal
+//! Embeddings over HTTP: from a provider with an OpenAI-compatible API, or from the internal
 //! embedding service of another daemon.
 
 mod wire;
@@ -17,10 +17,10 @@ use crate::config::{ProviderConfig, Secret};
 use crate::http::Http;
 use wire::{Answer, Service, readable};
 
-/// Requests that may run in parallel.
+/// Maximum number of parallel requests.
 const REQUESTS_LIMIT: usize = 16;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of an answer.
+/// Maximum length of an answer, in bytes.
 const ANSWER_LIMIT: usize = 64 << 20;
 /// The header of the internal embedding service.
 const SERVICE_KEY: HeaderName = HeaderName::from_static("x-windie-embedding-key");

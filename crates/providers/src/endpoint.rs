@@ -39,7 +39,7 @@ impl Endpoint {
     /// The body of the request for a prompt. Fails if the model does not accept it.
     pub(crate) fn body(&self, mut prompt: Prompt, facts: &Facts) -> Result<Vec<u8>, Failure> {
         inputs::fit(&mut prompt, &facts.profile, |kind, mime| self.family.takes(kind, mime))?;
-        // A model that cannot call tools may refuse a request that offers some.
+        // A model that cannot call tools may reject a request with tools.
         let tools = if facts.profile.tools { prompt.tools.as_slice() } else { &[] };
         let wanted = prompt.search == WebSearch::Native;
         let search = wanted && facts.profile.search.available_with(tools.len());
@@ -82,7 +82,7 @@ impl Endpoint {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err needs")]
 fn unwritable(error: serde_json::Error) -> Failure {
     Failure { kind: FailureKind::Rejected, message: error.to_string() }
 }

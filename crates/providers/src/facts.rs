@@ -10,7 +10,7 @@ use quintet_kernel::model::{AssistantPart, Effort, ModelRef, Profile, PromptMess
 pub(crate) struct Facts {
     pub(crate) profile: Profile,
     pub(crate) thinking: Thinking,
-    /// Tokens of one answer, where known.
+    /// Maximum tokens of one answer, if known.
     pub(crate) max_output: Option<u64>,
     /// The efforts that the model supports; empty if not known.
     pub(crate) efforts: Vec<Effort>,
@@ -21,19 +21,19 @@ pub(crate) struct Facts {
 pub(crate) enum Thinking {
     /// The model does not think.
     Never,
-    /// Not known whether and how the model thinks.
+    /// Unknown whether and how the model thinks.
     #[default]
     Unknown,
-    /// By a word.
+    /// By an effort name.
     Effort,
     /// By a number of tokens.
     Budget,
-    /// The model decides itself; an effort word sets how much.
+    /// The model decides itself; an effort name sets how much.
     Adaptive,
 }
 
 impl Thinking {
-    /// Reads the word of the catalogue.
+    /// The style of that name in the catalogue.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
             "never" => Some(Self::Never),
@@ -46,7 +46,7 @@ impl Thinking {
 }
 
 impl Facts {
-    /// A model of which only the profile is known.
+    /// A model with only a known profile.
     pub(crate) fn unknown(profile: Profile) -> Self {
         Self { profile, thinking: Thinking::Unknown, max_output: None, efforts: Vec::new() }
     }
@@ -74,7 +74,8 @@ pub(crate) fn budget(effort: Effort) -> u64 {
     }
 }
 
-/// The parts of an earlier message that a model may see: its own thoughts, but none of another model.
+/// The parts of an earlier message that a model may see: its own thoughts, but not those of another
+/// model.
 pub(crate) fn visible<'a>(
     model: &'a ModelRef,
     by: Option<&'a ModelRef>,
@@ -93,7 +94,7 @@ pub(crate) fn in_tool_loop(messages: &[Arc<PromptMessage>]) -> bool {
     messages.last().is_some_and(|last| matches!(**last, PromptMessage::Result { .. }))
 }
 
-/// Every kind of media, for a model of which nothing is known; the provider may still refuse some.
+/// Every kind of media, for a model without known capabilities; the provider may still reject some.
 pub(crate) fn all_media() -> Vec<MediaKind> {
     vec![MediaKind::Image, MediaKind::Audio, MediaKind::File]
 }
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_effort_is_taken() {
+    fn the_nearest_effort_is_used() {
         let profile = Profile {
             inputs: all_media(),
             tools: true,

@@ -8,7 +8,7 @@ use quintet_kernel::port::{BoxFuture, ModelStream};
 
 use crate::Providers;
 
-/// The longest wait for a busy model while there is another one to fall back to.
+/// The longest wait for an overloaded model while there is a fallback.
 const RETRY_TIME_LIMIT: Duration = Duration::from_secs(3);
 
 /// A call that continues with another model if it fails before its first output.
@@ -20,7 +20,7 @@ pub(crate) struct FallbackStream {
     /// Why the call could not be started.
     failure: Option<Failure>,
     requested: ModelRef,
-    /// Tries so far, of all models.
+    /// Number of attempts so far, of all models.
     tries: u32,
     has_output: bool,
 }
@@ -101,8 +101,8 @@ impl ModelStream for FallbackStream {
     }
 }
 
-/// True if another model may succeed. An error of the prompt itself is one for all models, and a prompt that
-/// is too long is shortened first.
+/// True if another model may succeed. An error of the prompt itself would occur with all models,
+/// and a prompt that is too long is shortened first.
 fn allows_fallback(kind: FailureKind) -> bool {
     match kind {
         FailureKind::RateLimited

@@ -1,10 +1,10 @@
-//! A family of model APIs: how a prompt is written for it and how its answers are read.
+//! A family of model APIs: how its requests are written and its answers parsed.
 //!
 //! Each family is a folder of plain functions over the shared parts of this crate: connections,
-//! retries, framing, media. A client library for all of them was considered and rejected: the
-//! hard parts of these APIs are exactly what libraries hide. Signed thoughts must go back byte for byte, text must
-//! be forwarded with the network read in which it arrived, and a broken stream must be classified. With the
-//! shared parts, a family is two short translations.
+//! retries, framing, media. A client library for all of them was considered and rejected, because
+//! libraries hide exactly the hard parts of these APIs: signed thoughts must be sent back byte for
+//! byte, text must be forwarded with the network read in which it arrived, and a broken stream must
+//! be classified. With the shared parts, a family is two short translations.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) trait Family: Send + Sync {
     }
     /// True if a file of this kind and type can be put into a request.
     fn takes(&self, kind: MediaKind, mime: &str) -> bool;
-    /// How a provider of this family searches the web for its models, where it can.
+    /// How a provider of this family searches the web for its models, if it can.
     fn searches(&self) -> SearchSupport {
         SearchSupport::Never
     }

@@ -1,6 +1,6 @@
-//! Streams and requests of every family, as files: `tests/golden/FAMILY/*.sse` are answers as they come
-//! from the wire, the `.txt` beside each is what is understood of it, and `request*.json` is what one
-//! conversation becomes. `UPDATE_GOLDEN=1` rewrites what is derived, and the difference is the review.
+//! Golden files of every family: `tests/golden/FAMILY/*.sse` are answers as received, the `.txt`
+//! next to each is the parsed result, and `request*.json` are requests for one conversation.
+//! `UPDATE_GOLDEN=1` rewrites the derived files, and the difference is the review.
 
 mod conversation;
 mod cost;
@@ -35,7 +35,7 @@ fn path(family: &str) -> PathBuf {
 /// Compares with a file, or writes it.
 #[track_caller]
 fn check(file: &Path, today: &str) {
-    #[expect(clippy::disallowed_methods, reason = "a test has no daemon to read it")]
+    #[expect(clippy::disallowed_methods, reason = "tests read the environment themselves")]
     let updating = std::env::var("UPDATE_GOLDEN").is_ok();
     if updating {
         std::fs::write(file, today).unwrap();

@@ -1,7 +1,7 @@
 //! Connections to providers.
 //!
-//! Nothing is built before it is needed: reading the platform's certificates takes milliseconds,
-//! which a start of the daemon and a local model over plain HTTP should not pay.
+//! Clients are built on demand: reading the platform's certificates takes milliseconds, which
+//! neither the start of the daemon nor a local model over plain HTTP needs.
 
 use std::error::Error as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,7 +17,7 @@ use crate::retry::AttemptError;
 
 /// Time to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time and bytes that a finished answer may still take to end properly.
+/// Maximum time and bytes for reading the end of a finished answer.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 const LINGER_BYTES_LIMIT: usize = 64 << 10;
 
@@ -69,8 +69,8 @@ fn is_secure(url: &str) -> bool {
     url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
 }
 
-/// A client for plain HTTP: without certificates, and without the environment's proxy, which is meant for the
-/// internet and not for a model on the local network.
+/// A client for plain HTTP: without certificates, and without the environment's proxy, which is
+/// meant for the internet and not for a model on the local network.
 fn plain() -> Result<Client, String> {
     let tls = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -99,7 +99,7 @@ fn build(builder: ClientBuilder) -> Result<Client, String> {
         .map_err(|error| describe(&error))
 }
 
-/// The error of a request that got no answer.
+/// The error of a request without an answer.
 pub(crate) fn attempt_error(error: reqwest::Error) -> AttemptError {
     // The address alone: a path or a query may hold a key.
     let place = error.url().map(|url| format!(" at {}", url.origin().ascii_serialization()));

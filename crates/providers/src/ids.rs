@@ -1,11 +1,11 @@
-//! Shortens ids of calls for APIs that limit their length. An id comes from whichever model made the call;
-//! all that matters is that a result has the id of its call.
+//! Shortens ids of calls for APIs that limit their length. The id may come from any model; it only
+//! matters that a result has the id of its call.
 
 use std::borrow::Cow;
 
 use quintet_kernel::CallId;
 
-/// Length of an id that every API takes.
+/// Length of an id that every API accepts.
 const ID_LENGTH_LIMIT: usize = 64;
 
 /// An id that is short enough for every API.
@@ -16,7 +16,7 @@ pub(crate) fn bounded(id: &CallId) -> Cow<'_, str> {
     }
 }
 
-/// An id of nine letters and digits, which is all that some servers take.
+/// An id of nine letters and digits, which is all that some servers accept.
 pub(crate) fn nine_characters(id: &CallId) -> Cow<'_, str> {
     let id = id.as_str();
     if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {

@@ -1,12 +1,12 @@
-//! Fits the files of a prompt to what a model takes.
+//! Fits the files of a prompt to the media that a model supports.
 
 use std::sync::Arc;
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::model::{Failure, FailureKind, Profile, Prompt, PromptMessage, PromptPart};
 
-/// Replaces files that the model does not take by their names, because the model may have been switched
-/// since, or a tool made the file. Fails if such a file belongs to the newest message.
+/// Replaces files that the model does not support by their names, because the model may have been
+/// switched since, or a tool created the file. Fails if such a file belongs to the newest message.
 pub(crate) fn fit(
     prompt: &mut Prompt,
     profile: &Profile,
@@ -57,12 +57,12 @@ pub(crate) fn is_text(mime: &str) -> bool {
     mime.starts_with("text/") || mime == "application/json"
 }
 
-/// A type without its parameters.
+/// A media type without its parameters.
 pub(crate) fn essence(mime: &str) -> String {
     mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The types of pictures that every family reads.
+/// True for the picture types that every family supports.
 pub(crate) fn is_picture(mime: &str) -> bool {
     matches!(
         essence(mime).as_str(),

@@ -205,7 +205,7 @@ async fn list(providers: &[Arc<Provider>]) -> Vec<ModelInfo> {
     lists.into_iter().flat_map(|(_, models)| models).collect()
 }
 
-/// A call that failed before it began.
+/// A call that failed before it started.
 struct FailedStream(Failure);
 
 impl ModelStream for FailedStream {

@@ -1,4 +1,4 @@
-//! OpenAI chat completions, and everything that imitates them.
+//! OpenAI chat completions and compatible APIs.
 
 mod calls;
 mod decode;

@@ -56,7 +56,7 @@ impl Provider {
         (demo_interval, max_retry_wait): (Duration, Duration),
         key_source: Option<KeySource>,
     ) -> Result<Box<dyn ModelStream>, Failure> {
-        // A key of the user's account is looked up when it is needed.
+        // The key of a user's account is looked up when it is needed.
         if self.lacks_key() && key_source.is_none() {
             return Err(no_key(&self.config));
         }
@@ -104,8 +104,8 @@ impl Provider {
         }
     }
 
-    /// Whether the provider searches the web for a model. Only if the catalogue says so: another model might
-    /// refuse every request, and searches cost money.
+    /// Whether the provider searches the web for a model. Only if the catalogue states it: another
+    /// model might reject every request, and searches cost money.
     fn searches(&self, entry: Option<&catalogue::Entry>) -> SearchSupport {
         let can = entry.is_some_and(|entry| entry.web_search);
         let family = family::of(self.config.api).filter(|_| can);
@@ -125,8 +125,8 @@ impl Provider {
         }
     }
 
-    /// The configured models, then those that the provider lists itself, or, where it does not, those
-    /// of the catalogue.
+    /// The configured models, then those that the provider lists or, without a list, those of the
+    /// catalogue.
     pub(crate) async fn models(&self) -> Vec<ModelInfo> {
         let (names, usable) = match &self.remote {
             None => (vec![demo::MODEL.to_owned()], true),
@@ -136,7 +136,7 @@ impl Provider {
                 let usable = match cached.reachability {
                     Reachability::Reachable => true,
                     Reachability::KeyRefused => false,
-                    // The internet may be slow; a local server answers at once or is not running.
+                    // The internet may be slow; a local server answers quickly or is not running.
                     Reachability::Unreachable => self.config.side == ModelLocation::Online,
                 };
                 if cached.models.is_empty() {

@@ -89,8 +89,8 @@ struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// Understands `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}`, lists of
-    /// those and plain text.
+    /// Parses `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}`, lists of those
+    /// and plain text.
     fn read(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             return Self { message: shorten(&String::from_utf8_lossy(body)), ..Self::default() };
@@ -146,7 +146,7 @@ impl ErrorBody {
         phrases.iter().any(|phrase| message.contains(phrase))
     }
 
-    /// Used-up credit looks like a rate limit, but waiting does not help.
+    /// Exhausted credit looks like a rate limit, but waiting does not help.
     fn is_permanent(&self) -> bool {
         self.keywords.contains("insufficient_quota")
     }
@@ -156,7 +156,7 @@ impl ErrorBody {
     }
 }
 
-/// Google's errors have their particulars in a list.
+/// The details of Google's errors, which are in a list.
 fn details(error: &Value) -> impl Iterator<Item = &Value> {
     error["details"].as_array().into_iter().flatten()
 }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_and_words_decide_the_kind() {
+    fn status_and_message_decide_the_kind() {
         use FailureKind::*;
         let check = |status, body: &str, kind, retry| {
             let error = from_status(status, body.as_bytes(), Retry::Later);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_in_a_stream_are_read_by_their_words() {
+    fn errors_in_a_stream_are_classified_by_their_message() {
         use FailureKind::*;
         let check = |body: &str, kind, message: &str| {
             let failure = from_stream(body).failure;
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_cut_between_characters() {
+    fn long_messages_are_shortened_between_characters() {
         let error = from_status(400, "ü".repeat(4000).as_bytes(), Retry::Later);
         assert!(error.failure.message.len() < MESSAGE_BYTES_LIMIT + 64);
     }

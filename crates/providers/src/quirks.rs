@@ -1,6 +1,6 @@
 //! How a vendor differs from its family of APIs.
 
-/// How a vendor differs from its family.
+/// Differences of a vendor from its API family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quirks {
     /// True if the limit on an answer's length is called `max_completion_tokens`.
@@ -9,7 +9,7 @@ pub struct Quirks {
     pub stream_options: bool,
     /// How effort is requested.
     pub effort: EffortStyle,
-    /// True if a model's thoughts go back in `reasoning_content`.
+    /// True if a model's thoughts are sent back in `reasoning_content`.
     pub thoughts_back: bool,
     /// True if ids of calls must be nine letters and digits.
     pub short_ids: bool,
@@ -33,7 +33,7 @@ impl Default for Quirks {
 /// How effort is requested of a vendor of chat completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffortStyle {
-    /// Not at all.
+    /// Not supported.
     None,
     /// `reasoning_effort: "high"`.
     Word,
@@ -44,7 +44,7 @@ pub enum EffortStyle {
 }
 
 impl EffortStyle {
-    /// Parses the word of `data/vendors.toml`.
+    /// The style of that name in `data/vendors.toml`.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "none" => Some(Self::None),

@@ -91,8 +91,8 @@ impl ResponseReader {
         self.waiting_since = None;
     }
 
-    /// Reads what has already arrived. The connection returns one piece at a time and prepares the next when it
-    /// is scheduled, so this yields a few times.
+    /// Reads data that has already arrived. The connection returns one piece at a time and prepares
+    /// the next when it is polled, so this yields a few times.
     async fn read_ahead(&mut self) {
         let mut left = READ_AHEAD_BYTES;
         while left > 0 && self.error.is_none() {
@@ -115,7 +115,7 @@ impl ResponseReader {
                 self.response = None;
                 return self.end();
             }
-            // A broken connection means that the answer is incomplete, whatever was received before.
+            // After a connection error the answer is incomplete, whatever was received before.
             Err(_) => {
                 let broken = "the answer broke off in the middle";
                 return self.fail(provider_error::transient(FailureKind::Cut, broken));
@@ -135,7 +135,7 @@ impl ResponseReader {
         self.response = None;
         let late = Instant::now() >= self.deadline;
         let why = if late { "the answer took too long" } else { "the answer stopped coming" };
-        // A finish reason makes an answer whole, whatever else was to come.
+        // An answer with a finish reason is complete, whatever else was to follow.
         if self.decoder.end(&mut self.chunks).is_err() {
             self.fail(provider_error::permanent(FailureKind::Stalled, why));
         }
@@ -147,7 +147,7 @@ impl ResponseReader {
         }
     }
 
-    /// Stores an error; a call whose answer has begun is not retried.
+    /// Stores an error; a call whose answer has started is not retried.
     fn fail(&mut self, error: AttemptError) {
         self.response = None;
         let retry = if self.decoder.is_blank() { error.retry } else { Retry::Never };
@@ -162,7 +162,7 @@ fn size(read: &Read) -> usize {
     }
 }
 
-/// A read, if there is one right now.
+/// A read, if data is available now.
 async fn poll_now(response: &mut Response) -> Option<Read> {
     poll_fn(|cx| {
         Poll::Ready(match pin!(response.chunk()).poll(cx) {

@@ -66,7 +66,7 @@ impl Retry {
     }
 }
 
-/// Doubles from try to try; the upper half is left to chance so that callers spread out.
+/// Doubles with every attempt; the upper half is random, so that callers spread out.
 fn backoff(tries: u32, retries: &Retries) -> Duration {
     let doubled = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
     let most = retries.first_wait.saturating_mul(doubled).min(retries.longest_wait);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_up_to_the_longest_and_end() {
+    fn waits_grow_up_to_a_limit_and_end() {
         let retries = Retries {
             max_retries: 9,
             first_wait: Duration::from_secs(1),

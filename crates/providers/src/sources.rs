@@ -1,13 +1,13 @@
-//! Shows the searches of a provider: each query, and at the end the pages that an answer cites. Both are
-//! written to the channel of thoughts, so that the answer stays the model's own.
+//! Shows the searches of a provider: each query, and at the end the pages that an answer cites.
+//! Both are written to the channel of thoughts, so that the answer contains only the model's text.
 
 use quintet_kernel::model::{Channel, Chunk};
 
 use crate::answer_parser::OutputWriter;
 
-/// Characters of a query or page that are shown.
+/// Maximum length of a shown query or page, in characters.
 const TEXT_LENGTH_LIMIT: usize = 300;
-/// Pages that are listed.
+/// Maximum number of listed pages.
 const PAGES_LIMIT: usize = 20;
 
 /// The pages that an answer cites, each once.
@@ -34,12 +34,12 @@ impl Sources {
     }
 }
 
-/// Writes that the provider searches for something, or reads a page.
+/// Writes that the provider searches for something or reads a page.
 pub(crate) fn write_search(what: &str, writer: &mut OutputWriter, out: &mut Vec<Chunk>) {
     writer.write(Channel::Thought, &format!("[searching the web: {}]\n", line(what)), out);
 }
 
-/// A text on one line, cut.
+/// A text on one line, shortened.
 fn line(text: &str) -> String {
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.len() > TEXT_LENGTH_LIMIT {

@@ -5,14 +5,14 @@
 
 use memchr::memchr;
 
-/// Bytes of one event.
+/// Maximum length of one event, in bytes.
 pub(crate) const EVENT_BYTES_LIMIT: usize = 8 << 20;
 
 /// An event is longer than [`EVENT_BYTES_LIMIT`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// Cuts bytes into events; holds the rest of the reads so far.
+/// Splits bytes into events; buffers incomplete ones.
 #[derive(Debug, Default)]
 pub(crate) struct Framer {
     /// The beginning of a line.
@@ -44,7 +44,7 @@ impl Framer {
         Ok(self.check()?)
     }
 
-    /// Passes on an event that was not properly closed, for there are servers that forget to.
+    /// Passes on an event without a final blank line, because some servers omit it.
     pub(crate) fn end<E>(
         &mut self,
         mut event: impl FnMut(&[u8]) -> Result<(), E>,

@@ -24,7 +24,7 @@ impl Default for Template {
 }
 
 impl Template {
-    /// Remembers an event whose only output is `text`, if that borrows from the event.
+    /// Stores the template of an event whose only output is `text`, if that borrows from the event.
     pub(crate) fn remember(&mut self, event: &[u8], channel: Channel, text: &str) {
         let Some((before, after)) = around(event, text) else { return };
         self.before.clear();
@@ -34,7 +34,7 @@ impl Template {
         self.channel = channel;
     }
 
-    /// The text of an event like the one remembered.
+    /// The text of an event that matches the template.
     pub(crate) fn read<'a>(&self, event: &'a [u8]) -> Option<(Channel, &'a str)> {
         if self.before.is_empty() {
             return None;

@@ -1,10 +1,10 @@
-//! Tokenizers that are published, and so count exactly.
+//! Published tokenizers, which count exactly.
 
 use quintet_kernel::model::TokenCount;
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
-/// The longest run without a word break that is tokenized. A longer one is not natural language and is estimated,
-/// because tokenizing it is slow.
+/// The longest run without a word break that is tokenized. A longer one is not natural language and
+/// is estimated, because tokenizing it is slow.
 const STRETCH_BYTES_LIMIT: usize = 4_096;
 
 /// A tokenizer that is built in.
@@ -12,12 +12,12 @@ const STRETCH_BYTES_LIMIT: usize = 4_096;
 pub(crate) enum Tokenizer {
     /// The encoding of OpenAI's models since GPT-4o.
     O200k,
-    /// The encoding of GPT-4 and its time.
+    /// The encoding of GPT-4 and models of its time.
     Cl100k,
 }
 
 impl Tokenizer {
-    /// Parses the word of the catalogue.
+    /// The tokenizer of that name in the catalogue.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
             "o200k" => Some(Self::O200k),
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_counted_as_its_makers_count_it() {
+    fn text_is_counted_as_published() {
         let count = |tokenizer: Tokenizer, text: &str| tokenizer.count(text);
         let exact = |tokens| TokenCount { tokens, exact: true };
         assert_eq!(count(Tokenizer::O200k, "hello world"), exact(2));
@@ -65,12 +65,12 @@ mod tests {
         assert_eq!(count(Tokenizer::Cl100k, "2 + 2 = 4"), exact(7));
         assert_eq!(count(Tokenizer::Cl100k, "お誕生日おめでとう"), exact(9));
         assert_eq!(count(Tokenizer::O200k, ""), exact(0));
-        // A mark is text like any other.
+        // Special tokens in a text are counted as text.
         assert!(count(Tokenizer::O200k, "<|endoftext|>").tokens > 1);
     }
 
     #[test]
-    fn what_is_no_language_is_guessed_at() {
+    fn unnatural_text_is_estimated() {
         for odd in ["a", " ", "\n"] {
             assert!(!Tokenizer::O200k.count(&odd.repeat(1 << 20)).exact);
         }

@@ -5,9 +5,9 @@
 
 use quintet_kernel::model::{Prompt, PromptMessage, PromptPart, Usage};
 
-/// Bytes of text in a token, roughly, in most languages and tokenizers.
+/// Average bytes per token, in most languages and tokenizers.
 const BYTES_PER_TOKEN: u64 = 4;
-/// Tokens that a picture or another file takes, roughly.
+/// Estimated tokens of a picture or another file.
 const TOKENS_PER_FILE: u64 = 1_000;
 
 /// The estimated usage of a call: tokens of the prompt, and bytes of the answer.
@@ -20,7 +20,7 @@ pub(crate) fn estimate(read: u64, written: u64) -> Usage {
     }
 }
 
-/// The files in a prompt: how many, and how long they are when they are written in base 64.
+/// The files in a prompt: their number, and their length in base64.
 pub(crate) fn files(prompt: &Prompt) -> (u64, u64) {
     let parts = prompt.messages.iter().flat_map(|message| match &**message {
         PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. } => parts.as_slice(),
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_do_not_count_by_their_length() {
+    fn files_are_not_counted_by_length() {
         assert_eq!(of_request(400, (0, 0)), 100);
         assert_eq!(of_request(400_400, (1, 400_000)), 1_100);
         let usage = estimate(7, 9);

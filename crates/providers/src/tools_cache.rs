@@ -1,7 +1,6 @@
 //! Caches the JSON of the tools in a request.
 //!
-//! Tools hardly ever change from one request to the next, and their schemas are most of a short
-//! one: the last serialized form is cached.
+//! Tools rarely change between requests, and their schemas are most of a short request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -62,7 +61,7 @@ mod tests {
     use crate::openai_responses::Responses;
 
     #[test]
-    fn tools_are_written_anew_only_when_they_change() {
+    fn tools_are_serialized_again_only_when_they_change() {
         let tools_cache = ToolsCache::default();
         let spec = |name: &str| {
             Arc::new(ToolSpec {

@@ -13,16 +13,16 @@ use crate::quirks::{EffortStyle, Quirks};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vendor {
-    /// The name of its provider unless the configuration has another.
+    /// The default name of its provider.
     pub name: String,
     /// The name for people.
     pub label: String,
     api: String,
     elsewhere: Option<String>,
     base_url: String,
-    /// The environment variable that overrides its address, where there is one.
+    /// The environment variable that overrides its address, if any.
     pub url_variable: Option<String>,
-    /// Environment variables for its key; the first that is set counts.
+    /// Environment variables for its key; the first one set is used.
     #[serde(default, rename = "key")]
     pub key_variables: Vec<String>,
     /// The model that is used if none is named.
@@ -56,7 +56,7 @@ fn default_true() -> bool {
 
 static VENDORS: LazyLock<Vec<Vendor>> = LazyLock::new(|| {
     let rows: Rows = toml::from_str(include_str!("../data/vendors.toml"))
-        .expect("the rows of vendors are well formed, as a test says");
+        .expect("a test checks the rows of vendors");
     rows.vendor
 });
 
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_makes_a_provider() {
+    fn every_row_gives_a_provider() {
         let mut names = HashSet::new();
         for vendor in vendors() {
             assert!(names.insert(&vendor.name), "{} twice", vendor.name);

@@ -15,13 +15,13 @@ use crate::config::{ProviderConfig, Secret};
 use crate::http::Http;
 use wire::{Upload, audio, reason, speech_request, transcript};
 
-/// Requests that may run in parallel.
+/// Maximum number of parallel requests.
 const REQUESTS_LIMIT: usize = 16;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of an answer: minutes of audio.
+/// Maximum length of an answer, in bytes: minutes of audio.
 const ANSWER_LIMIT: usize = 64 << 20;
 
-/// A provider's address for one kind of request. Nothing is connected before the first one.
+/// A provider's address for one kind of request. Connects with the first request.
 struct Service {
     http: Arc<Http>,
     url: String,
@@ -44,7 +44,7 @@ impl Service {
     }
 
     async fn post(&self, content_type: &str, body: Vec<u8>) -> Result<Vec<u8>, SenseError> {
-        // A transcript that waits is better than one that is lost.
+        // Requests wait for a permit: a late transcript is better than none.
         let _permit = self.permits.acquire().await.map_err(|_| SenseError::Busy)?;
         let client = self.http.client(&self.url).await;
         let client = client.map_err(|_| failed("no HTTP client can be built"))?;
@@ -101,7 +101,7 @@ fn failed(reason: impl Into<String>) -> SenseError {
     SenseError::Failed(reason.into())
 }
 
-/// Has a provider transcribe utterances.
+/// Transcribes utterances through a provider.
 pub struct HttpRecognizer(Arc<Service>);
 
 impl HttpRecognizer {
@@ -141,7 +141,7 @@ impl Recognizer for HttpRecognizer {
     }
 }
 
-/// Has a provider read sentences aloud.
+/// Synthesizes speech through a provider.
 pub struct HttpSpeaker {
     service: Arc<Service>,
     voice: String,

@@ -65,7 +65,7 @@ enum Block<'a> {
         content: Vec<Block<'a>>,
         is_error: bool,
     },
-    /// A block that goes back as it was received.
+    /// A block that is sent back as it was received.
     #[serde(untagged)]
     Verbatim(&'a Value),
 }
@@ -111,7 +111,7 @@ fn push<'a>(out: &mut Vec<Message<'a>>, role: &'static str, blocks: Vec<Block<'a
     if blocks.is_empty() {
         return;
     }
-    // A conversation begins with the person.
+    // A conversation must begin with a user message.
     if out.is_empty() && role == "assistant" {
         let text = RequestText::Plain("(the conversation begins with your words)");
         push(out, "user", vec![Block::Text { text }]);
@@ -124,7 +124,7 @@ fn push<'a>(out: &mut Vec<Message<'a>>, role: &'static str, blocks: Vec<Block<'a
 }
 
 /// Marks the end of the last two user messages: the newest for the next request, the one before for
-/// this one. Together with the tools and the system prompt these are the four that are allowed.
+/// this one. Together with the tools and the system prompt these are the four allowed marks.
 fn mark(messages: &mut [Message<'_>]) {
     let users = messages.iter_mut().rev().filter(|message| message.role == "user");
     for message in users.take(2) {
@@ -134,8 +134,8 @@ fn mark(messages: &mut [Message<'_>]) {
     }
 }
 
-/// The blocks of a model's message. A thought goes back with its signature or not at all, a search only if
-/// the provider searches.
+/// The blocks of a model's message. A thought is sent back only with its signature, a search only
+/// if the provider searches.
 fn model_blocks<'a>(
     parts: impl Iterator<Item = &'a AssistantPart>,
     thinks: bool,
@@ -180,7 +180,7 @@ fn sealed<'a>(content: &'a Value, thinking: &'a str) -> Option<Block<'a>> {
     content["data"].as_str().map(|data| Block::RedactedThinking { data })
 }
 
-/// The arguments of a call, which must be an object for the API even if the model sent none.
+/// The arguments of a call, which must be an object for the API even if the model wrote none.
 fn object(input: &Value) -> Cow<'_, Value> {
     match input {
         Value::Object(_) => Cow::Borrowed(input),

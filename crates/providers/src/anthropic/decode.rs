@@ -1,4 +1,4 @@
-//! Reads an answer event by event.
+//! Parses an answer event by event.
 
 use quintet_kernel::model::{
     Channel, Chunk, FinishReason, ModelResponse, SealPosition, Sealed, Usage,
@@ -100,7 +100,7 @@ impl Parser {
                 self.finish = word.map(|word| finish(&word.0)).or(self.finish.take());
                 self.sources.write_list(&mut self.writer, out);
             }
-            // `ping`, and whatever will be invented.
+            // `ping`, and unknown events.
             _ => {}
         }
         Ok(())
@@ -157,7 +157,7 @@ impl Parser {
         }
     }
 
-    /// Thoughts may also come between calls, if the model thinks in between.
+    /// Thoughts may also occur between calls.
     fn seal(&mut self, content: Value) {
         let place = match self.calls.len() {
             0 => SealPosition::Output(self.writer.written),
@@ -179,7 +179,7 @@ impl Parser {
     }
 }
 
-/// The text of an event that has nothing but a piece of output.
+/// The text of an event that contains only output.
 fn only_output<'a>(event: &'a wire::Event<'_>) -> Option<(Channel, &'a str)> {
     let delta = event.delta.as_ref().filter(|_| event.kind.0 == "content_block_delta")?;
     match &*delta.kind.0 {

@@ -17,7 +17,7 @@ use crate::family::ModelRequest;
 const DEFAULT_TOKENS_LIMIT: u64 = 8_192;
 /// Tokens reserved for the answer, in addition to its thoughts.
 const ANSWER_TOKENS_RESERVE: u64 = 8_192;
-/// The smallest thinking budget that the API takes.
+/// The smallest thinking budget that the API accepts.
 const THINKING_TOKENS_MINIMUM: u64 = 1_024;
 
 /// The body of a request.
@@ -30,7 +30,8 @@ pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u
     let system = (!prompt.system.is_empty())
         .then(|| [System { kind: "text", text: &prompt.system, cache_control: CACHE_MARK }]);
     let adaptive = model_request.facts.thinking == Thinking::Adaptive && thinks;
-    let word = effort.filter(|_| adaptive).map(|effort| OutputConfig { effort: word(effort) });
+    let word =
+        effort.filter(|_| adaptive).map(|effort| OutputConfig { effort: effort_name(effort) });
     serde_json::to_vec(&Request {
         model: &prompt.model.model,
         max_tokens: limit,
@@ -39,7 +40,7 @@ pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u
         tools: model_request.tools,
         tool_choice: choice(model_request, thinks),
         messages: blocks::messages(model_request, thinks),
-        // A model that thinks does not take one.
+        // Not accepted for a model that thinks.
         temperature: sampling.temperature.filter(|_| !thinks),
         top_p: sampling.top_p().filter(|_| !thinks),
         stop_sequences: sampling.stop(),
@@ -130,7 +131,7 @@ struct ServerTool {
     #[serde(rename = "type")]
     kind: &'static str,
     name: &'static str,
-    /// Searches that one answer may make.
+    /// Maximum number of searches of one answer.
     max_uses: u32,
 }
 
@@ -154,7 +155,8 @@ fn limit(model_request: &ModelRequest<'_>, effort: Option<Effort>) -> u64 {
     let most = model_request.facts.max_output.unwrap_or(u64::MAX);
     let usual = model_request.facts.max_output.unwrap_or(DEFAULT_TOKENS_LIMIT);
     let asked = model_request.prompt.sampling.max_tokens.unwrap_or(usual);
-    // Thoughts count, so a limit that is smaller than they are would leave no answer.
+    // Thoughts count towards the limit, so a limit smaller than the budget would leave no room for
+    // the answer.
     let needed = match (effort, model_request.facts.thinking) {
         (Some(Effort::None) | None, _) | (_, Thinking::Adaptive | Thinking::Never) => asked,
         (Some(effort), Thinking::Unknown | Thinking::Effort | Thinking::Budget) => {
@@ -178,7 +180,7 @@ fn think(style: Thinking, effort: Effort, limit: u64) -> Option<Think> {
     }
 }
 
-fn word(effort: Effort) -> &'static str {
+fn effort_name(effort: Effort) -> &'static str {
     match effort {
         Effort::None | Effort::Minimal | Effort::Low => "low",
         Effort::Medium => "medium",
@@ -187,8 +189,8 @@ fn word(effort: Effort) -> &'static str {
     }
 }
 
-/// Between tool calls a model may think only if its last answer began with its own thought, not if that answer
-/// was written by another model or without thinking.
+/// During a tool loop a model may think only if its last answer began with its own thought, not if
+/// another model wrote that answer or it was written without thinking.
 fn may_think(model_request: &ModelRequest<'_>) -> bool {
     if !in_tool_loop(&model_request.prompt.messages)
         || model_request.facts.thinking == Thinking::Adaptive

@@ -49,15 +49,15 @@ impl Searching {
         Some(self.at(index)?.input()["query"].as_str()?.to_owned())
     }
 
-    /// Notes that a search was shown, and the output position after that.
+    /// Records that a search was shown, and the output position after it.
     pub(super) fn mark_shown(&mut self, index: u64, written: u64) {
         if let Some(asked) = self.at(index) {
             asked.shown_at = Some(written);
         }
     }
 
-    /// Separators between the text that was shown for searches without a result and the thought after it:
-    /// the API takes a thought back only as it was signed.
+    /// Separators between the shown text of searches without a result and the next thought: the API
+    /// accepts a thought only as it was signed.
     pub(super) fn unanswered_separators(&mut self) -> impl Iterator<Item = Sealed> {
         let ends = self.open.drain(..).filter_map(|asked| asked.shown_at);
         ends.map(|end| Sealed {
@@ -66,7 +66,7 @@ impl Searching {
         })
     }
 
-    /// The blocks that go back to the API: the search and its result.
+    /// The blocks that are sent back to the API: the search and its result.
     pub(super) fn finish(&mut self, id: &str, content: Option<&RawValue>) -> Option<[Value; 2]> {
         let at = self.open.iter().position(|asked| asked.id == id)?;
         let content: Value = serde_json::from_str(content?.get()).ok()?;
@@ -84,7 +84,7 @@ impl Searching {
 }
 
 impl OpenSearch {
-    /// The arguments, which must be an object when they go back.
+    /// The arguments, which must be an object when they are sent back.
     fn input(&self) -> Value {
         let input = serde_json::from_str(&self.arguments).ok();
         input.filter(Value::is_object).unwrap_or_else(|| json!({}))

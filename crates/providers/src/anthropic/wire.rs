@@ -29,7 +29,7 @@ pub(super) struct Message {
     pub(super) usage: Option<Usage>,
 }
 
-/// A block as it begins.
+/// The start of a block.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Block<'a> {
@@ -55,7 +55,7 @@ pub(super) struct Block<'a> {
     pub(super) content: Option<&'a RawValue>,
 }
 
-/// What is new of a block, or of the whole answer.
+/// The new part of a block, or of the whole answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Delta<'a> {

@@ -88,7 +88,7 @@ fn sentence(tool: &str, text: &str, ok: bool) -> String {
     format!("The {who} {verb}: {}{rest}", &text[..end])
 }
 
-/// What a command printed, if a result is the record of one.
+/// The output of a command, if a result is one.
 fn printed(result: &str) -> Option<String> {
     let record: Value = serde_json::from_str(result).ok()?;
     let (stdout, stderr) = (record["stdout"].as_str()?, record["stderr"].as_str()?);

@@ -1,4 +1,4 @@
-//! The rules, one by one.
+//! Tests of the demo model's rules.
 
 use std::sync::Arc;
 
@@ -37,19 +37,19 @@ fn user(text: &str) -> PromptMessage {
     PromptMessage::User(vec![PromptPart::Text(text.into())])
 }
 
-fn ask(text: &str) -> DemoReply {
+fn reply_to(text: &str) -> DemoReply {
     rules::reply(&prompt(vec![user(text)]))
 }
 
 #[track_caller]
 fn check_call(text: &str, tool: &str, arguments: &str) {
-    let reply = ask(text);
+    let reply = reply_to(text);
     let calls: Vec<_> = reply.calls.iter().map(|c| (&*c.tool, &*c.arguments)).collect();
     assert_eq!(calls, [(tool, arguments)], "{reply:?}");
 }
 
 #[test]
-fn some_words_call_tools() {
+fn some_requests_call_tools() {
     check_call("run: ls -l", "shell", r#"{"command":"ls -l"}"#);
     check_call("Please run `echo hi` now", "shell", r#"{"command":"echo hi"}"#);
     check_call("hello\n Read:  a b.txt ", "read_file", r#"{"path":"a b.txt"}"#);
@@ -84,16 +84,16 @@ fn results_are_reported() {
 }
 
 #[test]
-fn it_counts_thinks_and_echoes() {
-    assert_eq!(ask("count to 4!").text, "1 2 3 4");
-    assert!(ask("count to 10001").text.starts_with("You said: count to 10001"));
-    assert!(ask("think: about tea").thought.contains("about tea"));
-    assert!(ask("hé").text.contains("no language model"));
-    assert!(ask("").text.contains("no language model"));
+fn the_model_counts_thinks_and_echoes() {
+    assert_eq!(reply_to("count to 4!").text, "1 2 3 4");
+    assert!(reply_to("count to 10001").text.starts_with("You said: count to 10001"));
+    assert!(reply_to("think: about tea").thought.contains("about tea"));
+    assert!(reply_to("hé").text.contains("no language model"));
+    assert!(reply_to("").text.contains("no language model"));
 }
 
 #[tokio::test]
-async fn words_come_one_by_one_and_then_the_end() {
+async fn words_are_streamed_one_by_one() {
     let mut talk = DemoStream::new(&prompt(vec![user("count to 3")]), Duration::ZERO);
     let mut words = Vec::new();
     let answer = loop {

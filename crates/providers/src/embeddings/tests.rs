@@ -1,4 +1,4 @@
-//! Requests as services take them, answers as they send them.
+//! Tests of requests to embedding services and of their answers.
 
 use quintet_kernel::port::{Embedder as _, SenseError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -11,7 +11,7 @@ use crate::config::{Api, ProviderConfig, Secret};
 const OPENAI: Service = Service::OpenAi { dimensions: None };
 
 #[test]
-fn requests_are_as_the_services_want_them() {
+fn requests_match_the_apis() {
     let texts = ["a".to_owned(), "b".to_owned()];
     let text = |service: Service| String::from_utf8(service.body("m", &texts)).unwrap();
     assert_eq!(text(OPENAI), r#"{"model":"m","input":["a","b"]}"#);
@@ -21,7 +21,7 @@ fn requests_are_as_the_services_want_them() {
 }
 
 #[test]
-fn texts_are_cut_and_batched_by_the_limits() {
+fn texts_are_shortened_and_batched_by_the_limits() {
     assert_eq!(Service::Internal.fit(String::new()), " ");
     assert_eq!(Service::Internal.fit("ä".repeat(9000)).chars().count(), 8192);
     let long = vec!["x".repeat(8192); 9];
@@ -78,7 +78,7 @@ fn provider(address: String) -> HttpEmbedder {
 }
 
 #[tokio::test]
-async fn a_provider_gets_its_key_and_gives_vectors() {
+async fn a_provider_receives_its_key_and_returns_vectors() {
     let (request, answer) = exchange(provider, "200 OK", r#"{"data":[{"embedding":[0,5]}]}"#).await;
     assert!(request.starts_with("post /v1/embeddings "), "{request}");
     assert!(request.contains("authorization: bearer sk-secret-secret"), "{request}");
@@ -86,7 +86,7 @@ async fn a_provider_gets_its_key_and_gives_vectors() {
 }
 
 #[tokio::test]
-async fn another_daemon_gets_the_header_of_its_service() {
+async fn another_daemon_receives_the_header_of_its_service() {
     let service = |address: String| HttpEmbedder::service(&address, Secret::new("k"));
     let (request, answer) =
         exchange(service, "503 Service Unavailable", r#"{"detail":"no"}"#).await;

@@ -54,7 +54,7 @@ struct InternalAnswer {
 }
 
 impl Service {
-    /// Texts per request, characters of a text, characters per request.
+    /// Limits: texts per request, characters per text, characters per request.
     fn limits(self) -> (usize, usize, usize) {
         match self {
             Self::OpenAi { .. } => (128, 32_768, 262_144),

@@ -11,7 +11,7 @@ use crate::family::ModelRequest;
 use crate::inputs;
 use crate::media::RequestText;
 
-/// The signature that newer models take for a call of another model.
+/// The signature that newer models accept for a call of another model.
 const NOT_SIGNED: &str = "skip_thought_signature_validator";
 
 #[derive(Serialize)]
@@ -61,7 +61,7 @@ enum FunctionResult<'a> {
     Error(&'a str),
 }
 
-/// The conversation. Results of one answer, and what they show, are one message.
+/// The conversation. Results of one answer, and their media, are one message.
 pub(super) fn contents<'a>(model_request: &ModelRequest<'a>) -> Vec<Content<'a>> {
     let mut out: Vec<Content<'a>> = Vec::new();
     for message in &model_request.prompt.messages {
@@ -79,8 +79,8 @@ pub(super) fn contents<'a>(model_request: &ModelRequest<'a>) -> Vec<Content<'a>>
                 let response =
                     if *ok { FunctionResult::Output(text) } else { FunctionResult::Error(text) };
                 let response = Response { name: tool, response };
-                let told = Part { function_response: Some(response), ..Part::default() };
-                push(&mut out, "user", [told].into_iter().chain(media.iter().map(shown)));
+                let response_part = Part { function_response: Some(response), ..Part::default() };
+                push(&mut out, "user", [response_part].into_iter().chain(media.iter().map(shown)));
             }
         }
     }
@@ -106,7 +106,8 @@ fn push<'a>(
     }
 }
 
-/// The parts of a model's message. Thoughts are left out; signatures go back where they were.
+/// The parts of a model's message. Thoughts are left out; signatures are sent back at their
+/// positions.
 fn model_parts<'a>(model_parts: &[&'a AssistantPart], strict: bool) -> Vec<Part<'a>> {
     let mut parts: Vec<Part<'a>> = Vec::new();
     let mut of_call = None;
@@ -130,7 +131,7 @@ fn model_parts<'a>(model_parts: &[&'a AssistantPart], strict: bool) -> Vec<Part<
     parts
 }
 
-/// A signature belongs to the text before it, or to none at all.
+/// A signature belongs to the text before it, if there is any.
 fn sign<'a>(parts: &mut Vec<Part<'a>>, signature: &'a str) {
     match parts.last_mut() {
         Some(last) if last.text.is_some() && last.thought_signature.is_none() => {

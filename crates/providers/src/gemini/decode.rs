@@ -1,4 +1,4 @@
-//! Reads an answer event by event.
+//! Parses an answer event by event.
 
 use quintet_kernel::model::{
     Channel, Chunk, FailureKind, FinishReason, ModelResponse, SealPosition, Sealed, Usage,
@@ -88,7 +88,7 @@ impl Parser {
         let signature = &*part.thought_signature.0;
         if let Some(call) = &part.function_call {
             self.seal(signature, SealPosition::Call(self.calls.len()), "call");
-            // Calls come whole.
+            // Calls arrive complete.
             let at = self.calls.begin(None, &call.id.0, &call.name.0).map_err(malformed)?;
             let arguments = call.args.map_or("{}", |args| args.get());
             return self.calls.append(at, arguments).map_err(malformed);
@@ -122,7 +122,7 @@ impl Parser {
             "MAX_TOKENS" => FinishReason::Length,
             "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
             | "IMAGE_SAFETY" => FinishReason::Refused,
-            // The model wrote a call that the provider could not read; it may do better next time.
+            // The model wrote a call that the provider could not parse; a retry may succeed.
             "MALFORMED_FUNCTION_CALL" if self.state() == AnswerState::Empty => {
                 let message = "the model wrote a call that cannot be read";
                 return Err(provider_error::transient(FailureKind::Malformed, message));

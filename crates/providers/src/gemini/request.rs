@@ -32,7 +32,7 @@ pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u
     serde_json::to_vec(&Request {
         system_instruction: system.map(|text| System { parts: [Text { text }] }),
         contents: contents::contents(model_request),
-        // Nothing else keeps it from searching.
+        // No other setting prevents a search.
         tools: model_request.tools.filter(|_| prompt.may_call || !model_request.search),
         tool_config: tool_config(model_request),
         generation_config: config,
@@ -153,7 +153,7 @@ struct ThinkingConfig {
     thinking_level: Option<&'static str>,
 }
 
-/// Older models take a number of tokens, newer ones a word.
+/// Older models accept a number of tokens, newer ones a level.
 fn thinking(model_request: &ModelRequest<'_>) -> Option<ThinkingConfig> {
     let effort = model_request.facts.effort(model_request.prompt.sampling.effort);
     let config = |thinking_budget, thinking_level| {

@@ -1,5 +1,5 @@
-//! The part of JSON Schema that the API understands. It refuses a request for a word it does not know,
-//! so words are picked rather than dropped.
+//! The subset of JSON Schema that the API supports. The API rejects requests with unknown keywords,
+//! so known ones are copied instead of unknown ones dropped.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ const KEYWORDS: [&str; 13] = [
     "required",
 ];
 
-/// The deepest nesting; deeper schemas usually contain themselves.
+/// Maximum nesting; deeper schemas are usually recursive.
 const DEPTH_LIMIT: usize = 16;
 
 /// The schema in keywords that the API supports; `None` if there are no arguments.
@@ -45,7 +45,7 @@ fn clean(schema: &Value, root: &Value, depth: usize) -> Value {
     kind(given, &mut out);
     choices(given, &mut out);
     inner(given, root, depth, &mut out);
-    // What is required must be there.
+    // Only existing properties may be required.
     let known = out.get("properties").cloned().unwrap_or_default();
     if let Some(Value::Array(required)) = out.get_mut("required") {
         required.retain(|name| name.as_str().is_some_and(|name| known.get(name).is_some()));
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_known_words_are_left() {
+    fn only_known_keywords_are_left() {
         let schema = json!({
             "$schema": "x", "type": "object", "additionalProperties": false,
             "$defs": {"place": {"type": "object", "properties": {"x": {"type": "integer"}}}},
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn no_arguments_and_endless_ones() {
+    fn empty_and_recursive_arguments() {
         assert_eq!(subset(&json!({"type": "object", "properties": {}})), None);
         assert_eq!(subset(&json!(true)), None);
         let endless = json!({"properties": {"a": {"$ref": "#"}}});

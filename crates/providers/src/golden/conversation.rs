@@ -1,5 +1,5 @@
-//! One conversation that has everything: instructions, text, a picture, a thought, calls side by side,
-//! results with a picture and without, and arguments that were no JSON.
+//! A conversation with everything: instructions, text, a picture, a thought, parallel calls,
+//! results with and without a picture, and arguments that are not JSON.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use super::streams;
 use crate::family::Family;
 
-/// The model that is asked.
-pub(super) fn asked() -> ModelRef {
+/// The called model.
+pub(super) fn called_model() -> ModelRef {
     ModelRef { provider: "vendor".into(), model: "the-model".into() }
 }
 
-/// The conversation, in which the family answered before with what is in one of its streams.
+/// The conversation, with an earlier answer of the family from one of its streams.
 pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
     let picture = |name: &str| PromptPart::Media {
         kind: MediaKind::Image,
@@ -56,7 +56,7 @@ pub(super) fn with(family: &dyn Family, stream: &Path, by: ModelRef) -> Prompt {
     });
     messages.push(PromptMessage::User(vec![text("And now?")]));
     Prompt {
-        model: asked(),
+        model: called_model(),
         system: "Be brief.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: vec![tool()],
@@ -85,7 +85,7 @@ fn tool() -> Arc<ToolSpec> {
     })
 }
 
-/// What a stream said, as it is kept and comes back.
+/// The parts of a streamed answer as they are stored and sent back.
 fn answered(family: &dyn Family, stream: &Path) -> Vec<AssistantPart> {
     let bytes = std::fs::read(stream).unwrap();
     let (chunks, _) = streams::read(family, &[&bytes]);
@@ -98,12 +98,12 @@ fn answered(family: &dyn Family, stream: &Path) -> Vec<AssistantPart> {
                 parts.push(Part::Thought(text));
             }
             Chunk::Finished(answer) => {
-                let call = |(n, asked): (usize, RawToolCall)| Part::Call {
-                    call: CallId::parse(&asked.id)
+                let call = |(n, request): (usize, RawToolCall)| Part::Call {
+                    call: CallId::parse(&request.id)
                         .unwrap_or_else(|| CallId::parse(&format!("call_{n}")).unwrap()),
-                    tool: asked.tool,
-                    input: serde_json::from_str(&asked.arguments)
-                        .unwrap_or(Value::String(asked.arguments)),
+                    tool: request.tool,
+                    input: serde_json::from_str(&request.arguments)
+                        .unwrap_or(Value::String(request.arguments)),
                 };
                 parts.extend(answer.calls.into_iter().enumerate().map(call));
                 sealed = answer.sealed;

@@ -1,4 +1,4 @@
-//! What it costs to read an answer: `make bench-decode` prints it.
+//! Measures the cost of parsing an answer: `make bench-decode` prints it.
 
 use std::time::Instant;
 
@@ -7,19 +7,19 @@ use quintet_kernel::model::Chunk;
 use super::{families, path};
 use crate::decoder::Decoder;
 
-/// A read of the socket under load.
+/// Bytes of a network read under load.
 const READ_BYTES: usize = 16 * 1024;
 const DELTAS_PER_ROUND: u64 = 1_000_000;
 const ROUNDS: usize = 5;
 
-/// A million words of an answer, as they stand on the wire: what comes before the first, then the
-/// same again and again, numbered where the family numbers its events.
+/// A million words of an answer as received: the events before the first word, then the same event
+/// again and again, numbered if the family numbers its events.
 fn wire(family: &str) -> Vec<u8> {
     let text = std::fs::read_to_string(path(family).join("text.sse")).unwrap();
     let word = text.find("dich").unwrap();
     let start = text[..word].rfind("\n\n").unwrap() + 2;
     let end = word + text[word..].find("\n\n").unwrap() + 2;
-    // Most words have nothing in them that would have to be unescaped.
+    // Most words need no unescaping.
     let (before, frame) = (&text[..start], &text[start..end]);
     let frame = frame.replace(r#", \"dich\"\n"#, " word").replace(r#", \"dich\""#, " word");
     let number = frame.find("\"sequence_number\":").map(|at| {
@@ -46,16 +46,16 @@ fn decode_cost() {
                 let (mut decoder, mut chunks) =
                     (Decoder::stream(family.answer_parser()), Vec::new());
                 let mut words = 0;
-                #[expect(clippy::disallowed_methods, reason = "time is what is measured")]
+                #[expect(clippy::disallowed_methods, reason = "this measures time")]
                 let start = Instant::now();
                 for read in wire.chunks(READ_BYTES) {
                     decoder
                         .feed(read, &mut chunks)
-                        .map_err(|_| "an answer that can be read")
+                        .map_err(|_| "the answer can be parsed")
                         .unwrap();
                     words += chunks.drain(..).map(|chunk| written(&chunk)).sum::<usize>();
                 }
-                assert!(words as u64 >= DELTAS_PER_ROUND * 4, "{words} bytes were understood");
+                assert!(words as u64 >= DELTAS_PER_ROUND * 4, "{words} bytes were parsed");
                 start.elapsed().as_secs_f64()
             })
             .collect();

@@ -1,4 +1,4 @@
-//! One conversation as a request of each family, with earlier answers of any family in it.
+//! Tests of one conversation as a request of each family, with earlier answers of any family in it.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -36,8 +36,8 @@ fn other() -> ModelRef {
     ModelRef { provider: "other".into(), model: "another-model".into() }
 }
 
-/// The stream of a family in which a model thinks and calls.
-fn richest(name: &str) -> PathBuf {
+/// The stream of a family in which a model thinks and calls tools.
+fn most_complete_stream(name: &str) -> PathBuf {
     let calls = |path: &PathBuf| path.to_string_lossy().contains("parallel_calls");
     streams::files(name).into_iter().find(calls).unwrap()
 }
@@ -45,20 +45,22 @@ fn richest(name: &str) -> PathBuf {
 #[test]
 fn a_conversation_becomes_a_request() {
     for (name, family) in families() {
-        let own = conversation::with(family, &richest(name), conversation::asked());
+        let own =
+            conversation::with(family, &most_complete_stream(name), conversation::called_model());
         let thinking = if name == "anthropic" { Thinking::Budget } else { Thinking::Effort };
         let body = sent(family, &own, thinking);
         check(&path(name).join("request.json"), &format!("{body:#}\n"));
-        let foreign = conversation::with(family, &richest(name), other());
+        let foreign = conversation::with(family, &most_complete_stream(name), other());
         let body = sent(family, &foreign, thinking);
         check(&path(name).join("request_after_switching.json"), &format!("{body:#}\n"));
     }
 }
 
 #[test]
-fn a_question_aside_names_the_tools_and_forbids_them() {
+fn a_side_prompt_lists_the_tools_and_forbids_them() {
     for (name, family) in families() {
-        let prompt = conversation::with(family, &richest(name), conversation::asked());
+        let prompt =
+            conversation::with(family, &most_complete_stream(name), conversation::called_model());
         let body = sent(family, &Prompt { may_call: false, ..prompt }, Thinking::Effort);
         let (forbidden, tools) = match name {
             "gemini" => (&body["toolConfig"]["functionCallingConfig"]["mode"], &body["tools"]),
@@ -72,11 +74,11 @@ fn a_question_aside_names_the_tools_and_forbids_them() {
 }
 
 #[test]
-fn what_any_family_wrote_is_a_valid_request_of_every_other() {
+fn answers_of_any_family_are_valid_in_requests_of_every_other() {
     let styles = [Thinking::Never, Thinking::Unknown, Thinking::Effort, Thinking::Budget];
     for (from, writer) in families() {
         for stream in streams::files(from) {
-            for by in [conversation::asked(), other()] {
+            for by in [conversation::called_model(), other()] {
                 let prompt = conversation::with(writer, &stream, by);
                 for (to, reader) in families() {
                     for thinking in styles.into_iter().chain([Thinking::Adaptive]) {
@@ -90,7 +92,7 @@ fn what_any_family_wrote_is_a_valid_request_of_every_other() {
     }
 }
 
-/// The families whose providers search, each with the stream in which one did.
+/// The families whose providers search, each with a stream that contains a search.
 fn searching() -> impl Iterator<Item = (&'static str, &'static dyn Family, PathBuf)> {
     let able =
         families().into_iter().filter(|(_, family)| family.searches() != SearchSupport::Never);
@@ -98,10 +100,10 @@ fn searching() -> impl Iterator<Item = (&'static str, &'static dyn Family, PathB
 }
 
 #[test]
-fn a_search_is_asked_for_and_goes_back() {
+fn a_search_is_requested_and_sent_back() {
     assert_eq!(searching().count(), 3);
     for (name, family, stream) in searching() {
-        let mut prompt = conversation::with(family, &stream, conversation::asked());
+        let mut prompt = conversation::with(family, &stream, conversation::called_model());
         prompt.search = WebSearch::Native;
         if family.searches() == SearchSupport::WithoutTools {
             prompt.tools.clear();
@@ -112,16 +114,16 @@ fn a_search_is_asked_for_and_goes_back() {
         let foreign = conversation::with(family, &stream, other());
         let body = sent(family, &Prompt { search: WebSearch::Native, ..foreign }, Thinking::Effort);
         valid(name, &body, name);
-        // What one model searched is not told to another, in whose history it would make no sense.
+        // A search of one model is not sent to another, in whose history it would make no sense.
         let blocks = body["messages"].to_string() + &body["input"].to_string();
         assert!(!blocks.contains("web_search"), "{name}: {blocks}");
     }
 }
 
 #[test]
-fn a_question_aside_is_answered_without_a_search() {
+fn a_side_prompt_has_no_search() {
     for (name, family, stream) in searching() {
-        let prompt = conversation::with(family, &stream, conversation::asked());
+        let prompt = conversation::with(family, &stream, conversation::called_model());
         let prompt = Prompt { search: WebSearch::Native, may_call: false, ..prompt };
         let body = sent(family, &prompt, Thinking::Effort);
         let choice = body["tool_choice"]["type"].as_str().or(body["tool_choice"].as_str());
@@ -135,7 +137,7 @@ fn valid(family: &str, body: &Value, what: &str) {
         "openai_responses" => valid_responses(body, what),
         "anthropic" => valid_messages(body, what),
         "gemini" => valid_contents(body, what),
-        other => panic!("nobody says what is valid for {other}"),
+        other => panic!("there is no check for {other}"),
     }
 }
 
@@ -143,7 +145,7 @@ fn list<'a>(value: &'a Value, what: &str) -> &'a [Value] {
     value.as_array().unwrap_or_else(|| panic!("{what}: {value} is no list"))
 }
 
-/// Every call is answered once before anybody else speaks.
+/// Every call has one result before the next message.
 fn valid_chat(body: &Value, what: &str) {
     let mut due: Vec<&Value> = Vec::new();
     for message in list(&body["messages"], what) {
@@ -162,7 +164,7 @@ fn valid_chat(body: &Value, what: &str) {
     assert!(due.is_empty(), "{what}: calls without results");
 }
 
-/// Every call has one output after it, and a thought is followed by what it led to.
+/// Every call is followed by one output, and a thought by the item it led to.
 fn valid_responses(body: &Value, what: &str) {
     let (mut called, mut answered) = (HashSet::new(), HashSet::new());
     let items = list(&body["input"], what);
@@ -177,7 +179,7 @@ fn valid_responses(body: &Value, what: &str) {
                 let next = items.get(n + 1).map(|next| &next["type"]);
                 let led = ["message", "function_call", "web_search_call"];
                 let follows = next.is_some_and(|kind| led.iter().any(|known| kind == known));
-                assert!(follows, "{what}: a thought that leads to nothing");
+                assert!(follows, "{what}: a thought without a following item");
                 assert!(item["encrypted_content"].is_string() && item["summary"].is_array());
             }
             Some("web_search_call") => assert!(item["action"].is_object(), "{what}"),
@@ -188,20 +190,21 @@ fn valid_responses(body: &Value, what: &str) {
     assert_eq!(called, answered, "{what}");
 }
 
-/// Roles take turns, results come first and right after their calls, thoughts are signed and come
-/// before what they led to, and at most four places are marked for the cache.
+/// Roles alternate, results directly follow their calls, thoughts are signed and precede what they
+/// led to, and at most four blocks have a cache mark.
 fn valid_messages(body: &Value, what: &str) {
     let mut before = "assistant";
     let mut due: HashSet<String> = HashSet::new();
     for message in list(&body["messages"], what) {
         let role = message["role"].as_str().unwrap();
-        assert_ne!(role, before, "{what}: roles take turns");
+        assert_ne!(role, before, "{what}: roles alternate");
         before = role;
         let content = list(&message["content"], what);
         assert!(!content.is_empty(), "{what}");
         let results = content.iter().take_while(|block| block["type"] == "tool_result");
-        let told: HashSet<String> = results.map(|block| block["tool_use_id"].to_string()).collect();
-        assert_eq!(std::mem::take(&mut due), told, "{what}: calls and results");
+        let results: HashSet<String> =
+            results.map(|block| block["tool_use_id"].to_string()).collect();
+        assert_eq!(std::mem::take(&mut due), results, "{what}: calls and results");
         for block in content {
             valid_block(block, what);
             if block["type"] == "tool_use" {
@@ -228,7 +231,7 @@ fn valid_block(block: &Value, what: &str) {
     }
 }
 
-/// Every message has parts of one kind each, and as many responses follow calls as there were calls.
+/// Every part has one kind, and every call is followed by one response.
 fn valid_contents(body: &Value, what: &str) {
     let mut due = 0;
     for content in list(&body["contents"], what) {

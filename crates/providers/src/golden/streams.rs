@@ -1,4 +1,4 @@
-//! Answers as they come, in one piece and in all others.
+//! Tests of streamed answers, split at any position.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -10,20 +10,20 @@ use crate::decoder::Decoder;
 use crate::family::Family;
 use crate::retry::AttemptError;
 
-/// Everything that is understood of an answer.
+/// Everything that is parsed from an answer.
 pub(super) fn read(family: &dyn Family, reads: &[&[u8]]) -> (Vec<Chunk>, Option<AttemptError>) {
     let mut decoder = Decoder::stream(family.answer_parser());
     let mut chunks = Vec::new();
     for bytes in reads {
-        if let Err(trouble) = decoder.feed(bytes, &mut chunks) {
-            return (chunks, Some(trouble));
+        if let Err(error) = decoder.feed(bytes, &mut chunks) {
+            return (chunks, Some(error));
         }
         if decoder.is_done() {
             break;
         }
     }
-    let trouble = decoder.end(&mut chunks).err();
-    (chunks, trouble)
+    let error = decoder.end(&mut chunks).err();
+    (chunks, error)
 }
 
 /// The streams of a family.
@@ -36,13 +36,13 @@ pub(super) fn files(family: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn streams_are_understood() {
+fn streams_are_parsed() {
     for (name, family) in families() {
         assert!(files(name).len() >= 5, "{name} has too few streams");
         for file in files(name) {
             let bytes = std::fs::read(&file).unwrap();
-            let (chunks, trouble) = read(family, &[&bytes]);
-            check(&file.with_extension("txt"), &show(&chunks, trouble.as_ref()));
+            let (chunks, error) = read(family, &[&bytes]);
+            check(&file.with_extension("txt"), &show(&chunks, error.as_ref()));
         }
     }
 }
@@ -87,16 +87,16 @@ fn garbage_never_panics() {
     }
 }
 
-fn show(chunks: &[Chunk], trouble: Option<&AttemptError>) -> String {
+fn show(chunks: &[Chunk], error: Option<&AttemptError>) -> String {
     let mut text = String::new();
     for chunk in chunks {
         match chunk {
             Chunk::Output(channel, said) => writeln!(text, "{channel:?} {said:?}").unwrap(),
             Chunk::Finished(answer) => text.push_str(&ending(answer)),
-            Chunk::Retrying { .. } => panic!("a stream does not ask again"),
+            Chunk::Retrying { .. } => panic!("a stream does not retry"),
         }
     }
-    if let Some(AttemptError { failure, retry }) = trouble {
+    if let Some(AttemptError { failure, retry }) = error {
         let kind = failure.kind.name();
         writeln!(text, "failed {kind}, {retry:?}: {}", failure.message).unwrap();
     }

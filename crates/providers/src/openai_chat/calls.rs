@@ -1,5 +1,5 @@
-//! Which call a piece belongs to. Some servers number their calls, some number all of them 0, some
-//! only name them, some do so in every piece.
+//! Finds the call that a piece belongs to. Some servers number their calls, some number all of them
+//! 0, some only name them, some do so in every piece.
 
 use super::wire;
 use crate::calls::Calls;

@@ -1,4 +1,4 @@
-//! Reads an answer event by event.
+//! Parses an answer event by event.
 
 use quintet_kernel::model::{
     Channel, Chunk, FinishReason, ModelResponse, SealPosition, Sealed, Usage,
@@ -113,7 +113,7 @@ impl Parser {
     }
 }
 
-/// The text of an event that has nothing but a piece of output.
+/// The text of an event that contains only output.
 fn only_output<'a>(event: &'a wire::Event<'_>) -> Option<(Channel, &'a str)> {
     let [choice] = event.choices.as_deref()? else { return None };
     let delta = choice.delta.as_ref()?;

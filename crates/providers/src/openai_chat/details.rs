@@ -1,4 +1,5 @@
-//! `reasoning_details`: the sealed thoughts of a model behind a router, which go back unchanged.
+//! `reasoning_details`: the sealed thoughts of a model behind a router, which are sent back
+//! unchanged.
 
 use serde_json::{Map, Value};
 
@@ -22,7 +23,7 @@ impl Details {
         }
     }
 
-    /// All of them, if any is worth sending back.
+    /// All items, if any of them must be sent back.
     pub(super) fn finish(&mut self) -> Option<Value> {
         let items = std::mem::take(&mut self.items);
         (!items.is_empty()).then(|| items.into_iter().map(Value::Object).collect())

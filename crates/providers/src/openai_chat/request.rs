@@ -63,7 +63,7 @@ fn choice(model_request: &ModelRequest<'_>) -> Option<Value> {
     }
 }
 
-/// The form of the answer.
+/// The requested output format.
 fn format(format: &OutputFormat) -> Value {
     match format {
         OutputFormat::Json => json!({ "type": "json_object" }),

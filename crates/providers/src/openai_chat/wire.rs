@@ -41,12 +41,12 @@ impl Choice<'_> {
     }
 }
 
-/// What is new, or in a plain answer the whole message.
+/// The new part or, in a plain answer, the whole message.
 #[derive(Debug, Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(default, borrow)]
     content: Option<Text<'a>>,
-    /// DeepSeek's name for thoughts, and most others' too.
+    /// The name for thoughts of DeepSeek and most others.
     #[serde(default, borrow)]
     reasoning_content: Option<Text<'a>>,
     /// OpenRouter's name for thoughts.
@@ -70,7 +70,7 @@ impl Delta<'_> {
         text(&self.refusal)
     }
 
-    /// Thoughts by whichever name; some servers send them under both.
+    /// Thoughts under either name; some servers send both.
     pub(super) fn thought(&self) -> &str {
         match text(&self.reasoning_content) {
             "" => text(&self.reasoning),
@@ -90,7 +90,7 @@ pub(super) struct Call<'a> {
     pub(super) function: Option<Function<'a>>,
 }
 
-/// Which function, and a piece of its arguments.
+/// The function's name and a piece of its arguments.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Function<'a> {
     #[serde(default, borrow)]

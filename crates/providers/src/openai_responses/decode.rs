@@ -1,4 +1,4 @@
-//! Reads an answer event by event.
+//! Parses an answer event by event.
 
 use quintet_kernel::model::{
     Channel, Chunk, FinishReason, ModelResponse, SealPosition, Sealed, Usage,
@@ -99,7 +99,7 @@ impl Parser {
                 self.sources.write_list(&mut self.writer, out);
                 return self.end(event);
             }
-            // What is only for showing, and whatever will be invented.
+            // Events for display only, and unknown events.
             _ => {}
         }
         Ok(())
@@ -148,7 +148,7 @@ impl Parser {
         }
     }
 
-    /// Keeps a thought that can be sent back. It belongs before what follows it.
+    /// Stores a thought that can be sent back. It precedes the item that follows it.
     fn seal_thought(&mut self, item: &wire::Item<'_>) {
         let encrypted = text(&item.encrypted_content);
         if encrypted.is_empty() {

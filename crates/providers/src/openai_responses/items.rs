@@ -34,7 +34,7 @@ pub(super) enum Item<'a> {
         summary: &'a Value,
         encrypted_content: &'a Value,
     },
-    /// An item that goes back as it was received.
+    /// An item that is sent back as it was received.
     #[serde(untagged)]
     Verbatim(&'a Value),
 }
@@ -93,7 +93,8 @@ pub(super) fn items<'a>(model_request: &ModelRequest<'a>) -> Vec<Item<'a>> {
     out
 }
 
-/// The items of a model's message. The API refuses a sealed thought or search that nothing follows.
+/// The items of a model's message. The API rejects a sealed thought or search without a following
+/// item.
 fn model_blocks<'a>(parts: &[&'a AssistantPart], out: &mut Vec<Item<'a>>) {
     for (n, part) in parts.iter().enumerate() {
         let followed = || {
@@ -106,7 +107,7 @@ fn model_blocks<'a>(parts: &[&'a AssistantPart], out: &mut Vec<Item<'a>>) {
                 let content = vec![Content::OutputText { text }];
                 out.push(Item::Message { role: "assistant", content });
             }
-            // The summary is in what was sealed.
+            // The sealed item contains the summary.
             AssistantPart::Thought(_) => {}
             AssistantPart::Sealed(content) if followed() => out.extend(sealed(content)),
             AssistantPart::Sealed(_) => {}

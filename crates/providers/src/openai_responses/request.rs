@@ -15,14 +15,14 @@ use crate::family::ModelRequest;
 /// The body of a request.
 pub(super) fn body(model_request: &ModelRequest<'_>) -> serde_json::Result<Vec<u8>> {
     let (prompt, sampling) = (model_request.prompt, &model_request.prompt.sampling);
-    // A model without thinking refuses a request for thoughts.
+    // A model without thinking rejects a request for thoughts.
     let thinks = match model_request.facts.thinking {
         Thinking::Never => false,
         Thinking::Unknown => sampling.effort.is_some(),
         Thinking::Effort | Thinking::Budget | Thinking::Adaptive => true,
     };
     let effort = model_request.facts.effort(sampling.effort).map(|effort| match effort {
-        // A model that thinks as little as that is not let search.
+        // Models with this effort cannot search.
         Effort::Minimal if model_request.search => Effort::Low,
         effort => effort,
     });
@@ -102,7 +102,7 @@ fn choice(model_request: &ModelRequest<'_>) -> Option<Value> {
     }
 }
 
-/// The form of the answer.
+/// The requested output format.
 fn format(format: &OutputFormat) -> Value {
     match format {
         OutputFormat::Json => json!({ "type": "json_object" }),

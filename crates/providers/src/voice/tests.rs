@@ -1,4 +1,4 @@
-//! Requests as the API takes them, answers as servers send them.
+//! Tests of requests to voice services and of their answers.
 
 use quintet_kernel::port::{Audio, Recognizer as _, SenseError, SpeechSynthesizer as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -61,7 +61,7 @@ async fn serve(listener: TcpListener, status: &str, body: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_provider_writes_down_and_speaks() {
+async fn a_provider_transcribes_and_speaks() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let recognizer = HttpRecognizer::new(&config(&address), "whisper-1");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// The sample rate of `pcm`, which has no header.
 const PCM_RATE: u32 = 24_000;
-/// Separates the fields of an upload; the samples of a WAV file may be anything, so it is long.
+/// Separates the fields of an upload; long, because the samples of a WAV file may be any bytes.
 const BOUNDARY: &str = "quintet-7d1f4a90c2e84b6f9b35e0aa61c7d2f8";
 /// Characters of a reason that are shown.
 const REASON_LIMIT: usize = 300;
@@ -89,7 +89,7 @@ pub(super) fn speech_request(model: &str, voice: &str, sentence: &str) -> Vec<u8
     body.to_string().into_bytes()
 }
 
-/// Samples of 16 bits, or a WAV file from a server that knows no other format.
+/// Parses 16-bit samples, or a WAV file from a server that supports no other format.
 pub(super) fn audio(answer: &[u8]) -> Result<Audio, String> {
     if !answer.starts_with(b"RIFF") {
         return Ok(Audio { samples: samples(answer), rate: PCM_RATE });
@@ -121,7 +121,7 @@ fn samples(bytes: &[u8]) -> Vec<i16> {
     bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
 }
 
-/// The reason in a refusal, if it has one.
+/// The reason in an error response, if it has one.
 pub(super) fn reason(answer: &[u8]) -> String {
     let answer: Option<Value> = serde_json::from_slice(answer).ok();
     let reason = answer.as_ref().and_then(|answer| answer["error"]["message"].as_str());

@@ -1,4 +1,4 @@
-//! Calls that succeed.
+//! Tests of calls that succeed.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use quintet_providers::Providers;
 use quintet_testkit::model_server::ModelServer;
 use serde_json::json;
 
-use crate::{ask, config, listen, prompt, scripted};
+use crate::{call, collect, config, prompt, scripted};
 
 #[tokio::test]
 async fn text_thought_and_usage() {
     let (received, server) =
-        ask(r#"{"thought":"hm","deltas":["für ","dich ☀ "],"repeat":300,"usage":[11,12,5,2]}"#)
+        call(r#"{"thought":"hm","deltas":["für ","dich ☀ "],"repeat":300,"usage":[11,12,5,2]}"#)
             .await;
     assert_eq!((&*received.thought, &received.text), ("hm", &"für dich ☀ ".repeat(300)));
     let answer = received.answer();
@@ -30,10 +30,11 @@ async fn text_thought_and_usage() {
 
 #[tokio::test]
 async fn split_tool_calls() {
-    let (received, _server) =
-        ask(r#"{"text":"so","tools":[{"id":"a","name":"shell","args":{"command":"echo é"}},
-            {"id":"b","name":"read_file","args":{"path":"x"}}]}"#)
-        .await;
+    let (received, _server) = call(
+        r#"{"text":"so","tools":[{"id":"a","name":"shell","args":{"command":"echo é"}},
+            {"id":"b","name":"read_file","args":{"path":"x"}}]}"#,
+    )
+    .await;
     assert_eq!(received.text, "so");
     let answer = received.answer();
     assert_eq!(answer.finish, FinishReason::ToolCalls);
@@ -48,9 +49,9 @@ async fn split_tool_calls() {
 }
 
 #[tokio::test]
-async fn a_plain_json_answer_will_do() {
+async fn a_plain_json_answer_is_accepted() {
     let (received, _server) =
-        ask(r#"{"plain":true,"thought":"hm","text":"hi","tools":[{"name":"t"}],"usage":[1,2]}"#)
+        call(r#"{"plain":true,"thought":"hm","text":"hi","tools":[{"name":"t"}],"usage":[1,2]}"#)
             .await;
     assert_eq!((&*received.thought, &*received.text), ("hm", "hi"));
     let answer = received.answer();
@@ -70,14 +71,14 @@ async fn images_are_in_the_request() {
         detail: None,
     };
     let received =
-        listen(providers.stream(prompt(vec![PromptPart::Text("see".into()), image]))).await;
+        collect(providers.stream(prompt(vec![PromptPart::Text("see".into()), image]))).await;
     assert_eq!(received.text, "echo: see");
     let url = server.calls()[0]["messages"][1]["content"][1]["image_url"]["url"].clone();
     assert_eq!(url, "data:image/png;base64,iVBORw==");
 }
 
 #[tokio::test]
-async fn dropping_the_stream_hangs_up() {
+async fn dropping_the_stream_closes_the_connection() {
     let server = ModelServer::start().await.unwrap();
     let providers = Providers::new(vec![config(server.base_url())]);
     let mut stream = providers.stream(scripted(r#"{"text":"a","hang":true}"#));
@@ -111,8 +112,8 @@ async fn connections_are_used_again() {
     let server = ModelServer::start().await.unwrap();
     let providers = Providers::new(vec![config(server.base_url())]);
     for _ in 0..20 {
-        listen(providers.stream(scripted(r#"{"text":"a"}"#))).await.answer();
+        collect(providers.stream(scripted(r#"{"text":"a"}"#))).await.answer();
     }
-    // Now and then one is still being closed properly when the next call begins.
+    // Sometimes a connection is still being closed when the next call starts.
     assert!(server.connections() < 10, "{}", server.connections());
 }

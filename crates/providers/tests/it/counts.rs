@@ -1,11 +1,11 @@
-//! Tokens, counted where a tokenizer is known.
+//! Tests of token counts.
 
 use quintet_kernel::model::{ModelRef, TokenCount};
 use quintet_kernel::port::ModelProfiles as _;
 use quintet_providers::{Providers, vendors};
 
 #[test]
-fn a_text_is_counted_exactly_where_the_tokenizer_is_published() {
+fn text_is_counted_exactly_if_the_tokenizer_is_published() {
     let providers = Providers::new(vendors().iter().map(|vendor| vendor.provider()).collect());
     let count = |model: &str| providers.count(&ModelRef::parse(model).unwrap(), "hello world");
     let exact = TokenCount { tokens: 2, exact: true };

@@ -1,4 +1,4 @@
-//! Calls that fail, and calls that fail first.
+//! Tests of calls that fail, at first or finally.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use quintet_testkit::model_server::ModelServer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::{KEY, Received, ask, config, listen, prompt, scripted};
+use crate::{KEY, Received, call, collect, config, prompt, scripted};
 
 #[tokio::test]
-async fn a_busy_provider_is_asked_again() {
+async fn a_busy_provider_is_retried() {
     let (received, server) =
-        ask(r#"{"status":429,"message":"slow down","fail_times":2,"text":"hi"}"#).await;
+        call(r#"{"status":429,"message":"slow down","fail_times":2,"text":"hi"}"#).await;
     assert_eq!(received.text, "hi");
     let tries: Vec<_> = received.retries.iter().map(|(attempt, ..)| *attempt).collect();
     assert_eq!(tries, [2, 3]);
@@ -27,16 +27,16 @@ async fn a_busy_provider_is_asked_again() {
 }
 
 #[tokio::test]
-async fn patience_ends() {
+async fn retries_end() {
     for (status, kind) in [(429, FailureKind::RateLimited), (503, FailureKind::Unavailable)] {
-        let (received, server) = ask(&format!(r#"{{"status":{status}}}"#)).await;
+        let (received, server) = call(&format!(r#"{{"status":{status}}}"#)).await;
         assert_eq!((received.retries.len(), received.failure().kind), (2, kind));
         assert_eq!(server.calls().len(), 3);
     }
 }
 
 #[tokio::test]
-async fn the_provider_says_how_long_to_wait() {
+async fn the_provider_sets_the_wait() {
     let server = ModelServer::start().await.unwrap();
     let providers = Providers::new(vec![config(server.base_url())]);
     for (header, seconds) in [("7", 7), ("3600", 60), (r#""Fri, 31 Dec 9999 23:59:59 GMT""#, 60)] {
@@ -46,14 +46,14 @@ async fn the_provider_says_how_long_to_wait() {
         assert_eq!(*wait, Duration::from_secs(seconds), "{header}");
     }
     let (received, _server) =
-        ask(r#"{"status":503,"retry_after":0,"fail_times":1,"text":"hi"}"#).await;
+        call(r#"{"status":503,"retry_after":0,"fail_times":1,"text":"hi"}"#).await;
     assert_eq!((received.retries[0].1, &*received.text), (Duration::ZERO, "hi"));
 }
 
 #[tokio::test]
-async fn some_refusals_are_final() {
+async fn some_errors_are_not_retried() {
     let check = |step: &'static str, kind| async move {
-        let (received, server) = ask(step).await;
+        let (received, server) = call(step).await;
         assert_eq!((received.retries.len(), server.calls().len()), (0, 1), "{step}");
         assert_eq!(received.failure().kind, kind, "{step}");
     };
@@ -66,9 +66,9 @@ async fn some_refusals_are_final() {
 }
 
 #[tokio::test]
-async fn a_failure_says_what_to_do_about_it() {
+async fn a_failure_names_a_remedy() {
     let check = async |step: &str, remedy: &str| {
-        let (received, _server) = ask(step).await;
+        let (received, _server) = call(step).await;
         let message = &received.failure().message;
         assert!(message.contains(remedy), "{message}");
     };
@@ -80,9 +80,9 @@ async fn a_failure_says_what_to_do_about_it() {
 }
 
 #[tokio::test]
-async fn the_key_is_never_repeated() {
+async fn the_key_is_redacted() {
     let (received, _server) =
-        ask(&format!(r#"{{"status":401,"message":"wrong key {KEY}, sir"}}"#)).await;
+        call(&format!(r#"{{"status":401,"message":"wrong key {KEY}, sir"}}"#)).await;
     let message = &received.failure().message;
     assert!(message.starts_with("the provider answered 401: wrong key ***, sir"), "{message}");
     let shown = format!("{:?}", Providers::new(vec![config(String::new())]));
@@ -90,23 +90,23 @@ async fn the_key_is_never_repeated() {
 }
 
 #[tokio::test]
-async fn a_cut_answer_keeps_what_came_and_is_not_asked_for_again() {
-    let (received, server) = ask(r#"{"deltas":["a","b"],"cut":true}"#).await;
+async fn a_cut_off_answer_keeps_its_text_and_is_not_retried() {
+    let (received, server) = call(r#"{"deltas":["a","b"],"cut":true}"#).await;
     assert_eq!((&*received.text, received.retries.len()), ("ab", 0));
     assert_eq!(received.failure().kind, FailureKind::Cut);
     assert_eq!(server.calls().len(), 1);
 }
 
 #[tokio::test]
-async fn a_cut_before_the_first_word_is_asked_for_again() {
-    let (received, server) = ask(r#"{"cut":true}"#).await;
+async fn a_cut_off_before_the_first_output_is_retried() {
+    let (received, server) = call(r#"{"cut":true}"#).await;
     assert_eq!((received.retries.len(), server.calls().len()), (2, 3));
     assert_eq!(received.failure().kind, FailureKind::Cut);
 }
 
-/// The answer said that it was done, but the connection broke before the stream was.
+/// The answer had a finish reason, but the connection broke before the stream ended.
 #[tokio::test]
-async fn a_cut_after_the_last_word_is_still_a_cut() {
+async fn a_cut_off_after_the_last_output_is_still_a_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let providers = Providers::new(vec![config(url)]);
@@ -119,7 +119,7 @@ async fn a_cut_after_the_last_word_is_still_a_cut() {
         let whole = format!("{head}\r\n\r\n{:x}\r\n{data}\n\n\r\n", data.len() + 2);
         stream.write_all(whole.as_bytes()).await.unwrap();
     };
-    let (received, ()) = tokio::join!(listen(providers.stream(scripted("{}"))), answer);
+    let (received, ()) = tokio::join!(collect(providers.stream(scripted("{}"))), answer);
     assert_eq!(received.text, "a");
     assert_eq!(received.failure().kind, FailureKind::Cut);
 }
@@ -127,7 +127,7 @@ async fn a_cut_after_the_last_word_is_still_a_cut() {
 async fn with_timeouts(step: &str, timeouts: Timeouts) -> Received {
     let server = ModelServer::start().await.unwrap();
     let providers = Providers::new(vec![ProviderConfig { timeouts, ..config(server.base_url()) }]);
-    listen(providers.stream(scripted(step))).await
+    collect(providers.stream(scripted(step))).await
 }
 
 #[tokio::test]
@@ -149,20 +149,20 @@ async fn silence_is_a_failure() {
 }
 
 #[tokio::test]
-async fn nobody_there() {
+async fn an_unreachable_provider() {
     let server = ModelServer::start().await.unwrap();
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     drop(server);
     let providers = Providers::new(vec![config(format!("http://{gone}/v1"))]);
-    let received = listen(providers.stream(scripted(""))).await;
+    let received = collect(providers.stream(scripted(""))).await;
     assert_eq!((received.retries.len(), received.failure().kind), (2, FailureKind::Unavailable));
     let providers = Providers::new(vec![config("no address".into())]);
-    let received = listen(providers.stream(scripted(""))).await;
+    let received = collect(providers.stream(scripted(""))).await;
     assert_eq!((received.retries.len(), received.failure().kind), (0, FailureKind::Rejected));
 }
 
 #[tokio::test]
-async fn what_the_model_cannot_take_is_not_sent() {
+async fn unsupported_media_are_not_sent() {
     let server = ModelServer::start().await.unwrap();
     let providers = Providers::new(vec![config(server.base_url())]);
     let media = |kind, mime: &str| PromptPart::Media {
@@ -174,15 +174,15 @@ async fn what_the_model_cannot_take_is_not_sent() {
         detail: None,
     };
     let sound = prompt(vec![media(MediaKind::Audio, "audio/wav")]);
-    let failure = listen(providers.stream(sound)).await.failure();
+    let failure = collect(providers.stream(sound)).await.failure();
     assert_eq!(failure.kind, FailureKind::UnsupportedInput);
     assert!(server.calls().is_empty());
     let text = prompt(vec![media(MediaKind::File, "text/markdown")]);
-    listen(providers.stream(text)).await.answer();
+    collect(providers.stream(text)).await.answer();
 }
 
 #[tokio::test]
 async fn an_unknown_provider_is_an_unknown_model() {
-    let received = listen(Providers::new(Vec::new()).stream(scripted(""))).await;
+    let received = collect(Providers::new(Vec::new()).stream(scripted(""))).await;
     assert_eq!(received.failure().kind, FailureKind::UnknownModel);
 }

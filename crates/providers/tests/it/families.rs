@@ -1,5 +1,5 @@
-//! Every family over a real connection: where it asks, how it shows its key, what it makes of answers,
-//! errors and lists.
+//! Tests of every family over a real connection: its path, its key header, and its parsing of
+//! answers, errors and lists.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use quintet_kernel::port::Models;
 use quintet_providers::{Api, ProviderConfig, Providers};
 use quintet_testkit::replay_server::{CannedReply, RecordedRequest, ReplayServer};
 
-use crate::{KEY, Received, config, listen, scripted};
+use crate::{KEY, Received, collect, config, scripted};
 
 struct Case {
     api: Api,
@@ -73,18 +73,18 @@ async fn serve(case: &Case, reply: CannedReply) -> (Providers, ReplayServer) {
     (Providers::new(vec![config]), server)
 }
 
-async fn ask(case: &Case, reply: CannedReply) -> (Received, Vec<RecordedRequest>) {
+async fn call(case: &Case, reply: CannedReply) -> (Received, Vec<RecordedRequest>) {
     let (providers, server) = serve(case, reply).await;
-    let received = listen(providers.stream(scripted("{}"))).await;
+    let received = collect(providers.stream(scripted("{}"))).await;
     (received, server.asked())
 }
 
 #[tokio::test]
-async fn answers_are_asked_for_and_read() {
+async fn answers_are_requested_and_parsed() {
     for case in &CASES {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case.folder);
         let stream = std::fs::read(golden.join(case.stream).with_extension("sse")).unwrap();
-        let (received, asked) = ask(case, CannedReply::stream(stream)).await;
+        let (received, asked) = call(case, CannedReply::stream(stream)).await;
         let [asked] = asked.as_slice() else { panic!("{asked:?}") };
         assert_eq!((&*asked.method, &*asked.path), ("POST", case.path));
         assert_eq!(asked.headers.get(case.key.0).map(String::as_str), Some(case.key.1));
@@ -105,7 +105,7 @@ async fn answers_are_asked_for_and_read() {
 async fn a_wrong_key_is_tried_once() {
     for case in &CASES {
         let body = format!(r#"{{"error":{{"message":"wrong key {KEY}","type":"x"}}}}"#);
-        let (received, asked) = ask(case, CannedReply::json(401, &body)).await;
+        let (received, asked) = call(case, CannedReply::json(401, &body)).await;
         assert_eq!((received.retries.len(), asked.len()), (0, 1));
         let failure = received.failure();
         assert_eq!(failure.kind, FailureKind::Unauthorized);
@@ -114,9 +114,9 @@ async fn a_wrong_key_is_tried_once() {
 }
 
 #[tokio::test]
-async fn an_empty_stream_is_asked_for_again() {
+async fn an_empty_stream_is_retried() {
     for case in &CASES {
-        let (received, asked) = ask(case, CannedReply::stream("")).await;
+        let (received, asked) = call(case, CannedReply::stream("")).await;
         assert_eq!((received.retries.len(), asked.len()), (2, 3), "{}", case.folder);
         assert_eq!(received.failure().kind, FailureKind::Cut);
     }
@@ -135,7 +135,7 @@ async fn lists_are_read() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_seen_when_models_are_listed() {
+async fn listing_models_detects_a_wrong_key() {
     for (status, usable) in [(401, false), (403, false), (404, true)] {
         let server = ReplayServer::start(CannedReply::json(status, "{}")).await.unwrap();
         let providers = Providers::new(vec![config(format!("{}/v1", server.url()))]);
@@ -145,12 +145,12 @@ async fn a_wrong_key_is_seen_when_models_are_listed() {
 }
 
 #[tokio::test]
-async fn a_provider_that_does_not_count_is_estimated() {
+async fn missing_usage_is_estimated() {
     let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"12345678\"},\"finish_reason\":\"stop\"}]}\n\n";
     let (providers, _server) = serve(&CASES[0], CannedReply::stream(stream)).await;
     let model = ModelRef { provider: "fake".into(), model: "mine".into() };
     let prompt = Prompt { model, ..scripted("{}") };
-    let usage = listen(providers.stream(prompt)).await.answer().usage;
+    let usage = collect(providers.stream(prompt)).await.answer().usage;
     assert!(usage.estimated && usage.input > 10, "{usage:?}");
     assert_eq!(usage.output, 2);
 }

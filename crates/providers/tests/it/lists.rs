@@ -1,4 +1,4 @@
-//! What can be chosen.
+//! Tests of lists of models.
 
 use quintet_kernel::model::ModelRef;
 use quintet_kernel::port::{ModelProfiles, Models};
@@ -30,7 +30,7 @@ async fn vendors_without_a_key_are_listed_but_not_usable() {
     let vendor = |name: &str| Vendor::named(name).unwrap().provider();
     let keyed = ProviderConfig {
         api_key: Some(Secret::new("sk-test-1234")),
-        // Nobody answers there, so the catalogue does.
+        // No server answers there, so the catalogue is used.
         base_url: "http://127.0.0.1:1/v1".into(),
         ..vendor("anthropic")
     };

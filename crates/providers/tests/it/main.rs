@@ -1,6 +1,6 @@
-//! Providers against a scripted model server on loopback.
+//! Integration tests of providers with a scripted model server on loopback.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod answers;
 mod counts;
@@ -59,7 +59,7 @@ fn scripted(steps: &str) -> Prompt {
     prompt(vec![PromptPart::Text(format!("{{{{script: [{steps}]}}}}"))])
 }
 
-/// Everything that came of a call.
+/// The result of a call.
 #[derive(Debug, Default)]
 struct Received {
     text: String,
@@ -78,7 +78,7 @@ impl Received {
     }
 }
 
-async fn listen(mut stream: Box<dyn ModelStream>) -> Received {
+async fn collect(mut stream: Box<dyn ModelStream>) -> Received {
     let mut received = Received::default();
     while received.end.is_none() {
         let chunks = match stream.next().await {
@@ -89,7 +89,7 @@ async fn listen(mut stream: Box<dyn ModelStream>) -> Received {
             }
         };
         for chunk in chunks {
-            assert!(received.end.is_none(), "nothing comes after the end");
+            assert!(received.end.is_none(), "nothing follows the end");
             match chunk {
                 Chunk::Output(Channel::Text, text) => received.text += &text,
                 Chunk::Output(Channel::Thought, text) => received.thought += &text,
@@ -103,10 +103,10 @@ async fn listen(mut stream: Box<dyn ModelStream>) -> Received {
     received
 }
 
-/// Asks a scripted server and hears it out.
-async fn ask(steps: &str) -> (Received, ModelServer) {
+/// Calls a scripted server and collects the result.
+async fn call(steps: &str) -> (Received, ModelServer) {
     let server = ModelServer::start().await.unwrap();
     let providers = Providers::new(vec![config(server.base_url())]);
-    let received = listen(providers.stream(scripted(steps))).await;
+    let received = collect(providers.stream(scripted(steps))).await;
     (received, server)
 }

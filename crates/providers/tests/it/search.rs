@@ -1,4 +1,4 @@
-//! A provider's own search over a real connection: who is offered it, and who is not.
+//! Tests of a provider's own search over a real connection.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use quintet_providers::{Api, ProviderConfig, Providers};
 use quintet_testkit::replay_server::{CannedReply, ReplayServer};
 use serde_json::{Value, json};
 
-use crate::{config, listen, scripted};
+use crate::{collect, config, scripted};
 
 struct Case {
     api: Api,
@@ -50,7 +50,7 @@ const CASES: [Case; 3] = [
     },
 ];
 
-/// A server that answers with the family's search, as a provider that may or may not.
+/// A server that answers with the family's search, and a provider with or without native search.
 async fn serve(case: &Case, native_search: bool) -> (Providers, ReplayServer) {
     let file = format!("tests/golden/{}/web_search.sse", case.folder);
     let stream = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
@@ -67,12 +67,12 @@ fn prompt(model: &str, search: WebSearch) -> Prompt {
 }
 
 #[tokio::test]
-async fn a_model_that_may_search_is_offered_it() {
+async fn search_is_requested_if_enabled() {
     for case in &CASES {
         let (providers, server) = serve(case, true).await;
         let asked = prompt(case.model, WebSearch::Native);
         assert_eq!(providers.profile(&asked.model).unwrap().search, case.search, "{}", case.folder);
-        let received = listen(providers.stream(asked)).await;
+        let received = collect(providers.stream(asked)).await;
         assert_eq!(received.text, case.text);
         assert!(received.thought.contains("[searching the web: "), "{}", received.thought);
         assert_eq!(server.asked()[0].body["tools"], json!([(case.tool)()]), "{}", case.folder);
@@ -80,7 +80,7 @@ async fn a_model_that_may_search_is_offered_it() {
 }
 
 #[tokio::test]
-async fn nobody_pays_for_a_search_that_is_off() {
+async fn search_is_not_requested_if_disabled() {
     for case in &CASES {
         for (native, model, asked, known) in [
             (false, case.model, WebSearch::Native, SearchSupport::Off),
@@ -90,14 +90,14 @@ async fn nobody_pays_for_a_search_that_is_off() {
             let (providers, server) = serve(case, native).await;
             let prompt = prompt(model, asked);
             assert_eq!(providers.profile(&prompt.model).unwrap().search, known, "{}", case.folder);
-            listen(providers.stream(prompt)).await.answer();
+            collect(providers.stream(prompt)).await.answer();
             assert_eq!(server.asked()[0].body["tools"], Value::Null, "{}", case.folder);
         }
     }
 }
 
 #[tokio::test]
-async fn a_family_without_one_never_searches() {
+async fn a_family_without_search_never_searches() {
     let server = ReplayServer::start(CannedReply::stream("")).await.unwrap();
     let vendor = "xai".to_owned();
     let provider = ProviderConfig { vendor, native_search: true, ..config(server.url()) };

@@ -1,23 +1,23 @@
-//! A provider that repeats the key in whatever it says: nobody gets to see it.
+//! Tests that the key is redacted, even if a provider repeats it.
 
 use quintet_kernel::port::Models as _;
 use quintet_providers::{Api, ProviderConfig, Providers};
 use quintet_testkit::replay_server::{CannedReply, ReplayServer};
 
-use crate::{KEY, Received, config, listen, scripted};
+use crate::{KEY, Received, collect, config, scripted};
 
 const FAMILIES: [Api; 4] = [Api::OpenAiChat, Api::OpenAiResponses, Api::Anthropic, Api::Gemini];
 
-async fn ask(api: Api, reply: CannedReply) -> Received {
+async fn call(api: Api, reply: CannedReply) -> Received {
     let server = ReplayServer::start(reply).await.unwrap();
     let config = ProviderConfig { api, ..config(format!("{}/v1", server.url())) };
-    listen(Providers::new(vec![config]).stream(scripted("{}"))).await
+    collect(Providers::new(vec![config]).stream(scripted("{}"))).await
 }
 
-/// What came of every family that was answered so; none of it is the key.
+/// Checks the results of all families for this reply: none contains the key.
 async fn check(what: &str, reply: CannedReply) {
     for api in FAMILIES {
-        let received = ask(api, reply.clone()).await;
+        let received = call(api, reply.clone()).await;
         let shown = format!("{received:?}");
         assert!(!shown.contains(KEY), "{what}, {api:?}: {shown}");
         assert!(matches!(received.end, Some(Err(_))), "{what}, {api:?}: {shown}");
@@ -25,7 +25,7 @@ async fn check(what: &str, reply: CannedReply) {
 }
 
 #[tokio::test]
-async fn refusals_do_not_repeat_the_key() {
+async fn error_responses_do_not_contain_the_key() {
     let bodies = [
         format!(r#"{{"error":{{"message":"bad key {KEY}","type":"{KEY}","code":"{KEY}"}}}}"#),
         format!(r#"{{"error":"{KEY}"}}"#),
@@ -41,7 +41,7 @@ async fn refusals_do_not_repeat_the_key() {
 }
 
 #[tokio::test]
-async fn streams_do_not_break_off_with_the_key() {
+async fn stream_errors_do_not_contain_the_key() {
     for body in [
         format!("data: {{\"error\":{{\"message\":\"{KEY}\",\"code\":500}}}}\n\n"),
         format!(
@@ -62,13 +62,13 @@ async fn streams_do_not_break_off_with_the_key() {
     }
 }
 
-/// Long messages are cut, and the cut may go through the key.
+/// Long messages are shortened, possibly in the middle of the key.
 #[tokio::test]
-async fn no_half_of_the_key_is_left_by_a_cut() {
+async fn shortening_leaves_no_part_of_the_key() {
     for before in 2048 - KEY.len()..=2048 {
-        let said = format!("{}{KEY}", "x".repeat(before));
+        let text = format!("{}{KEY}", "x".repeat(before));
         let received =
-            ask(Api::OpenAiChat, CannedReply::json(400, &format!("{said} and more"))).await;
+            call(Api::OpenAiChat, CannedReply::json(400, &format!("{text} and more"))).await;
         let message = received.failure().message;
         assert!(message.contains('…') && !message.contains(&KEY[..4]), "{before}: {message}");
     }

@@ -1,4 +1,4 @@
-//! Streams as they come, in one piece and in all others.
+//! Tests of streamed answers, split at any position.
 
 use quintet_kernel::model::{Failure, FailureKind, RawToolCall};
 
@@ -32,7 +32,7 @@ const GOLDEN: &str = concat!(
     "data: [DONE]\n\n",
 );
 
-/// Feeds the reads; neighbours of the same channel are joined, since reads decide how they come.
+/// Parses the reads; adjacent chunks of one channel are joined, because they depend on the reads.
 fn read(mut decoder: Decoder, reads: &[&[u8]]) -> (Vec<Chunk>, Option<Failure>) {
     let mut all = Vec::new();
     let mut failure = None;
@@ -127,7 +127,7 @@ fn a_stream_without_an_end_is_cut() {
 }
 
 #[test]
-fn either_end_will_do() {
+fn either_end_marker_suffices() {
     assert_eq!(
         answer("data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\n").finish,
         FinishReason::Length
@@ -162,7 +162,7 @@ fn calls_that_are_all_number_zero() {
 }
 
 #[test]
-fn errors_and_nonsense_in_the_middle() {
+fn errors_and_malformed_events_in_the_middle() {
     let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
     let (chunks, failure) =
         stream(&format!("{begun}data: {{\"error\":{{\"message\":\"m\",\"code\":429}}}}\n\n"));
@@ -207,7 +207,7 @@ fn garbage_never_panics() {
 }
 
 #[test]
-fn texts_of_all_sorts_in_events_that_look_alike() {
+fn different_texts_in_similar_events() {
     let texts = [
         "a",
         "b",
@@ -241,7 +241,7 @@ fn texts_of_all_sorts_in_events_that_look_alike() {
 }
 
 #[test]
-fn a_text_that_ends_the_answer_is_not_taken_for_more_of_the_same() {
+fn the_last_event_is_not_mistaken_for_another_delta() {
     let event = |text: &str, rest: &str| {
         format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}{rest}}}]}}\n\n")
     };

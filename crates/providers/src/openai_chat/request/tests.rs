@@ -1,4 +1,4 @@
-//! Prompts and the bodies they become.
+//! Tests of request bodies.
 
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ fn a_conversation() {
 }
 
 #[test]
-fn what_a_caller_asks_for_goes_through() {
+fn sampling_parameters_are_sent() {
     let call = CallId::parse("call_1").unwrap();
     let written = Some("{ \"a\":1}".to_owned());
     let called = PromptCall { written, ..PromptCall::new(call, "shell", json!({"a": 1})) };
@@ -154,11 +154,11 @@ fn what_a_caller_asks_for_goes_through() {
     prompt.sampling.constraints = constraints(ToolChoice::Required).unless_empty();
     assert_eq!(sent(&prompt)["tool_choice"], "required");
     prompt.tools.clear();
-    assert_eq!(sent(&prompt)["tool_choice"], Value::Null, "there is nothing to choose");
+    assert_eq!(sent(&prompt)["tool_choice"], Value::Null, "there is no tool to choose");
 }
 
 #[test]
-fn vendors_have_their_own_words() {
+fn vendors_have_their_own_field_names() {
     let sampling =
         Sampling { max_tokens: Some(9), effort: Some(Effort::High), ..Sampling::default() };
     let prompt = Prompt { sampling, ..prompt(Vec::new()) };
