@@ -1,9 +1,10 @@
-//! Measures search in 10,000 notes, and what indexing and searching 1,000 turns costs.
+//! Measures search in 10,000 notes, and indexing and searching 1,000 turns.
 //!
-//! `cargo run --release -p quintet-memory --example search_speed`. The vectors are those of a fake embedder
-//! with 384 dimensions, which takes no time: what a model needs is not in these figures.
+//! `cargo run --release -p quintet-memory --example search_speed`. The vectors come from a fake
+//! embedder with 384 dimensions that takes no time, so the figures exclude the time of a real
+//! model.
 
-#![expect(clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
+#![expect(clippy::unwrap_used, reason = "a panic ends the measurement")]
 #![expect(clippy::print_stdout, reason = "this prints figures")]
 #![expect(clippy::disallowed_methods, reason = "this measures time")]
 
@@ -31,7 +32,7 @@ const WORDS: &[&str] = &[
 const QUERIES: [&str; 4] =
     ["deploy server", "where is the invoice of the doctor", "word77 river", "guitar in winter"];
 
-/// Numbers that only look like chance.
+/// Deterministic pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -120,7 +121,7 @@ async fn median_of_notes(memory: &MarkdownMemory, root: &Path) -> Duration {
     median(times)
 }
 
-/// A turn is a question of 40 words, a result of a tool of 300 and an answer of 150.
+/// A turn is a user message of 40 words, a tool result of 300 and an answer of 150.
 async fn sessions() {
     let folder = tempfile::TempDir::new().unwrap();
     let index = MessageIndex::new(folder.path().join("search.db"), None);

@@ -1,4 +1,4 @@
-//! Adds an entry at the end of a file, whole or not at all.
+//! Appends an entry to a file, whole or not at all.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use crate::confined_fs::{Root, content, open_error, storage_error};
 use crate::paths::FOLDER;
 use crate::pending_append::{Addition, PendingAppend};
 
-/// The largest entry, in bytes.
+/// Maximum length of an entry, in bytes.
 pub(crate) const ENTRY_BYTES_LIMIT: usize = 64 * 1024;
 
 /// The position of an entry in its file.
@@ -17,18 +17,18 @@ pub(crate) const ENTRY_BYTES_LIMIT: usize = 64 * 1024;
 pub(crate) struct Appended {
     pub(crate) line_start: u64,
     pub(crate) line_end: u64,
-    /// Size of the file now, in bytes.
+    /// The new size of the file, in bytes.
     pub(crate) bytes: u64,
 }
 
-/// What to do with an entry that the file has already.
+/// What to do with an entry that the file already contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnDuplicate {
     Append,
     Skip,
 }
 
-/// Adds an entry; durable on return.
+/// Appends an entry; durable on return.
 pub(crate) fn append(
     root: &Root,
     pending: &PendingAppend,
@@ -81,7 +81,7 @@ pub(crate) fn entry(content: &str) -> Result<String, MemoryError> {
 fn add(mut file: &File, addition: &Addition) -> io::Result<()> {
     let added = file.write_all(addition.text.as_bytes()).and_then(|()| file.sync_all());
     if added.is_err() {
-        // The disk may be full; half an entry would be worse than none.
+        // The disk may be full; a partial entry would be worse than none.
         let _worse = file.set_len(addition.offset);
     }
     added

@@ -9,11 +9,11 @@ use crate::confined_fs::Root;
 use crate::paths::{LONG_TERM, TOP_LEVEL_FILE, daily_file};
 use crate::truncate::{Keep, truncate};
 
-/// Estimate of the bytes in a token.
+/// Average bytes per token, for estimates.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// The files, in the order they are shown. `AGENTS.md` is not among them: it is part of the description
-/// of every workspace.
+/// The files, in the order in which they are shown. `AGENTS.md` is not among them: it is part of
+/// the description of every workspace.
 fn files(now: Time) -> [(String, Keep); 6] {
     let yesterday = now.before(Duration::from_secs(24 * 60 * 60));
     [
@@ -26,7 +26,7 @@ fn files(now: Time) -> [(String, Keep); 6] {
     ]
 }
 
-/// The sections, one for each file, within a budget of tokens.
+/// The sections, one per file, within a token budget.
 pub(crate) fn sections(root: &Root, tokens: u64, now: Time) -> Vec<Section> {
     let read = |(path, keep): (String, Keep)| {
         let content = root.read(&path).ok().flatten()?;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_small_get_what_they_need_and_the_large_share_the_rest() {
+    fn small_files_get_what_they_need_and_large_ones_share_the_rest() {
         assert_eq!(shares(&[10, 1000, 500], 410), [10, 200, 200]);
         assert_eq!(shares(&[10, 20], 100), [10, 20]);
         assert_eq!(shares(&[10, 20], 0), [0, 0]);

@@ -12,10 +12,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// The largest file that is read, in bytes.
+/// Maximum length of a file that is read, in bytes.
 pub(crate) const FILE_BYTES_LIMIT: u64 = 8 * 1024 * 1024;
 
-/// Tries to resolve a path that is moved meanwhile.
+/// Maximum attempts to resolve a path that is moved meanwhile.
 const RESOLVE_TRIES_LIMIT: usize = 8;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
@@ -58,7 +58,8 @@ impl Root {
 
     /// Reads a file; `None` if it does not exist.
     pub(crate) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, MemoryError> {
-        // A pipe without a writer must not block, and a terminal must not become the controlling one.
+        // A pipe without a writer must not block, and a terminal must not become the controlling
+        // one.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         match if_present(self.resolve(path, flags, Mode::empty()), path)? {
             Some(file) => content(&File::from(file), path).map(Some),

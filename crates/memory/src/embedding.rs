@@ -1,4 +1,4 @@
-//! Vectors from the embedder, within limits of time.
+//! Requests vectors from the embedder, within time limits.
 
 use std::time::Duration;
 
@@ -8,13 +8,14 @@ use tokio::time::{sleep, timeout};
 /// How long a search waits for the vector of its query before it ranks by words alone.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The longest text that is embedded, in bytes. Models read less of it.
+/// Maximum length of an embedded text, in bytes. Models read less of it.
 const TEXT_LIMIT: usize = 4096;
 
-/// Texts that are embedded together. A query that arrives meanwhile waits for one batch.
+/// Maximum number of texts that are embedded together. A query that arrives meanwhile waits for one
+/// batch.
 pub(crate) const BATCH_LIMIT: usize = 16;
 
-/// Delay before the background tries a busy embedder again, and the number of tries.
+/// Delay before the background task retries a busy embedder, and the number of attempts.
 const BUSY_DELAY: Duration = Duration::from_secs(1);
 const BUSY_TRIES: u32 = 60;
 
@@ -37,8 +38,8 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Leaves the embedder alone for as long as it worked, so that the background takes at most half of
-    /// its time.
+    /// Waits as long as the embedder worked, so that the background task takes at most half of its
+    /// time.
     pub(crate) async fn pause(&self) {
         sleep(self.worked.min(PAUSE_LIMIT)).await;
     }

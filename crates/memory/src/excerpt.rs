@@ -1,12 +1,12 @@
 //! Shortens a passage around the words of a query.
 
-/// The longest excerpt, in characters.
+/// Maximum length of an excerpt, in characters.
 const EXCERPT_LIMIT: usize = 600;
 
 /// Characters shown before the first match.
 const CONTEXT_LIMIT: usize = 120;
 
-/// As much of a text as fits, around the first of the words that occurs in it.
+/// As much of a text as fits, around its first word of the query.
 pub(crate) fn excerpt(text: &str, words: &[String]) -> String {
     let chars: Vec<char> = text.trim().chars().collect();
     if chars.len() <= EXCERPT_LIMIT {
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_looked_for_is_in_it() {
+    fn the_excerpt_contains_the_match() {
         let text = format!("{} ÜBERALL {}", "vor ".repeat(400), "nach ".repeat(400));
         let shown = excerpt(&text, &["nirgends".into(), "überall".into()]);
         assert!(shown.contains("ÜBERALL") && shown.starts_with('…') && shown.ends_with('…'));

@@ -1,15 +1,15 @@
-//! Joins several rankings into one by reciprocal rank fusion.
+//! Combines several rankings by reciprocal rank fusion.
 
 use std::collections::HashMap;
 
-/// The usual constant of the method: the higher it is, the less the first places differ.
+/// The usual constant of the method: the higher it is, the less the first ranks differ.
 const RANK_OFFSET: f64 = 60.0;
 
 /// Candidates by number, each with its score by one measure, in any order.
 pub(crate) type Ranking = Vec<(i64, f64)>;
 
-/// Every candidate of the rankings with a score, which is 1 for one that is first in all of them.
-/// Results with equal scores share a rank.
+/// All candidates of the rankings with a score, which is 1 for one that is first in all of them.
+/// Candidates with equal scores share a rank.
 pub(crate) fn fuse(rankings: &[Ranking]) -> Ranking {
     let mut scores: HashMap<i64, f64> = HashMap::new();
     for ranking in rankings {
@@ -44,14 +44,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_high_in_both_rankings_comes_first() {
+    fn candidates_high_in_both_rankings_come_first() {
         let words = vec![(1, 0.9), (2, 0.8), (3, 0.1)];
         let embedding = vec![(4, 0.7), (2, 0.6), (5, 0.5)];
         check(&[words, embedding], &[(2, 0.9839), (1, 0.5), (4, 0.5), (3, 0.4841), (5, 0.4841)]);
     }
 
     #[test]
-    fn equals_share_a_rank_and_one_ranking_is_enough() {
+    fn equal_candidates_share_a_rank_and_one_ranking_suffices() {
         check(&[vec![(1, 0.2), (2, 0.5), (3, 0.5)]], &[(2, 1.0), (3, 1.0), (1, 0.9683)]);
         check(&[vec![(7, 0.4)], vec![]], &[(7, 0.5)]);
         check(&[], &[]);

@@ -1,7 +1,7 @@
 //! The index of a workspace's memory: an SQLite file that may be deleted at any time.
 //!
-//! The index is opened for each search and brought up to date first. A file that is damaged, or of another
-//! version, is deleted and built again; where no file can be written, the index is built in memory.
+//! The index is opened for each search and updated first. A file that is damaged, or of another
+//! version, is deleted and rebuilt; if no file can be written, the index is built in memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -38,7 +38,7 @@ const SCHEMA: &str = "
 #[derive(Debug)]
 pub(crate) struct Index {
     path: PathBuf,
-    /// Held during a search, so that two searches of this process do not do the same work.
+    /// Held during a search, so that two searches of this process do not update the index twice.
     lock: Mutex<()>,
 }
 
@@ -69,12 +69,12 @@ impl Index {
                 if is_environment_error(&error) {
                     return Err(error);
                 }
-                tracing::warn!(%error, "the search index of notes cannot be used and is built again");
+                tracing::warn!(%error, "rebuilding the search index of notes, because it cannot be used");
                 self.delete();
                 on_disk()
             })
             .or_else(|error| {
-                tracing::warn!(%error, "the search index of notes cannot be stored and is built in memory for this search");
+                tracing::warn!(%error, "could not store the search index of notes; it is built in memory for this search");
                 work(&mut prepared(Connection::open_in_memory()?)?)
             })
             .map_err(|error| MemoryError::Storage(format!("index: {error}")))

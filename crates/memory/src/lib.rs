@@ -43,10 +43,10 @@ use std::path::PathBuf;
 pub struct Settings {
     /// The folder of the search index, which may be deleted; it is created if it does not exist.
     pub index: PathBuf,
-    /// Days for which daily notes are kept; 0 keeps them for ever.
+    /// Days for which daily notes are kept; 0 keeps them forever.
     pub keep_days: u64,
     /// What happens to daily notes after that.
     pub expired: OnExpiry,
-    /// Size of `memory/MEMORY.md` in bytes from which on a write returns a warning; 0 for no warning.
+    /// Size of `memory/MEMORY.md` in bytes from which a write returns a warning; 0 for no warning.
     pub soft_limit_bytes: u64,
 }

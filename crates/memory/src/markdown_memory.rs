@@ -23,11 +23,11 @@ use crate::note_vectors::NoteVectors;
 use crate::pending_append::PendingAppend;
 use crate::{Settings, bootstrap, embedding, paths, read, retention, vectors};
 
-/// Passages returned if the query sets no limit, and at most.
+/// Default and maximum number of returned passages.
 const DEFAULT_LIMIT: usize = 8;
 const RESULTS_LIMIT: usize = 50;
 
-/// The longest query, in bytes.
+/// Maximum length of a query, in bytes.
 const QUERY_BYTES_LIMIT: usize = 16 * 1024;
 
 /// Memory in Markdown files.
@@ -61,13 +61,13 @@ impl MarkdownMemory {
         Self { settings: settings.into(), clock, workspaces: Arc::default(), vectors: None }
     }
 
-    /// Searches by meaning as well, with vectors of this embedder.
+    /// Adds search by meaning, with vectors of this embedder.
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.vectors = Some(Arc::new(NoteVectors::new(embedder, Arc::clone(&self.clock))));
         self
     }
 
-    /// The notes of a workspace, by whichever path it is named.
+    /// The notes of a workspace, whatever path names it.
     fn notes_of(&self, root: &Path) -> Arc<WorkspaceNotes> {
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +99,7 @@ impl MarkdownMemory {
         }
         *retention_day = now.day();
         if let Err(error) = retention::sweep(root, days, self.settings.expired, now) {
-            tracing::warn!(%error, "old daily notes could not be archived or deleted");
+            tracing::warn!(%error, "could not archive or delete old daily notes");
         }
     }
 
@@ -128,7 +128,7 @@ impl MarkdownMemory {
         Some(warning)
     }
 
-    /// Brings the index up to date.
+    /// Updates the index.
     fn prepare(&self, root: &Path) -> Result<Prepared, MemoryError> {
         let (root, notes) = self.open(root)?;
         let fingerprints = update::scan(&root, self.clock.now())?;

@@ -1,4 +1,4 @@
-//! The index of the messages of all sessions: an SQLite file beside the journal.
+//! The index of the messages of all sessions: an SQLite file next to the journal.
 //!
 //! The reader of the journal writes to it ([`Collector`], [`SessionUpdate`]); searches use their
 //! own connections and do not wait for writes. Deleted messages leave no words behind in the file. An index
@@ -32,7 +32,7 @@ use crate::embedding;
 pub use collect::{Collector, IndexedMessage};
 pub use write::SessionUpdate;
 
-/// The longest query, in bytes.
+/// Maximum length of a query, in bytes.
 const QUERY_BYTES_LIMIT: usize = 16 * 1024;
 
 /// The index of messages. Cheap to clone.
@@ -61,15 +61,15 @@ enum Writer {
 }
 
 impl MessageIndex {
-    /// An index in this file, which is created when something is written. With an embedder, messages are
-    /// ranked by meaning as well.
+    /// An index in this file, which is created with the first write. With an embedder, messages are
+    /// also ranked by meaning.
     pub fn new(path: PathBuf, embedder: Option<Arc<dyn Embedder>>) -> Self {
         let (writer, added) = (Mutex::default(), Notify::new());
         Self { shared: Arc::new(Shared { path, writer, embedder, added }) }
     }
 
-    /// The time since which sessions may have changed without the index; the beginning of time if not known.
-    /// Fails if the index can neither be read nor created.
+    /// The time since which sessions may have changed without an update of the index; the epoch if
+    /// unknown. Fails if the index can neither be read nor created.
     pub async fn since(&self) -> Result<Time, StorageError> {
         self.write(|db| write::since(db)).await
     }
@@ -101,9 +101,9 @@ impl MessageIndex {
         self.write(|db| write::sessions_to_reindex(db)).await
     }
 
-    /// Removes a session. Forks of it share its messages, which the index has once: they are emptied, so
-    /// that they can be indexed again with all their messages. Returns the forks. Fails if the index cannot be
-    /// written.
+    /// Removes a session. Its forks share its messages, which the index has once: the forks are
+    /// emptied, so that they can be indexed again with all their messages. Returns the forks. Fails
+    /// if the index cannot be written.
     pub async fn remove(&self, session: &SessionId) -> Result<Vec<SessionId>, StorageError> {
         if !self.shared.path.exists() {
             return Ok(Vec::new());
@@ -120,8 +120,8 @@ impl MessageIndex {
         }
     }
 
-    /// Runs a change where it may block. An index that turns out to be damaged is deleted, so that the
-    /// next start fills a new one.
+    /// Runs a change on a blocking thread. A damaged index is deleted, so that the next start fills
+    /// a new one.
     async fn write<T: Send + 'static>(
         &self,
         change: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -140,7 +140,7 @@ impl MessageIndex {
             if let Err(StorageError::Damaged(reason)) = &done {
                 tracing::error!(
                     reason,
-                    "the search index is deleted; the next start builds it again"
+                    "deleted the damaged search index; the next start rebuilds it"
                 );
                 *writer = Writer::Damaged;
                 file::delete(&shared.path);

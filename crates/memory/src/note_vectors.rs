@@ -1,7 +1,7 @@
 //! Computes the vectors of notes in the background.
 //!
-//! Each workspace has one task, and one task computes at a time. A task updates the index and continues until
-//! every passage has a vector. After a failure the next search or entry tries again.
+//! Each workspace has one task, and only one task computes at a time. A task updates the index and
+//! continues until every passage has a vector. After a failure the next search or entry retries.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::index::update;
 use crate::markdown_memory::WorkspaceNotes;
 use crate::{embedding, vectors};
 
-/// The passages that have vectors.
+/// The passages with vectors.
 const EMBEDDED: &str = "SELECT id FROM passages";
 
 /// The background work for all workspaces. Dropping it ends the work.
@@ -33,7 +33,7 @@ struct Shared {
     embedder: Arc<dyn Embedder>,
     clock: Arc<dyn Clock>,
     work_permit: Arc<Semaphore>,
-    /// Workspaces with a task; true if something changed since the task began.
+    /// Workspaces with a task; true if something changed since the task started.
     running: Arc<Mutex<HashMap<PathBuf, bool>>>,
 }
 
@@ -59,8 +59,8 @@ impl NoteVectors {
         self.embedder().space().version()
     }
 
-    /// Starts a task for a workspace, or has its running task scan again. Does nothing while
-    /// the embedder is not ready.
+    /// Starts a task for a workspace, or makes its running task scan again. Does nothing while the
+    /// embedder is not ready.
     pub(crate) fn start(&self, root: &Path, notes: &Arc<WorkspaceNotes>) {
         if self.embedder().ready().is_err() || !self.shared.begin(root) {
             return;
@@ -73,7 +73,7 @@ impl NoteVectors {
 }
 
 impl Shared {
-    /// True if a task has to be started.
+    /// True if a task must be started.
     fn begin(&self, root: &Path) -> bool {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let known = running.get_mut(root).map(|again| *again = true).is_some();
@@ -83,7 +83,7 @@ impl Shared {
         !known
     }
 
-    /// True if there is nothing more to do.
+    /// True if the task is done.
     fn end(&self, root: &Path) -> bool {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let again = running.get_mut(root).is_some_and(std::mem::take);
@@ -97,7 +97,7 @@ impl Shared {
         let Ok(_permit) = self.work_permit.acquire().await else { return };
         loop {
             if let Err(reason) = self.compute(root, notes).await {
-                tracing::warn!(%reason, "the vectors of notes could not be computed; they are searched by words alone");
+                tracing::warn!(%reason, "could not compute vectors of notes; they are searched by words alone");
             }
             if self.end(root) {
                 return;
@@ -149,7 +149,7 @@ fn missing(db: &mut Connection, space: &str) -> rusqlite::Result<Vec<Unembedded>
     Ok(missing)
 }
 
-/// Stores vectors of passages that have not changed meanwhile.
+/// Stores vectors of passages that did not change meanwhile.
 fn store(
     db: &mut Connection,
     space: &str,

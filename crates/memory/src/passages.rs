@@ -1,6 +1,6 @@
 //! Splits a file into passages: paragraphs with their line numbers and headings.
 
-/// The longest passage, in lines and bytes. One line is never split.
+/// Maximum length of a passage, in lines and bytes. A line is never split.
 const LINES_LIMIT: usize = 40;
 const BYTES_LIMIT: usize = 4096;
 
@@ -51,7 +51,7 @@ struct Splitter<'a> {
 struct OpenPassage {
     lines: (usize, usize),
     bytes: (usize, usize),
-    /// True while the passage is nothing but a heading.
+    /// True while the passage consists of a heading only.
     heading: bool,
 }
 

@@ -3,16 +3,16 @@
 use quintet_kernel::Time;
 use quintet_kernel::memory::{MemoryError, MemoryFile};
 
-/// The folder that memory is in.
+/// The folder of memory files.
 pub const FOLDER: &str = "memory";
 
-/// The folder of daily notes that have expired.
+/// The folder of expired daily notes.
 pub(crate) const ARCHIVE: &str = "memory/archive";
 
 /// The long-term notes.
 pub(crate) const LONG_TERM: &str = "memory/MEMORY.md";
 
-/// A file of this name at the top is memory as well; only people write to it.
+/// A file of this name at the top level also belongs to memory; only people write to it.
 pub(crate) const TOP_LEVEL_FILE: &str = "MEMORY.md";
 
 /// The file that an entry is appended to.
@@ -28,7 +28,7 @@ pub(crate) fn daily_file(day: &str) -> String {
     format!("{FOLDER}/{day}.md")
 }
 
-/// The day whose notes a file holds; `None` for other files.
+/// The day of a daily file; `None` for other files.
 pub(crate) fn day_of(path: &str) -> Option<&str> {
     let name = path.rsplit('/').next()?;
     let day = name.strip_suffix(".md")?;
@@ -63,7 +63,7 @@ pub(crate) fn checked(path: &str) -> Result<String, MemoryError> {
     }
 }
 
-/// True if a name in the folder is that of a note.
+/// True if a file name in the folder is that of a note.
 pub(crate) fn is_note(name: &str) -> bool {
     name.ends_with(".md") && !name.starts_with('.')
 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_has_a_file_of_its_own() {
+    fn every_day_has_its_own_file() {
         assert_eq!(file_to_write(MemoryFile::Daily, Time::from_micros(0)), "memory/1970-01-01.md");
         assert_eq!(day_of("memory/2025-01-31.md"), Some("2025-01-31"));
         for other in ["memory/2025-1-31.md", "memory/2025-01-31.txt", "memory/MEMORY.md", ""] {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn only_paths_of_memory_can_be_named() {
+    fn only_paths_of_memory_are_accepted() {
         let cases = [
             ("memory/MEMORY.md", Some("memory/MEMORY.md")),
             ("./memory/./2025-01-01.md", Some("memory/2025-01-01.md")),

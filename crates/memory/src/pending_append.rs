@@ -1,7 +1,7 @@
 //! A write-ahead record of the entry that is being appended to a file.
 //!
-//! One write appends an entry, but a process that is killed, or a machine that loses power, can leave part
-//! of it. The next access finds the record and cuts the partial entry off.
+//! An entry is appended with one write, but a killed process or a power failure can leave a part of
+//! it. The next access finds the record and truncates the partial entry.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -49,7 +49,7 @@ impl PendingAppend {
         let mut file = options.open(&self.path)?;
         file.write_all(&serde_json::to_vec(addition)?)?;
         file.sync_data()?;
-        // The name stays, so this happens once.
+        // The file keeps its name, so this happens once.
         if new { File::open(folder)?.sync_all() } else { Ok(()) }
     }
 
@@ -57,23 +57,23 @@ impl PendingAppend {
     pub(crate) fn clear(&self) {
         let options = OpenOptions::new().write(true).to_owned();
         if let Err(error) = options.open(&self.path).and_then(|file| file.set_len(0)) {
-            tracing::warn!(%error, "the record of a finished memory entry could not be cleared");
+            tracing::warn!(%error, "could not clear the record of a finished memory entry");
         }
     }
 
-    /// Cuts off a partial entry that a crash left.
+    /// Truncates a partial entry that a crash left.
     pub(crate) fn repair(&self, root: &Root) {
         if self.path.metadata().is_ok_and(|found| found.len() > 0) {
             let repaired = root.locked(FOLDER).and_then(|_lock| self.repair_locked(root));
             if let Err(error) = repaired {
-                tracing::warn!(%error, "a partial memory entry could not be cut off");
+                tracing::warn!(%error, "could not truncate a partial memory entry");
             }
         }
     }
 
-    /// Cuts off a partial entry; the folder must be locked. Fails if the file cannot be written.
+    /// Truncates a partial entry; the folder must be locked. Fails if the file cannot be written.
     pub(crate) fn repair_locked(&self, root: &Root) -> Result<(), MemoryError> {
-        // One that cannot be read was never finished, so nothing was added after it.
+        // An unreadable record was never complete, so nothing was appended after it.
         if let Some(addition) = self.read()
             && let Some(file) = root.writable(&addition.path)?
         {
@@ -93,7 +93,7 @@ impl PendingAppend {
     }
 }
 
-/// Cuts off a partial addition. Text that another program wrote since stays.
+/// Truncates a partial addition. Text that another program wrote since stays.
 fn cut_partial_entry(file: &File, addition: &Addition) -> io::Result<()> {
     let metadata = file.metadata()?;
     let whole = addition.text.as_bytes();
@@ -104,7 +104,7 @@ fn cut_partial_entry(file: &File, addition: &Addition) -> io::Result<()> {
     let mut found = vec![0; usize::try_from(added).unwrap_or(0)];
     file.read_exact_at(&mut found, addition.offset)?;
     if whole.starts_with(&found) {
-        tracing::warn!(path = addition.path, "a partial memory entry was cut off");
+        tracing::warn!(path = addition.path, "truncated a partial memory entry");
         file.set_len(addition.offset)?;
         file.sync_data()?;
     }
@@ -115,7 +115,8 @@ fn cut_partial_entry(file: &File, addition: &Addition) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// What becomes of a file that a crash left so, while `text` was added to `before`.
+    /// Repairs a file that a crash left with the content `left` while `text` was appended to
+    /// `before`.
     #[track_caller]
     fn check(before: &str, text: &str, left: &str, expected: &str) {
         let folder = tempfile::TempDir::new().unwrap();
@@ -133,21 +134,21 @@ mod tests {
     }
 
     #[test]
-    fn half_an_entry_is_taken_away() {
+    fn a_partial_entry_is_truncated() {
         check("old\n", "\nnew entry\n", "old\n\nnew e", "old\n");
         check("old\n", "\nnew entry\n", "old\n\n", "old\n");
         check("", "new\n", "n", "");
     }
 
     #[test]
-    fn what_is_whole_or_somebody_elses_stays() {
+    fn complete_entries_and_text_of_others_stay() {
         for left in ["old\n", "old\n\nnew\n", "old\n\nnew\n\nmore\n", "old\nedit", "ol"] {
             check("old\n", "\nnew\n", left, left);
         }
     }
 
     #[test]
-    fn a_note_that_was_not_finished_says_nothing() {
+    fn an_incomplete_record_is_ignored() {
         let folder = tempfile::TempDir::new().unwrap();
         std::fs::write(folder.path().join("pending"), "{\"path\":\"memory/MEM").unwrap();
         let root = Root::open(folder.path()).unwrap();

@@ -5,7 +5,7 @@ use quintet_kernel::memory::{LineRange, MemoryError, Passage};
 use crate::confined_fs::Root;
 use crate::paths;
 
-/// Bytes that one call returns.
+/// Maximum number of bytes that one call returns.
 const READ_BYTES_LIMIT: usize = 256 * 1024;
 
 /// Reads lines of a memory file. Fails if it does not exist or the lines exceed [`READ_BYTES_LIMIT`].

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use crate::confined_fs::{LockedFolder, Root, open_error};
 use crate::paths::{self, ARCHIVE, FOLDER};
 
-/// What happens to daily notes that have expired.
+/// What happens to expired daily notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnExpiry {
     /// Moved to `memory/archive`, where they are neither searched nor shown to models.
@@ -58,7 +58,7 @@ pub(crate) fn names(folder: &std::os::fd::OwnedFd) -> Result<Vec<String>, Memory
 }
 
 fn remove(folder: &LockedFolder, name: &str) -> Result<(), MemoryError> {
-    tracing::info!(name, "expired daily notes were deleted");
+    tracing::info!(name, "deleted expired daily notes");
     match unlinkat(&folder.0, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(open_error(errno, name)),
@@ -72,12 +72,12 @@ fn archive(root: &Root, folder: &LockedFolder, name: &str) -> Result<(), MemoryE
     }
     let Some(archive) = root.folder(ARCHIVE)? else { return Ok(()) };
     match renameat_with(&folder.0, name, &archive, name, RenameFlags::NOREPLACE) {
-        Ok(()) => tracing::info!(name, "expired daily notes were moved to the archive"),
+        Ok(()) => tracing::info!(name, "archived expired daily notes"),
         Err(Errno::NOENT) => {}
-        // Nothing is ever overwritten; people may sort it out.
+        // Existing files are never overwritten; people can resolve the conflict.
         Err(Errno::EXIST) => tracing::warn!(
             name,
-            "expired daily notes stay where they are: the archive has a file of that name"
+            "could not archive expired daily notes: the archive has a file of that name"
         ),
         Err(errno) => return Err(open_error(errno, name)),
     }

@@ -1,9 +1,9 @@
-//! Cuts a text to its share of the budget, at the ends of lines.
+//! Shortens a text to its share of the budget, at line ends.
 
-/// Bytes reserved for the note of how much was cut.
+/// Bytes reserved for the note about omitted lines.
 const NOTE_BYTES: usize = 48;
 
-/// Which part of a text counts most.
+/// The part of a text to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     /// The beginning.
@@ -14,7 +14,8 @@ pub(crate) enum Keep {
     Ends,
 }
 
-/// Keeps as many lines of a text as fit into `limit` bytes, with a note of how many are left out.
+/// Keeps as many lines of a text as fit into `limit` bytes, with a note about the number of omitted
+/// lines.
 pub(crate) fn truncate(text: &str, limit: usize, keep: Keep) -> String {
     if text.len() <= limit {
         return text.to_owned();
@@ -35,7 +36,7 @@ fn beginning(text: &str, limit: usize) -> usize {
     text.as_bytes()[..limit].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
-/// The start of the first line from which on the rest fits.
+/// The start of the first line from which the rest fits.
 fn end(text: &str, limit: usize) -> usize {
     let from = text.len() - limit;
     if from > 0 && text.as_bytes()[from - 1] == b'\n' {
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_counts_most_is_kept() {
+    fn the_chosen_part_is_kept() {
         let text: String = (10..30).map(|n| format!("line {n}\n")).collect();
         let note = "[17 more lines: memory_get shows them]\n";
         let limit = NOTE_BYTES + 24;

@@ -1,23 +1,23 @@
-//! Vectors in an SQLite table, all of one embedding space, and the nearest of them to a query.
+//! Vectors in an SQLite table, all of one embedding space, and search for the nearest ones.
 
 use rusqlite::{Connection, OptionalExtension as _, Rows, ToSql, params};
 
 use crate::embedding;
 use crate::fusion::Ranking;
 
-/// The tables. The numbers are those of the texts; those of texts without a vector are `pending`.
+/// The tables. Ids are those of the texts; texts without a vector are in `pending`.
 pub(crate) const SCHEMA: &str = "
     CREATE TABLE vectors (id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
     CREATE TABLE pending (id INTEGER PRIMARY KEY);
     CREATE TABLE embedding_space (version TEXT NOT NULL);
 ";
 
-/// The most vectors that are kept: those of the newest texts, which have the highest numbers. Others are found
-/// by words.
+/// Maximum number of stored vectors: those of the newest texts, which have the highest ids. Others
+/// are found by words only.
 const VECTORS_LIMIT: i64 = 50_000;
 
-/// The lowest cosine that counts as related. all-MiniLM-L6-v2 scores unrelated sentences up
-/// to 0.15, and questions with their answers 0.2 and more.
+/// The lowest cosine that counts as related. all-MiniLM-L6-v2 scores unrelated sentences up to
+/// 0.15, and questions with their answers at least 0.2.
 const SIMILARITY_MINIMUM: f32 = 0.2;
 
 /// True if there are vectors of this space.
@@ -29,8 +29,8 @@ pub(crate) fn any_of(db: &Connection, space: &str) -> rusqlite::Result<bool> {
     any.query_row([space], |row| row.get(0))
 }
 
-/// Prepares the tables for vectors of a space. Those of another one are deleted, and the texts that a
-/// query names are pending again.
+/// Prepares the tables for vectors of a space. Vectors of another space are deleted, and the texts
+/// that a query selects are pending again.
 pub(crate) fn use_space(db: &Connection, space: &str, texts: &str) -> rusqlite::Result<()> {
     let mut version = db.prepare_cached("SELECT version FROM embedding_space")?;
     let known: Option<String> = version.query_row([], |row| row.get(0)).optional()?;
@@ -44,13 +44,13 @@ pub(crate) fn use_space(db: &Connection, space: &str, texts: &str) -> rusqlite::
     trim(db, "pending")
 }
 
-/// Marks a text as one without a vector.
+/// Marks a text as pending.
 pub(crate) fn add_pending(db: &Connection, id: i64) -> rusqlite::Result<()> {
     db.prepare_cached("INSERT INTO pending (id) VALUES (?1)")?.execute([id])?;
     Ok(())
 }
 
-/// The numbers of the next texts to be embedded, the lowest first: the table is filled from one end.
+/// The ids of the next pending texts, lowest first.
 pub(crate) fn pending(db: &Connection) -> rusqlite::Result<Vec<i64>> {
     let mut pending = db.prepare_cached("SELECT id FROM pending ORDER BY id LIMIT ?1")?;
     let batch = i64::try_from(embedding::BATCH_LIMIT).unwrap_or(i64::MAX);
@@ -66,7 +66,7 @@ pub(crate) fn put(db: &Connection, id: i64, bytes: &[u8]) -> rusqlite::Result<()
     Ok(())
 }
 
-/// Stores the vectors of a batch; a text that is not pending any more gets none.
+/// Stores the vectors of a batch, except for texts that are no longer pending.
 pub(crate) fn put_all<'a>(
     db: &Connection,
     vectors: impl IntoIterator<Item = (i64, &'a Vec<f32>)>,
@@ -80,7 +80,7 @@ pub(crate) fn put_all<'a>(
     Ok(())
 }
 
-/// Deletes the vectors of the texts that a query names by one parameter.
+/// Deletes the vectors of the texts that a query with one parameter selects.
 pub(crate) fn delete(db: &Connection, texts: &str, by: impl ToSql) -> rusqlite::Result<()> {
     for table in ["vectors", "pending"] {
         let query = format!("DELETE FROM {table} WHERE id IN ({texts})");
@@ -114,8 +114,8 @@ fn to_bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
-/// The rows that are nearest to a query, at most so many. A row is the number of a text and its vector,
-/// which is read where it lies: nothing but numbers is held in memory.
+/// The rows nearest to a query, at most `limit`. Vectors are read in place: only ids and scores are
+/// held in memory.
 pub(crate) fn nearest(
     mut rows: Rows<'_>,
     query: &[f32],
@@ -139,7 +139,7 @@ fn dot(query: &[f32], bytes: &[u8]) -> Option<f32> {
     if values.len() != query.len() || !rest.is_empty() {
         return None;
     }
-    // Eight sums side by side can be computed at once.
+    // Eight independent sums can be computed in parallel.
     let mut sums = [0.0; 8];
     for (query, values) in query.chunks(8).zip(values.chunks(8)) {
         for ((sum, x), y) in sums.iter_mut().zip(query).zip(values) {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_come_first_and_strangers_not_at_all() {
+    fn the_nearest_come_first_and_unrelated_texts_are_left_out() {
         let db = tables();
         let vectors = [(1, [1.0, 0.0]), (2, [0.6, 0.8]), (3, [0.0, 1.0]), (4, [f32::NAN, 0.0])];
         for (id, vector) in vectors {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_of_one_space_and_of_texts_that_are_there() {
+    fn vectors_belong_to_one_space_and_to_existing_texts() {
         let db = tables();
         let texts = "SELECT 1 UNION SELECT 2 UNION SELECT 3";
         use_space(&db, "a", texts).unwrap();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_too_many() {
+    fn the_number_of_vectors_is_limited() {
         let db = tables();
         let numbers = format!(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {})
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_counts() {
+    fn every_dimension_counts() {
         let one: Vec<f32> = (0..19_u8).map(f32::from).collect();
         assert_eq!(dot(&one, &to_bytes(&one)), Some(2109.0));
     }

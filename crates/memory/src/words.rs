@@ -1,17 +1,17 @@
 //! Splits text and queries into words as the index does.
 //!
-//! The index splits text at blanks and marks. Scripts that are written without blanks are split
-//! here, character by character, and looked for by pairs of characters.
+//! The index splits text at spaces and punctuation. Scripts without spaces are split here,
+//! character by character, and searched by pairs of characters.
 
 use std::collections::HashSet;
 
-/// Words of a query that count.
+/// Maximum number of words of a query.
 const WORDS_LIMIT: usize = 48;
 
-/// The longest word that counts, in characters.
+/// Maximum length of a word, in characters.
 const WORD_LENGTH_LIMIT: usize = 64;
 
-/// A text with blanks around the characters of scripts that have none.
+/// A text with spaces around the characters of scripts without spaces.
 pub(crate) fn spaced(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -32,7 +32,7 @@ pub(crate) fn query_words(query: &str) -> Vec<String> {
     words.filter(counts).filter(|word| seen.insert(word.clone())).take(WORDS_LIMIT).collect()
 }
 
-/// A word as a phrase of the index's query language. Inside quotes nothing has a meaning.
+/// A word as a phrase of the index's query language. Inside quotes no character is special.
 pub(crate) fn phrase(word: &str) -> String {
     format!("\"{}\"", spaced(word).replace('"', " "))
 }
@@ -61,8 +61,7 @@ fn run_words(run: &str) -> Vec<String> {
     run_words
 }
 
-/// True for characters of scripts that are written without spaces, and for Hangul, whose words carry their
-/// endings.
+/// True for characters of scripts without spaces, and for Hangul, whose words have endings.
 pub(crate) fn is_unspaced(c: char) -> bool {
     matches!(u32::from(c),
         0x0E00..=0x0EFF          // Thai, Lao
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_its_words_whatever_else_is_in_it() {
+    fn only_the_words_of_a_query_count() {
         check("Deploy the API, deploy!", &["deploy", "the", "api"]);
         check(
             "foo_bar \"x\" AND (NEAR/2) col:y*",
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_blanks_are_looked_for_by_pairs() {
+    fn scripts_without_spaces_are_searched_by_pairs() {
         check("昨日会議 v2", &["昨日", "日会", "会議", "v2"]);
         check("木", &["木"]);
         assert_eq!(phrase("昨日"), "\" 昨  日 \"");

@@ -10,7 +10,7 @@ use crate::fusion::{Ranking, fuse, rounded};
 use crate::vectors::nearest;
 use crate::words;
 
-/// The fewest passages that are ranked.
+/// Minimum number of ranked passages.
 const CANDIDATES_MINIMUM: usize = 100;
 
 /// Weight of words in headings, relative to those in the text.
@@ -44,7 +44,7 @@ pub(crate) fn find(
     for (id, score) in ranking {
         found.push(load_passage(db, id, score, &words)?);
     }
-    // Of those that fit equally well the newest is best.
+    // Of equal matches the newest comes first.
     found.sort_by(|(a, day_of_a), (b, day_of_b)| {
         let place = |found: &MemoryMatch| (found.path.clone(), found.line_start);
         b.score

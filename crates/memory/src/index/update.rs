@@ -1,4 +1,4 @@
-//! Brings the index up to date with the files.
+//! Updates the index with changed files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::{retention, vectors, words};
 /// A file that changed within this time may change again without a new fingerprint.
 const SETTLE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A file as the index has it.
+/// A file as the index knows it.
 struct KnownFile {
     fingerprint: String,
     digest: Vec<u8>,
@@ -28,7 +28,7 @@ type Vectors = HashMap<Vec<u8>, Vec<u8>>;
 /// The files of memory and their fingerprints (size and dates); `None` for a file that changed a moment ago.
 pub(crate) type Fingerprints = BTreeMap<String, Option<String>>;
 
-/// Takes the fingerprints of the files without opening them.
+/// Computes the fingerprints of the files without opening them.
 pub(crate) fn scan(
     root: &Root,
     now: Time,
@@ -116,7 +116,7 @@ fn index_file(
     let content = match root.read(path) {
         Ok(content) => content.unwrap_or_default(),
         Err(error) => {
-            tracing::warn!(%error, "a memory file cannot be read and is left out of the search");
+            tracing::warn!(%error, "could not read a memory file; it is left out of the search");
             return remove_file(change, path);
         }
     };

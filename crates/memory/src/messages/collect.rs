@@ -1,7 +1,7 @@
 //! Extracts the messages from the events of a session.
 //!
-//! An answer arrives in pieces and is a message once its step has ended. Until then the position stays before
-//! its first piece, so that a reader that starts there again gets all of it.
+//! An answer arrives in pieces and is a message once its step has ended. Until then the position
+//! stays before its first piece, so that a reader that resumes there gets all of it.
 
 use quintet_kernel::event::{Event, Record, Seq};
 use quintet_kernel::message::{Role, text_of};
@@ -9,13 +9,13 @@ use quintet_kernel::model::Channel;
 use quintet_kernel::{MessageId, StepId, Time, TurnId};
 use serde_json::Value;
 
-/// Bytes of a user's or model's message that are indexed.
+/// Maximum indexed length of a user's or model's message, in bytes.
 const MESSAGE_LIMIT: usize = 64 * 1024;
 
-/// Bytes of a tool's output that are indexed.
+/// Maximum indexed length of a tool's output, in bytes.
 const OUTPUT_LIMIT: usize = 64 * 1024;
 
-/// A message as the index has it.
+/// A message in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedMessage {
     /// The event that completed the message.
@@ -28,18 +28,18 @@ pub struct IndexedMessage {
     pub role: Role,
     /// The time of the event.
     pub at: Time,
-    /// The text, without thoughts and attachments; a long one is cut.
+    /// The text, without thoughts and attachments; shortened if it is long.
     pub text: String,
 }
 
-/// Takes the events of one session in order and returns the messages.
+/// Collects the messages from the events of one session, in order.
 #[derive(Clone, Debug)]
 pub struct Collector {
     read: Seq,
     open: Option<OpenAnswer>,
 }
 
-/// The text of a step that is not over.
+/// The text of an open step.
 #[derive(Clone, Debug)]
 struct OpenAnswer {
     step: StepId,
@@ -48,22 +48,22 @@ struct OpenAnswer {
 }
 
 impl Collector {
-    /// Begins after an event that is a position of an earlier collector, or 0.
+    /// Starts after an event: the position of an earlier collector, or 0.
     pub fn new(after: Seq) -> Self {
         Self { read: after, open: None }
     }
 
-    /// The last event that was taken.
+    /// The last event that was processed.
     pub fn read(&self) -> Seq {
         self.read
     }
 
-    /// The last event whose messages were all returned: where another collector may begin.
+    /// The last event whose messages were all returned: where another collector may start.
     pub fn position(&self) -> Seq {
         self.open.as_ref().map_or(self.read, |answer| answer.begins - 1)
     }
 
-    /// Takes the next event and returns the message that it completes.
+    /// Processes the next event and returns the message that it completes.
     pub fn take(&mut self, record: &Record) -> Option<IndexedMessage> {
         self.read = record.seq;
         let (turn, message, role, text) = match &record.event {
@@ -109,8 +109,8 @@ impl Collector {
     }
 }
 
-/// The texts in a JSON result, such as the output of a command, one per line; other results unchanged. In JSON
-/// itself, a word at the beginning of a line would be indexed wrongly: `\nword`.
+/// The texts in a JSON result, such as the output of a command, one per line; other results
+/// unchanged. In raw JSON, a word at the beginning of a line would be indexed wrongly: `\nword`.
 fn readable(result: String) -> String {
     if !result.starts_with(['{', '[']) {
         return result;

@@ -1,4 +1,4 @@
-//! Vectors of messages, computed in the background. Output of tools has none.
+//! Computes the vectors of messages in the background. Output of tools has none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::time::sleep;
 use super::MessageIndex;
 use crate::{embedding, vectors};
 
-/// Time for which new messages are collected before they are embedded, so that the model is loaded once.
+/// How long new messages are collected before they are embedded, so that the model is loaded once.
 const GATHER_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The messages that have vectors.
+/// The messages with vectors.
 const EMBEDDED: &str = "SELECT id FROM messages WHERE role IN ('user', 'assistant')";
 
 /// Computes the vectors of all messages, and of new ones as they are added.
@@ -22,21 +22,21 @@ pub(super) async fn run(index: &MessageIndex, embedder: &dyn Embedder) {
         if embedder.ready().is_ok()
             && let Err(reason) = catch_up(index, embedder).await
         {
-            tracing::warn!(%reason, "the vectors of messages could not be computed; they are searched by words alone");
+            tracing::warn!(%reason, "could not compute vectors of messages; they are searched by words alone");
         }
         index.shared.added.notified().await;
         sleep(GATHER_INTERVAL).await;
     }
 }
 
-/// Computes the vectors that are missing.
+/// Computes the missing vectors.
 async fn catch_up(index: &MessageIndex, embedder: &dyn Embedder) -> Result<(), String> {
-    let said = |error: StorageError| error.to_string();
+    let to_text = |error: StorageError| error.to_string();
     loop {
         let space = embedder.space().version();
-        let pending = index.write(move |db| pending(db, &space)).await.map_err(said)?;
+        let pending = index.write(move |db| pending(db, &space)).await.map_err(to_text)?;
         if pending.is_empty() {
-            return index.write(|db| vectors::trim_vectors(db)).await.map_err(said);
+            return index.write(|db| vectors::trim_vectors(db)).await.map_err(to_text);
         }
         let (ids, texts): (Vec<i64>, Vec<String>) = pending.into_iter().unzip();
         let batch = embedding::batch(embedder, texts).await.map_err(|error| error.to_string())?;
@@ -48,7 +48,7 @@ async fn catch_up(index: &MessageIndex, embedder: &dyn Embedder) -> Result<(), S
             vectors::put_all(&change, ids.into_iter().zip(&computed.vectors))?;
             change.commit()
         };
-        index.write(store).await.map_err(said)?;
+        index.write(store).await.map_err(to_text)?;
         batch.pause().await;
     }
 }

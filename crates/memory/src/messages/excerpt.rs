@@ -1,15 +1,15 @@
-//! One line of a message: the one with most of what was searched for, shortened around it.
+//! The line of a message with most matches, shortened around them.
 
 use std::ops::Range;
 
-/// The longest excerpt, in characters.
+/// Maximum length of an excerpt, in characters.
 const EXCERPT_LIMIT: usize = 240;
 
 /// Characters shown before the first match.
 const CONTEXT_LIMIT: usize = 60;
 
-/// The line with most matches and where these are in it; the first line that is not blank if there are
-/// none.
+/// The line with most matches, and their positions in it; the first line that is not blank if there
+/// are none.
 pub(super) fn excerpt(text: &str, matches: &[Range<usize>]) -> (String, Vec<Range<usize>>) {
     let line = best_line(text, matches);
     let of_line = matches.iter().filter(|found| line.start <= found.start && found.end <= line.end);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_around_the_first_match() {
+    fn a_long_line_is_shortened_around_the_first_match() {
         let text = format!("{}needle{}", "é".repeat(300), "x".repeat(300));
         let expected = format!("…{}[needle]{}…", "é".repeat(60), "x".repeat(174));
         check(&text, &["needle"], &expected);

@@ -1,4 +1,4 @@
-//! The file of the index: its tables, opening it, deleting it.
+//! The index file: its tables, opening and deleting it.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -12,20 +12,20 @@ use crate::vectors;
 
 const VERSION: i32 = 2;
 
-/// Time to wait for another process that writes.
+/// How long to wait for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pages that a connection keeps in memory, in KiB.
+/// Page cache of a connection, in KiB.
 const CACHE_KIB: i64 = 512;
 
-/// Bytes of a page. A message changes a page of every table and index, so that small ones make it cheap.
+/// Bytes of a page. A message changes a page of every table and index, so small pages are cheap.
 const PAGE_BYTES: u32 = 1024;
 
-/// Bytes in the log before its changes are moved to the index, and how many of its file stay then.
+/// Bytes in the log after which it is checkpointed, and to which its file is truncated then.
 const LOG_LIMIT: u32 = 4 * 1024 * 1024;
 
-/// `sessions.seq` is the event up to which messages were taken in; 0 if they are to be taken in again.
-/// Words are removed for good where a message is deleted (`secure-delete`).
+/// `sessions.seq` is the event up to which messages are indexed; 0 if they must be indexed again.
+/// `secure-delete` removes the words of deleted messages from the file.
 const SCHEMA: &str = "
     CREATE TABLE meta (since INTEGER NOT NULL);
     INSERT INTO meta (since) VALUES (0);
@@ -50,7 +50,7 @@ const SCHEMA: &str = "
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     match prepared(path) {
         Err(error) if unusable(&error) => {
-            tracing::warn!(%error, "the search index of messages cannot be used and is built again");
+            tracing::warn!(%error, "rebuilding the search index of messages, because it cannot be used");
             delete(path);
             prepared(path)
         }
@@ -60,7 +60,7 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Opens the index for reading, also while another process writes. Fails if it does not exist.
 pub(super) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
-    // Without the right to write it could not be read after a crash: the log is to be looked through.
+    // After a crash, reading needs write access to recover the log.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
@@ -86,14 +86,14 @@ fn prepared(path: &Path) -> rusqlite::Result<Connection> {
     db.busy_timeout(BUSY_TIMEOUT)?;
     db.pragma_update(None, "page_size", PAGE_BYTES)?;
     db.pragma_update(None, "journal_mode", "WAL")?;
-    // A power cut may cost the last changes, which are found again by their position.
+    // A power failure may lose the last changes, which are found again by their position.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     db.pragma_update(None, "cache_size", -CACHE_KIB)?;
     let page: u32 = db.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let pages = LOG_LIMIT / page;
     db.query_row(&format!("PRAGMA wal_autocheckpoint = {pages}"), [], |_| Ok(()))?;
     db.query_row(&format!("PRAGMA journal_size_limit = {LOG_LIMIT}"), [], |_| Ok(()))?;
-    // What is deleted does not stay behind in the file.
+    // Deleted content is overwritten.
     db.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     match version(&db)? {
         VERSION => {}

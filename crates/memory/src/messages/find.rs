@@ -13,17 +13,17 @@ use crate::fusion::{Ranking, fuse};
 use crate::vectors::nearest;
 use crate::words;
 
-/// Messages returned if the query sets no limit, and at most.
+/// Default and maximum number of returned messages.
 const DEFAULT_LIMIT: usize = 20;
 const RESULTS_LIMIT: usize = 100;
 
-/// Messages of one session that are returned.
+/// Maximum number of returned messages per session.
 const RESULTS_PER_SESSION_LIMIT: usize = 3;
 
-/// Messages that are ranked by each measure.
+/// Maximum number of messages that are ranked by each measure.
 const CANDIDATES_LIMIT: usize = 400;
 
-/// Newest messages that are scanned for symbols.
+/// Number of newest messages that are scanned for symbols.
 const SYMBOL_SCAN_LIMIT: i64 = 50_000;
 
 /// The messages that match best, best first.
@@ -44,14 +44,14 @@ pub(super) fn find(
         rankings.push(nearest(all.query([])?, vector, CANDIDATES_LIMIT)?);
     }
     let mut ranking = fuse(&rankings);
-    // Of those that fit equally well the one that was indexed last comes first.
+    // Of equal matches the one that was indexed last comes first.
     ranking.sort_by(|(a, score), (b, other)| other.total_cmp(score).then(b.cmp(a)));
     let highlighter = Highlighter::new(&phrases, &query.text)?;
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT).min(RESULTS_LIMIT);
     select(db, &ranking, limit, &highlighter)
 }
 
-/// Ranks messages by BM25: first those that have all the words, then those that have some.
+/// Ranks messages by BM25: first those with all words, then those with some.
 fn by_words(db: &Connection, phrases: &[String]) -> rusqlite::Result<Ranking> {
     if phrases.is_empty() {
         return Ok(Ranking::new());
@@ -72,7 +72,7 @@ fn matching(db: &Connection, query: &str) -> rusqlite::Result<Vec<i64>> {
     matching.query_map(params![query, limit], |row| row.get(0))?.collect()
 }
 
-/// Ranks messages that have all of the query's symbols and emoji, newest first.
+/// Ranks messages with all symbols and emoji of the query, newest first.
 fn by_symbols(db: &Connection, query: &str) -> rusqlite::Result<Ranking> {
     let marks: Vec<&str> = query.split_whitespace().take(16).collect();
     let mut messages = db.prepare("SELECT id, text FROM messages ORDER BY id DESC LIMIT ?1")?;
@@ -90,7 +90,7 @@ fn by_symbols(db: &Connection, query: &str) -> rusqlite::Result<Ranking> {
     Ok(ranking)
 }
 
-/// The first messages of a ranking, a few of each session.
+/// The first messages of a ranking, a few per session.
 fn select(
     db: &Connection,
     ranking: &[(i64, f64)],

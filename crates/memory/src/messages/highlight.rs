@@ -1,7 +1,7 @@
-//! Finds the words of a query in a text, as the index does: by their stems, accents ignored.
+//! Finds the words of a query in a text as the index does: by their stems, ignoring accents.
 //!
-//! The text is put into a table in memory that splits words as the index does; SQLite marks what it found
-//! there, and the marks are read back as places in the text.
+//! The text is inserted into a table in memory that tokenizes like the index; SQLite marks the
+//! matches, and the marks are converted to positions in the text.
 
 use std::ops::Range;
 
@@ -9,16 +9,16 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::words::is_unspaced;
 
-/// Marks around what was found. They are removed from the text before.
+/// Marks around matches. They are removed from the text first.
 const BEGIN: char = '\u{1}';
 const END: char = '\u{2}';
 
 /// Finds the words of one query.
 pub(super) struct Highlighter {
     db: Connection,
-    /// The words as a query of SQLite.
+    /// The words in SQLite's query syntax.
     words: String,
-    /// What is searched for instead where there are no words.
+    /// The symbols to search for if there are no words.
     marks: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ impl Highlighter {
         Ok(Self { db, words: phrases.join(" OR "), marks })
     }
 
-    /// Where the words are, in bytes and in order.
+    /// The byte ranges of the words, in order.
     pub(super) fn matches(&self, text: &str) -> rusqlite::Result<Vec<Range<usize>>> {
         if self.words.is_empty() {
             return Ok(self.marks_in(text));
@@ -53,7 +53,7 @@ impl Highlighter {
         let offsets = self.marks.iter().flat_map(|mark| text.match_indices(mark.as_str()));
         let mut offsets: Vec<_> = offsets.map(|(at, mark)| at..at + mark.len()).collect();
         offsets.sort_by_key(|offset| (offset.start, offset.end));
-        // Marks may overlap; the first counts.
+        // Matches may overlap; the first one is used.
         let mut end = 0;
         offsets.retain(|offset| {
             let apart = offset.start >= end;
@@ -64,7 +64,7 @@ impl Highlighter {
     }
 }
 
-/// A text as the index splits it, and where each byte of that comes from.
+/// A text as the index tokenizes it, and the source position of each byte.
 struct SpacedText {
     spaced: String,
     offsets: Vec<usize>,
@@ -94,7 +94,7 @@ impl SpacedText {
     }
 }
 
-/// The places between marks.
+/// The ranges between marks.
 fn ranges(marked: &str, offsets: &[usize]) -> Vec<Range<usize>> {
     let (mut at, mut begin, mut ranges) = (0, 0, Vec::new());
     let offset = |at: usize| offsets.get(at).or(offsets.last()).copied().unwrap_or_default();
@@ -121,7 +121,7 @@ mod tests {
         let found = highlighter.matches(text).unwrap();
         let found: Vec<_> = found.into_iter().map(|offset| &text[offset]).collect();
         assert_eq!(found, expected, "{query:?} in {text:?}");
-        // A second text is looked at as if it were the first.
+        // Searching a second text does not depend on the first.
         assert_eq!(highlighter.matches("nothing").unwrap(), [] as [Range<usize>; 0]);
     }
 

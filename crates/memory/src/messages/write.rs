@@ -1,4 +1,4 @@
-//! Changes of the index, a transaction each.
+//! Changes of the index, each in a transaction.
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::message::Role;
@@ -15,12 +15,12 @@ use crate::{vectors, words};
 pub struct SessionUpdate {
     /// The session.
     pub session: SessionId,
-    /// The session that has the events before the first position, where the index is not to have them
+    /// The session that owns the events before the first position, if the index must not have them
     /// twice.
     pub parent: Option<SessionId>,
     /// The title.
     pub title: String,
-    /// The folder that its tools work in.
+    /// The folder in which its tools work.
     pub workspace: String,
     /// The event up to which messages were collected.
     pub position: Seq,
@@ -126,7 +126,7 @@ fn insert(change: &Transaction<'_>, key: i64, message: &IndexedMessage) -> rusql
 
 fn delete_messages(change: &Transaction<'_>, key: i64) -> rusqlite::Result<()> {
     let mut messages = change.prepare_cached("SELECT id, text FROM messages WHERE session = ?1")?;
-    // The words of a message are found by its text.
+    // FTS5 needs the text of a message to delete its words.
     let mut unword = change
         .prepare_cached("INSERT INTO words (words, rowid, body) VALUES ('delete', ?1, ?2)")?;
     let mut rows = messages.query([key])?;
@@ -154,7 +154,7 @@ pub(super) fn role(name: &str) -> Role {
     roles.into_iter().find(|role| role_name(*role) == name).unwrap_or(Role::Tool)
 }
 
-/// A number as SQLite keeps it. Nothing is ever numbered beyond what fits.
+/// A number as SQLite stores it. No number exceeds the range.
 fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

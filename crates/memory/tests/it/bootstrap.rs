@@ -1,4 +1,4 @@
-//! What enters a prompt.
+//! Tests of the sections in the system prompt.
 
 use quintet_kernel::port::Memory;
 
@@ -10,7 +10,7 @@ async fn titles(world: &World, tokens: u64) -> Vec<(String, usize)> {
 }
 
 #[tokio::test]
-async fn the_files_that_are_there_come_in_order() {
+async fn existing_files_are_shown_in_order() {
     let world = World::new();
     assert!(titles(&world, 1000).await.is_empty());
     for path in [
@@ -38,7 +38,7 @@ async fn the_files_that_are_there_come_in_order() {
 }
 
 #[tokio::test]
-async fn the_budget_is_kept_and_the_newest_notes_stay() {
+async fn the_budget_is_respected_and_the_newest_notes_are_kept() {
     let world = World::new();
     let lines = |name: &str| (0..200).map(|n| format!("{name} {n}\n")).collect::<String>();
     world.put("USER.md", "Ada\n");

@@ -1,4 +1,4 @@
-//! Searching notes by meaning: what it adds, when its vectors are computed, and what may go wrong.
+//! Tests of searching notes by meaning.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use quintet_testkit::fake_embedder::FakeEmbedder;
 
 use crate::world::World;
 
-/// Polls of 5 ms each; a busy machine takes its time.
+/// Polls of 5 ms each; many, because the machine may be busy.
 const POLLS_LIMIT: usize = 20_000;
 
 fn synonyms(model: &str) -> Arc<FakeEmbedder> {
     Arc::new(FakeEmbedder::new(model, &[&["car", "automobile"], &["doctor", "physician"]]))
 }
 
-/// Searches until every one of so many texts was embedded and the result is ranked by meaning.
+/// Searches until `notes` texts are embedded and the result is ranked by meaning.
 async fn until_embedded(world: &World, embedder: &FakeEmbedder, notes: usize) {
     for _ in 0..POLLS_LIMIT {
         let embedded = embedder.texts().iter().filter(|text| *text != "anything").count();
@@ -35,7 +35,7 @@ fn reason(method: &SearchMethod) -> &str {
 }
 
 #[tokio::test]
-async fn what_means_the_same_is_found() {
+async fn synonyms_are_found() {
     let mut world = World::new();
     let embedder = synonyms("one");
     world.embed_with(&embedder);
@@ -49,21 +49,21 @@ async fn what_means_the_same_is_found() {
     assert_eq!((first.passages, reason(&first.method)), (vec![], "the notes have no vectors yet"));
     until_embedded(&world, &embedder, 4).await;
     assert_eq!(world.places("red car").await[0], "memory/MEMORY.md:1-3");
-    // The one that has the words and the meaning comes before those that have one of them.
+    // A passage that matches by words and meaning comes before those that match by one.
     assert_eq!(world.places("blue door of the doctor").await[0], "memory/MEMORY.md:7-7");
-    let daily = world.look("car", Some(MemoryFile::Daily)).await.unwrap();
+    let daily = world.search_result("car", Some(MemoryFile::Daily)).await.unwrap();
     assert_eq!(
         daily.iter().map(|found| &*found.path).collect::<Vec<_>>(),
         ["memory/2025-01-01.md"]
     );
-    let found = world.look("physician door", None).await.unwrap();
+    let found = world.search_result("physician door", None).await.unwrap();
     assert!(found.iter().all(|found| (0.0..=1.0).contains(&found.score)), "{found:?}");
     assert!(found[0].score > 0.95, "{found:?}");
     assert_eq!(world.places("zeppelin").await, [""; 0]);
 }
 
 #[tokio::test]
-async fn only_what_changed_is_embedded_again() {
+async fn only_changed_passages_are_embedded_again() {
     let mut world = World::new();
     let embedder = synonyms("one");
     world.embed_with(&embedder);
@@ -87,7 +87,7 @@ async fn only_what_changed_is_embedded_again() {
 }
 
 #[tokio::test]
-async fn another_model_means_other_vectors() {
+async fn another_model_needs_new_vectors() {
     let mut world = World::new();
     let one = synonyms("one");
     world.embed_with(&one);
@@ -98,7 +98,7 @@ async fn another_model_means_other_vectors() {
     let result = world.search("car", None).await.unwrap();
     assert_eq!(reason(&result.method), "the notes have no vectors yet");
     until_embedded(&world, &two, 1).await;
-    assert_eq!(world.places("car").await, [""; 0], "this model knows no synonyms");
+    assert_eq!(world.places("car").await, [""; 0], "this model has no synonyms");
     world.embed_with(&one);
     until_embedded(&world, &one, 2).await;
     assert_eq!(world.places("car").await, ["memory/MEMORY.md:1-1"]);
@@ -114,8 +114,8 @@ async fn no_search_fails_or_waits_because_of_the_embedder() {
     world.embed_with(&embedder);
     embedder.set_unready(Some(SenseError::MissingWeights("embeddings")));
     let missing = world.search("automobile", None).await.unwrap();
-    let told = "the weights are missing: run `quintet models pull embeddings`";
-    assert_eq!((missing.passages.len(), reason(&missing.method)), (1, told));
+    let expected = "the weights are missing: run `quintet models pull embeddings`";
+    assert_eq!((missing.passages.len(), reason(&missing.method)), (1, expected));
     assert_eq!(embedder.texts(), [""; 0]);
     embedder.set_unready(None);
     until_embedded(&world, &embedder, 1).await;
@@ -124,8 +124,8 @@ async fn no_search_fails_or_waits_because_of_the_embedder() {
     assert_eq!((failed.passages.len(), reason(&failed.method)), (1, "out of memory"));
     embedder.hang();
     let late = world.search("automobile", None).await.unwrap();
-    let told = "the embedder did not answer in time";
-    assert_eq!((late.passages.len(), reason(&late.method)), (1, told));
+    let expected = "the embedder did not answer in time";
+    assert_eq!((late.passages.len(), reason(&late.method)), (1, expected));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Reading by line, and the ways out of memory that are closed.
+//! Tests of reading lines, and of paths outside of memory.
 
 use std::os::unix::fs::symlink;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::world::World;
 
 #[tokio::test]
-async fn lines_are_counted_as_people_count_them() {
+async fn lines_are_counted_from_one() {
     let world = World::new();
     world.put("memory/MEMORY.md", "erste Zeile\nzweite: Grüße 🎉\r\n日本語\n\nfünfte");
     let cases = [
@@ -31,7 +31,7 @@ async fn lines_are_counted_as_people_count_them() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_or_not_memory_is_not_read() {
+async fn missing_files_and_files_outside_memory_are_refused() {
     let world = World::new();
     world.put("secret.md", "no");
     world.put("memory/folder.md/x", "");
@@ -71,7 +71,7 @@ async fn a_folder_that_is_a_link_is_not_memory() {
     symlink(outside.path(), world.path("memory")).unwrap();
     let refused = [
         world.write(MemoryFile::Daily, "x").await.map(|_| ()).unwrap_err(),
-        world.look("x", None).await.map(|_| ()).unwrap_err(),
+        world.search_result("x", None).await.map(|_| ()).unwrap_err(),
         world.get("memory/MEMORY.md", 1, 1).await.map(|_| ()).unwrap_err(),
     ];
     for error in refused {
@@ -81,7 +81,7 @@ async fn a_folder_that_is_a_link_is_not_memory() {
 }
 
 #[tokio::test]
-async fn a_huge_file_is_left_alone_and_the_others_still_work() {
+async fn a_huge_file_is_skipped() {
     let world = World::new();
     world.put("memory/MEMORY.md", vec![b'x'; 9 * 1024 * 1024]);
     world.put("memory/other.md", "needle\n");
@@ -100,7 +100,7 @@ async fn a_huge_file_is_left_alone_and_the_others_still_work() {
 }
 
 #[tokio::test]
-async fn a_workspace_that_is_gone_is_said_to_be() {
+async fn a_missing_workspace_is_reported() {
     let world = World::new();
     let gone = world.path("nowhere");
     let refused = world.memory.get(&gone, "memory/MEMORY.md", LineRange::ALL).await.unwrap_err();

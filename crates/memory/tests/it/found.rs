@@ -1,4 +1,4 @@
-//! Whatever is written is found again by its own words, and its lines are where they are said to be.
+//! Tests that every written entry is found by its own words, at the reported lines.
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -32,7 +32,7 @@ proptest! {
             for (text, daily) in &entries {
                 let target = if *daily { MemoryFile::Daily } else { MemoryFile::LongTerm };
                 let Ok(written) = world.write(target, text).await else { continue };
-                let found = world.look(text, Some(target)).await.unwrap();
+                let found = world.search_result(text, Some(target)).await.unwrap();
                 let lines = written.line_start..=written.line_end;
                 let here = found.iter().any(|found| {
                     found.path == written.path

@@ -1,4 +1,4 @@
-//! A writer that is killed at any moment leaves no half of an entry.
+//! Tests that a killed writer leaves no partial entry.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -10,9 +10,9 @@ use crate::world::{World, settings};
 
 const ROLE: &str = "QUINTET_MEMORY_WRITES_TO";
 
-/// The test is run by itself once more, as the writer, by the name that is in the environment.
+/// This test starts itself again as the writer, selected by an environment variable.
 #[tokio::test]
-async fn a_killed_writer_leaves_no_half_of_an_entry() {
+async fn a_killed_writer_leaves_no_partial_entry() {
     if let Some(folder) = std::env::var_os(ROLE) {
         return write_on(folder.as_ref()).await;
     }
@@ -25,7 +25,7 @@ async fn a_killed_writer_leaves_no_half_of_an_entry() {
         memory.bootstrap(world.folder.path(), 0).await;
         let text = world.text("memory/MEMORY.md");
         let entries: Vec<&str> = text.split_terminator("\n\n").map(str::trim_end).collect();
-        assert!(entries.iter().all(|entry| *entry == long_entry()), "an entry is not whole");
+        assert!(entries.iter().all(|entry| *entry == long_entry()), "an entry is incomplete");
         assert!(entries.len() >= acknowledged, "{} of {acknowledged}", entries.len());
     }
 }
@@ -34,7 +34,7 @@ fn long_entry() -> String {
     format!("begin {} end", "x".repeat(60_000))
 }
 
-#[expect(clippy::print_stdout, reason = "the one who kills it listens")]
+#[expect(clippy::print_stdout, reason = "the parent process reads the output")]
 async fn write_on(folder: &std::path::Path) {
     let world = World::new();
     let memory = quintet_memory::MarkdownMemory::new(settings(folder), world.clock.clone());
@@ -44,24 +44,24 @@ async fn write_on(folder: &std::path::Path) {
     }
 }
 
-/// Kills a writer once it says that it has written so often; gives what it said.
+/// Kills a writer once it has reported this many entries; returns the reported number.
 fn killed_after(folder: &std::path::Path, times: usize) -> usize {
-    #[expect(clippy::disallowed_methods, reason = "it must be another process to be killed")]
+    #[expect(clippy::disallowed_methods, reason = "another process is needed, to kill it")]
     let mut writer = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "killed::a_killed_writer_leaves_no_half_of_an_entry", "--nocapture"])
+        .args(["--exact", "killed::a_killed_writer_leaves_no_partial_entry", "--nocapture"])
         .env(ROLE, folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(writer.stdout.take().unwrap());
+    let mut output = BufReader::new(writer.stdout.take().unwrap());
     let (mut heard, mut line) = (0, String::new());
-    while heard < times && said.read_line(&mut line).unwrap() > 0 {
+    while heard < times && output.read_line(&mut line).unwrap() > 0 {
         heard += usize::from(std::mem::take(&mut line).trim() == "written");
     }
     writer.kill().unwrap();
     writer.wait().unwrap();
     let mut rest = String::new();
-    said.read_to_string(&mut rest).unwrap();
+    output.read_to_string(&mut rest).unwrap();
     heard + rest.lines().filter(|line| line.trim() == "written").count()
 }

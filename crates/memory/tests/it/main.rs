@@ -1,6 +1,6 @@
-//! Memory as its users see it: real files, a real index.
+//! Integration tests of memory with real files and a real index.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod bootstrap;
 mod embedding;

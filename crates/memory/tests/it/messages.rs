@@ -1,4 +1,4 @@
-//! Searching the messages of sessions.
+//! Tests of searching the messages of sessions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl World {
         self.index.search(query).await.unwrap_or_else(|error| panic!("{text:?}: {error}"))
     }
 
-    /// What is found, as `session.seq`.
+    /// The results, as `session.seq`.
     async fn places(&self, text: &str) -> Vec<String> {
         let hits = self.search(text).await.hits;
         hits.iter().map(|hit| format!("{}.{}", hit.session, hit.seq)).collect()
@@ -116,7 +116,7 @@ async fn messages_of_all_sessions_and_authors_are_found() {
     assert_eq!((&*hit.title, hit.workspace.to_str()), ("about one", Some("/home/me")));
     assert_eq!((hit.turn.as_str(), hit.message.as_str(), hit.at.micros()), ("t1", "m1", 1_000_000));
     assert_eq!(marked(hit), "please mend the [login] [page]");
-    assert_eq!(found.hits.len(), 4, "some of the words are enough");
+    assert_eq!(found.hits.len(), 4, "some of the words suffice");
     assert!(found.hits.windows(2).all(|pair| pair[0].score >= pair[1].score));
     let answer = world.search("tokens").await.hits;
     assert_eq!(marked(&answer[0]), "The page needed a [token]; pages have one now.");
@@ -140,7 +140,7 @@ async fn a_session_does_not_hide_the_others() {
 }
 
 #[tokio::test]
-async fn no_query_is_a_mistake_of_syntax() {
+async fn no_query_is_a_syntax_error() {
     let world = World::new();
     world.add("one", &[(Role::User, "plain words, 100% sure; a \"quote\" 🎉 東京で会議")]).await;
     let hostile = [
@@ -212,7 +212,7 @@ async fn a_removed_session_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn forks_of_a_removed_session_are_emptied_and_named() {
+async fn forks_of_a_removed_session_are_emptied_and_returned() {
     let world = World::new();
     world.add("old", &[(Role::User, "shared words")]).await;
     world.add_fork("fork", Some("old"), &[(Role::User, "words of its own")]).await;
@@ -227,7 +227,7 @@ async fn forks_of_a_removed_session_are_emptied_and_named() {
 }
 
 #[tokio::test]
-async fn positions_are_kept_and_messages_are_taken_once() {
+async fn positions_are_stored_and_messages_are_indexed_once() {
     let world = World::new();
     assert_eq!(world.index.since().await.unwrap(), Time::default());
     world.add("one", &[(Role::User, "first"), (Role::User, "second")]).await;
@@ -250,7 +250,7 @@ async fn positions_are_kept_and_messages_are_taken_once() {
 }
 
 #[tokio::test]
-async fn a_damaged_index_is_made_anew() {
+async fn a_damaged_index_is_rebuilt() {
     let world = World::new();
     let query = SessionQuery { text: "x".into(), limit: None };
     let missing = world.index.search(query).await;
@@ -273,7 +273,7 @@ async fn a_damaged_index_is_made_anew() {
 }
 
 #[tokio::test]
-async fn an_index_that_is_damaged_while_it_is_used_is_left_to_the_next_start() {
+async fn an_index_that_is_damaged_during_use_is_rebuilt_at_the_next_start() {
     let world = World::new();
     let many = vec![(Role::User, "words of some length to fill a page or two"); 400];
     world.add("one", &many).await;
@@ -309,7 +309,7 @@ async fn messages_are_found_by_meaning() {
     tasks.spawn(async move { index.compute_vectors().await });
     until(&world, "car", &["one.1"]).await;
     assert_eq!(world.search("car").await.method, SearchMethod::WordsAndMeaning);
-    // What is added later is embedded later, and output of tools never.
+    // Messages that are added later are embedded later, and output of tools never.
     world.add("two", &[(Role::Assistant, "my automobile is red"), (Role::Tool, "red")]).await;
     until(&world, "red car", &["two.1", "two.2", "one.1"]).await;
     let texts = embedder.texts();
@@ -343,7 +343,7 @@ async fn until(world: &World, query: &str, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn trouble_is_told_from_a_missing_folder() {
+async fn an_error_is_distinguished_from_a_missing_folder() {
     let world = World::new();
     std::fs::remove_dir(world.folder.path()).unwrap();
     let refused = world.index.since().await;

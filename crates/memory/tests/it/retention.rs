@@ -1,4 +1,4 @@
-//! What becomes of old notes.
+//! Tests of retention of daily notes.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ fn with_notes(keep_days: u64, expired: OnExpiry) -> World {
 }
 
 #[tokio::test]
-async fn old_notes_go_to_the_archive_and_can_still_be_read() {
+async fn old_notes_are_archived_and_can_still_be_read() {
     let world = with_notes(10, OnExpiry::Archive);
     assert_eq!(world.places("notes").await.len(), 4);
     assert!(!world.path("memory/2024-12-20.md").exists());
     let old = world.get("memory/archive/2024-12-20.md", 1, 9).await.unwrap();
     assert_eq!(old.text, "notes of 2024-12-20");
     world.clock.set(START_TIME.after(Duration::from_secs(5 * 24 * 60 * 60)));
-    // Nothing that is in the archive is overwritten.
+    // Archived files are never overwritten.
     world.put("memory/archive/2024-12-22.md", "older\n");
     assert_eq!(world.places("notes").await.len(), 4);
     assert_eq!(world.text("memory/archive/2024-12-22.md"), "older\n");
@@ -35,7 +35,7 @@ async fn old_notes_go_to_the_archive_and_can_still_be_read() {
 }
 
 #[tokio::test]
-async fn old_notes_are_deleted_only_where_that_is_said() {
+async fn old_notes_are_deleted_only_if_configured() {
     let world = with_notes(10, OnExpiry::Remove);
     assert_eq!(world.places("notes").await.len(), 4);
     assert!(!world.path("memory/2024-12-20.md").exists() && !world.path("memory/archive").exists());

@@ -1,4 +1,4 @@
-//! Searching: what is found, in which order, and what may happen to the index.
+//! Tests of search: results, their order, and failures of the index.
 
 use quintet_kernel::memory::{MemoryError, MemoryFile, MemoryQuery};
 use quintet_kernel::port::Memory;
@@ -6,7 +6,7 @@ use quintet_kernel::port::Memory;
 use crate::world::World;
 
 #[tokio::test]
-async fn the_passage_that_fits_best_comes_first() {
+async fn the_best_match_comes_first() {
     let world = World::new();
     world.put(
         "memory/MEMORY.md",
@@ -14,7 +14,7 @@ async fn the_passage_that_fits_best_comes_first() {
          # Food\n\nNo peanuts for Ada, ever.\n",
     );
     world.put("memory/2025-01-01.md", "Bought a blue bicycle.\n");
-    let found = world.look("where is the blue passport?", None).await.unwrap();
+    let found = world.search_result("where is the blue passport?", None).await.unwrap();
     assert_eq!(
         (&*found[0].path, found[0].line_start, found[0].line_end),
         ("memory/MEMORY.md", 1, 3)
@@ -27,7 +27,7 @@ async fn the_passage_that_fits_best_comes_first() {
 }
 
 #[tokio::test]
-async fn kinds_and_limits_are_kept() {
+async fn kinds_and_limits_are_respected() {
     let world = World::new();
     for n in 0..60 {
         world.put(&format!("memory/2024-{:02}-{:02}.md", n / 28 + 10, n % 28 + 1), "alpha note\n");
@@ -35,13 +35,13 @@ async fn kinds_and_limits_are_kept() {
     world.put("memory/MEMORY.md", "alpha for good\n");
     world.put("memory/people.md", "alpha Ada\n");
     world.put("MEMORY.md", "alpha at the top\n");
-    let long_term = world.look("alpha", Some(MemoryFile::LongTerm)).await.unwrap();
+    let long_term = world.search_result("alpha", Some(MemoryFile::LongTerm)).await.unwrap();
     let mut paths: Vec<_> = long_term.iter().map(|found| &*found.path).collect();
     paths.sort_unstable();
     assert_eq!(paths, ["MEMORY.md", "memory/MEMORY.md", "memory/people.md"]);
-    let daily = world.look("alpha", Some(MemoryFile::Daily)).await.unwrap();
+    let daily = world.search_result("alpha", Some(MemoryFile::Daily)).await.unwrap();
     assert_eq!(daily.len(), 8);
-    // All fit equally well, so the newest come first.
+    // All match equally well, so the newest come first.
     assert_eq!(
         (&*daily[0].path, &*daily[1].path),
         ("memory/2024-12-04.md", "memory/2024-12-03.md")
@@ -54,11 +54,11 @@ async fn kinds_and_limits_are_kept() {
 }
 
 #[tokio::test]
-async fn what_an_editor_changed_is_found_at_once() {
+async fn edits_of_an_editor_are_found_at_once() {
     let world = World::new();
     world.note("the key is under the mat").await;
     assert_eq!(world.places("mat").await.len(), 1);
-    // The same length, within the same moment.
+    // The same length, at nearly the same time.
     world.put("memory/MEMORY.md", "the key is under the cat\n");
     assert_eq!((world.places("mat").await.len(), world.places("cat").await.len()), (0, 1));
     world.put("memory/plans.md", "build a boat\n");
@@ -70,9 +70,9 @@ async fn what_an_editor_changed_is_found_at_once() {
 }
 
 #[tokio::test]
-async fn files_that_have_settled_are_noticed_by_how_they_look() {
+async fn settled_files_are_compared_by_fingerprint() {
     let world = World::new();
-    // Long after anything that this test does.
+    // Long after everything that this test does.
     world.clock.set(quintet_kernel::Time::from_micros(4_000_000_000_000_000));
     world.put("memory/MEMORY.md", "one fish\n");
     assert_eq!(world.places("fish").await.len(), 1);
@@ -99,14 +99,14 @@ async fn the_index_may_be_lost_or_damaged() {
     bytes[200..].fill(0xa5);
     std::fs::write(&index, bytes).unwrap();
     assert_eq!(world.places("milk").await.len(), 1);
-    // A place that cannot be used costs speed, not answers.
+    // An unusable folder makes searches slower, but does not fail them.
     std::fs::remove_dir_all(index.parent().unwrap()).unwrap();
     std::fs::write(index.parent().unwrap(), "in the way").unwrap();
     assert_eq!(world.places("milk").await.len(), 1);
 }
 
 #[tokio::test]
-async fn no_query_is_a_mistake_of_syntax() {
+async fn no_query_is_a_syntax_error() {
     let world = World::new();
     world.note("plain words about NEAR and AND, 100% sure; it's a \"quote\" (really) *").await;
     let hostile = [
@@ -143,14 +143,14 @@ async fn no_query_is_a_mistake_of_syntax() {
         "\u{d7ff}\u{10ffff}",
     ];
     for text in hostile {
-        world.look(text, None).await.unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        world.search_result(text, None).await.unwrap_or_else(|error| panic!("{text:?}: {error}"));
     }
     assert_eq!(world.places("NEAR(AND)").await.len(), 1);
     assert_eq!(world.places("100%").await.len(), 1);
     let long = "word ".repeat(3000);
-    assert!(world.look(&long, None).await.is_ok());
+    assert!(world.search_result(&long, None).await.is_ok());
     for bad in ["", " \t\n", &"x".repeat(20_000)] {
-        assert!(matches!(world.look(bad, None).await, Err(MemoryError::BadQuery(_))));
+        assert!(matches!(world.search_result(bad, None).await, Err(MemoryError::BadQuery(_))));
     }
 }
 
@@ -175,13 +175,13 @@ async fn every_script_can_be_searched() {
         ("lib.rs", 11),
     ];
     for (query, line) in cases {
-        let found = world.look(query, None).await.unwrap();
+        let found = world.search_result(query, None).await.unwrap();
         assert_eq!(found.first().map(|found| found.line_start), Some(line), "{query}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn searches_and_writes_go_side_by_side() {
+async fn searches_and_writes_run_concurrently() {
     let world = World::new();
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..24 {

@@ -1,4 +1,4 @@
-//! A workspace, its memory and a clock that tests turn.
+//! A workspace, its memory and a settable clock.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct World {
     pub(crate) memory: MarkdownMemory,
 }
 
-/// A clock that shows what it was set to.
+/// A clock that shows the time it was set to.
 pub(crate) struct FixedClock(AtomicI64);
 
 impl FixedClock {
@@ -42,7 +42,7 @@ impl Clock for FixedClock {
     }
 }
 
-/// What tests begin with.
+/// The default settings of tests.
 pub(crate) fn settings(index: &Path) -> Settings {
     Settings {
         index: index.join("memory"),
@@ -91,7 +91,7 @@ impl World {
         self.write(MemoryFile::LongTerm, text).await.unwrap()
     }
 
-    pub(crate) async fn look(
+    pub(crate) async fn search_result(
         &self,
         text: &str,
         kind: Option<MemoryFile>,
@@ -108,15 +108,15 @@ impl World {
         self.memory.search(self.folder.path(), query).await
     }
 
-    /// Searches by meaning, too, from now on, as a daemon does that was started anew.
+    /// Enables search by meaning, as after a restart of the daemon.
     pub(crate) fn embed_with(&mut self, embedder: &Arc<FakeEmbedder>) {
         let memory = MarkdownMemory::new(settings(self.index.path()), self.clock.clone());
         self.memory = memory.with_embedder(embedder.clone());
     }
 
-    /// Where something is found, as `path:first-last`.
+    /// The results, as `path:first-last`.
     pub(crate) async fn places(&self, text: &str) -> Vec<String> {
-        let found = self.look(text, None).await.unwrap();
+        let found = self.search_result(text, None).await.unwrap();
         found.iter().map(|f| format!("{}:{}-{}", f.path, f.line_start, f.line_end)).collect()
     }
 
@@ -130,7 +130,7 @@ impl World {
         self.memory.get(self.folder.path(), path, lines).await
     }
 
-    /// The one file of the index.
+    /// The only file of the index.
     pub(crate) fn index_file(&self) -> PathBuf {
         let files = self.index.path().join("memory").read_dir().unwrap();
         let is_index = |path: &PathBuf| path.extension().is_some_and(|end| end == "sqlite");

@@ -1,4 +1,4 @@
-//! Writing: what is added, where, and what is refused.
+//! Tests of writing entries.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use quintet_testkit::clock::START_TIME;
 use crate::world::World;
 
 #[tokio::test]
-async fn entries_stand_apart_and_know_their_lines() {
+async fn entries_are_separated_and_their_lines_reported() {
     let world = World::new();
     let first = world.note("likes tea").await;
     let second = world.note("\n\nlives in\r\nBern\n\n").await;
@@ -31,7 +31,7 @@ async fn every_day_has_its_file() {
 }
 
 #[tokio::test]
-async fn what_a_person_left_is_kept() {
+async fn text_of_people_is_kept() {
     for (left, expected) in [
         ("mine", "mine\n\nnew\n"),
         ("mine\n", "mine\n\nnew\n"),
@@ -46,7 +46,7 @@ async fn what_a_person_left_is_kept() {
 }
 
 #[tokio::test]
-async fn an_entry_that_may_be_asked_for_again_is_written_once() {
+async fn an_entry_that_may_be_repeated_is_written_once() {
     let world = World::new();
     let entry = MemoryEntry {
         once: Some(START_TIME),
@@ -58,7 +58,7 @@ async fn an_entry_that_may_be_asked_for_again_is_written_once() {
     let again = world.memory.write(world.folder.path(), entry).await.unwrap();
     assert_eq!(first, again);
     assert_eq!(world.text("memory/2025-01-01.md"), "- decided: use tabs\n");
-    // Part of a line is not an entry.
+    // A part of a line is not an entry.
     let part = MemoryEntry {
         once: Some(START_TIME),
         ..MemoryEntry::new(MemoryFile::Daily, "- decided: use")
@@ -68,7 +68,7 @@ async fn an_entry_that_may_be_asked_for_again_is_written_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_entry_is_refused() {
+async fn invalid_entries_are_refused() {
     let world = World::new();
     for bad in ["", " \n\t\r\n", "a\0b"] {
         let refused = world.write(MemoryFile::LongTerm, bad).await.unwrap_err();
@@ -80,7 +80,7 @@ async fn what_is_no_entry_is_refused() {
 }
 
 #[tokio::test]
-async fn a_long_memory_is_written_to_with_a_warning() {
+async fn writing_to_a_long_file_returns_a_warning() {
     let world = World::new();
     assert_eq!(world.note(&"x".repeat(900)).await.warning, None);
     let warning = world.note(&"y".repeat(200)).await.warning.unwrap();
@@ -92,7 +92,7 @@ async fn a_long_memory_is_written_to_with_a_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_writers_lose_nothing_and_mix_nothing() {
+async fn concurrent_writers_lose_and_mix_nothing() {
     let world = World::new();
     let other = quintet_memory::MarkdownMemory::new(
         crate::world::settings(world.folder.path()),

@@ -1,4 +1,4 @@
-//! Messages out of events.
+//! Tests of collecting messages from events.
 
 use quintet_kernel::message::Part;
 use quintet_kernel::model::{FinishReason, Usage};
@@ -19,7 +19,7 @@ fn message(name: &str) -> MessageId {
     MessageId::parse(name).unwrap()
 }
 
-fn said(text: &str) -> Event {
+fn user_message(text: &str) -> Event {
     Event::MessageAdded {
         message: message("m1"),
         turn: turn(),
@@ -68,9 +68,9 @@ fn collected(events: Vec<Event>) -> (Vec<String>, Vec<Seq>) {
 }
 
 #[test]
-fn a_turn_gives_a_message_for_each_of_its_authors() {
+fn a_turn_has_a_message_of_each_author() {
     let events = vec![
-        said(" hello "),
+        user_message(" hello "),
         text("s1", Channel::Thought, "hm"),
         text("s1", Channel::Text, "good "),
         text("s1", Channel::Text, "day"),
@@ -84,12 +84,12 @@ fn a_turn_gives_a_message_for_each_of_its_authors() {
         messages,
         ["1 User hello", "5 Assistant good day", "6 Tool 12 files", "7 Tool no such file"]
     );
-    // An answer that is being written is read again from its beginning.
+    // An unfinished answer is read again from its beginning.
     assert_eq!(positions, [1, 2, 2, 2, 5, 6, 7, 8]);
 }
 
 #[test]
-fn what_a_command_wrote_is_text() {
+fn the_output_of_a_command_is_text() {
     let report = r#"{"cmd":"cat m","exit_code":0,"stderr":"","stdout":"aaa\nzorse\tccc\n"}"#;
     let list = r#"[{"cmd":"make","stdout":"ok"}]"#;
     let results = [report, list, "{not json"].map(|text| called(Outcome::success(text)));
@@ -99,7 +99,7 @@ fn what_a_command_wrote_is_text() {
 }
 
 #[test]
-fn what_broke_off_is_kept_and_what_is_long_is_cut() {
+fn interrupted_answers_are_kept_and_long_texts_shortened() {
     let broken = Event::StepInterrupted {
         turn: turn(),
         step: step("s1"),
