@@ -15,7 +15,7 @@ use crate::notice::Notice;
 use crate::wire::{self, Request, RpcError, Size};
 use crate::{Error, Settings, socket};
 
-/// Bytes of one message; the protocol allows 10 MB.
+/// Maximum length of a message, in bytes; the protocol allows 10 MB.
 const MESSAGE_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 /// Time for the handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ pub(crate) struct Connection {
     incoming: Receiver<Value>,
     pending: HashMap<u64, Request>,
     next: u64,
-    /// Separate tasks read and write, so that neither waits for the other.
+    /// Separate tasks read and write, so that neither blocks the other.
     _tasks: JoinSet<()>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Connection {
 pub(crate) enum Incoming {
     Notice(Notice),
     Answer(Request, Result<Value, RpcError>),
-    /// A message that is not known here.
+    /// An unknown message.
     Unknown,
 }
 
@@ -85,13 +85,13 @@ impl Connection {
         self.outgoing.send(line).await.map_err(|_| Error::ConnectionLost)
     }
 
-    /// The next message, raw and decoded; `None` if the daemon is gone. Safe to drop and call again.
+    /// The next message, raw and decoded; `None` if the daemon has disconnected. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<(Value, Incoming)> {
         let message = self.incoming.recv().await?;
         Some(self.decoded(message))
     }
 
-    /// A message that was received already.
+    /// A message that was already received.
     pub(crate) fn ready(&mut self) -> Option<(Value, Incoming)> {
         let message = self.incoming.try_recv().ok()?;
         Some(self.decoded(message))
@@ -102,8 +102,8 @@ impl Connection {
             let request = self.pending.remove(&id)?;
             Some(Incoming::Answer(request, answer))
         });
-        let heard = answer.or_else(|| Notice::read(&message).map(Incoming::Notice));
-        (message, heard.unwrap_or(Incoming::Unknown))
+        let incoming = answer.or_else(|| Notice::read(&message).map(Incoming::Notice));
+        (message, incoming.unwrap_or(Incoming::Unknown))
     }
 }
 
@@ -115,7 +115,7 @@ async fn write_all(mut writer: OwnedWriteHalf, mut lines: Receiver<Vec<u8>>) {
     }
 }
 
-/// Reads until the daemon is gone or sends a message beyond the limit.
+/// Reads until the daemon disconnects or sends a message beyond the limit.
 async fn read_all(reader: OwnedReadHalf, read: Sender<Value>) {
     let mut reader = BufReader::with_capacity(64 * 1024, reader);
     let mut line = Vec::new();
@@ -129,7 +129,7 @@ async fn read_all(reader: OwnedReadHalf, read: Sender<Value>) {
             return;
         }
         if end.is_some() {
-            // What is not JSON is nothing that could be shown or answered.
+            // Messages that are not JSON can neither be shown nor answered.
             if let Ok(message) = serde_json::from_slice(&line)
                 && read.send(message).await.is_err()
             {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// The reason why a conversation could not begin or go on.
+/// Why a conversation could not start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(

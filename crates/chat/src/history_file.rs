@@ -1,4 +1,4 @@
-//! Stores the input history in a private file, a line of JSON for each entry.
+//! Stores the input history in a private file, one line of JSON per entry.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ pub(crate) fn read(file: &Path) -> Vec<String> {
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let kept = lines[lines.len().saturating_sub(HISTORY_LIMIT)..].to_vec();
     if lines.len() > 2 * HISTORY_LIMIT {
-        // Shortened now and then; if that does not work it is only long.
+        // Shortened now and then; a failure only leaves the file long.
         let _ = replace(file, &kept);
     }
     kept
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_comes_back_and_is_private() {
+    fn the_history_is_stored_in_a_private_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("deep/history");
         assert_eq!(read(&file), Vec::<String>::new());
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_is_shortened_and_rubbish_is_skipped() {
+    fn a_long_file_is_shortened_and_invalid_lines_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("history");
         let lines: Vec<String> = (0..2 * HISTORY_LIMIT + 1).map(|n| n.to_string()).collect();

@@ -1,4 +1,4 @@
-//! The interactive screen: moves keys and messages into the model, and requests out of it.
+//! The interactive screen: passes keys and messages to the model, and its requests to the daemon.
 
 use std::io;
 use std::time::Duration;
@@ -21,20 +21,20 @@ use crate::{Error, Settings, history_file};
 
 /// Interval at which the screen is updated while something runs.
 const TICK_INTERVAL: Duration = Duration::from_millis(250);
-/// Messages that are applied before the screen is drawn again.
+/// Maximum number of messages that are applied before the screen is drawn again.
 const MESSAGES_PER_FRAME_LIMIT: usize = 512;
 
-/// Runs the screen until the user leaves. Fails if there is no daemon or no usable terminal.
+/// Runs the screen until the user quits. Fails if there is no daemon or no usable terminal.
 pub async fn interactive(settings: &Settings) -> Result<(), Error> {
     let (cols, rows) = crossterm::terminal::size().map_err(Error::Terminal)?;
     let size = Size { cols, rows };
-    // The screen is left alone until there is a connection.
+    // The screen is not changed until there is a connection.
     let (connection, server) = Reconnecting::open(settings, size, RetryLimit::Unlimited).await?;
     let mut screen = Screen::enter().map_err(Error::Terminal)?;
     let mut conversation = Conversation::new(settings, size, connection);
-    let told = |error: io::Error| Error::Terminal(error);
-    let mut ends = signal(SignalKind::terminate()).map_err(told)?;
-    let mut hangups = signal(SignalKind::hangup()).map_err(told)?;
+    let terminal_error = |error: io::Error| Error::Terminal(error);
+    let mut ends = signal(SignalKind::terminate()).map_err(terminal_error)?;
+    let mut hangups = signal(SignalKind::hangup()).map_err(terminal_error)?;
     tokio::select! {
         over = conversation.run(&mut screen.terminal, EventStream::new(), server) => over,
         _ = ends.recv() => Ok(()),
@@ -58,7 +58,7 @@ impl Conversation {
         Self { settings: settings.clone(), model, view: View::new(settings.colours), connection }
     }
 
-    /// Runs until the user leaves or the keyboard is gone. Fails if the terminal cannot be drawn.
+    /// Runs until the user quits or the input ends. Fails if the terminal cannot be drawn.
     pub(crate) async fn run<B>(
         &mut self,
         terminal: &mut Terminal<B>,
@@ -102,7 +102,7 @@ impl Conversation {
         }
     }
 
-    /// Applies the messages that arrived meanwhile, so that a fast model costs one drawing and not many.
+    /// Applies the messages that arrived meanwhile, so that a fast model needs fewer redraws.
     async fn catch_up(&mut self) {
         for _ in 0..MESSAGES_PER_FRAME_LIMIT {
             let Some(update) = self.connection.ready() else { return };

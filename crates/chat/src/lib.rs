@@ -1,7 +1,8 @@
 //! `quintet chat`: a client of the terminal protocol for people and scripts.
 //!
-//! [`interactive`] runs the full-screen client, [`print`](mod@print) sends one message, prints the answer and
-//! ends. Both use [`Settings`] to find the daemon's socket; the crate depends on no other part of the daemon.
+//! [`interactive`] runs the full-screen client; [`print`](mod@print) sends one message, prints the
+//! answer and exits. Both use [`Settings`] to find the daemon's socket; the crate depends on no
+//! other part of the daemon.
 //!
 //! ```text
 //! keys ─────┐

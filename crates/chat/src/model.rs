@@ -1,7 +1,7 @@
 //! The state of the screen, and how it changes.
 //!
-//! Pure: keys, messages and ticks come in as [`Message`]s, requests to the daemon go out as [`Request`]s.
-//! Nothing here waits, reads or draws.
+//! Pure: keys, messages and ticks are passed in as [`Message`]s, and requests to the daemon are
+//! returned as [`Request`]s. Nothing here waits, reads or draws.
 
 mod answers;
 mod approval;
@@ -28,7 +28,7 @@ pub(crate) use transcript::{EntryKind, Tool, Transcript};
 use crate::notice::Notice;
 use crate::wire::{Request, RpcError, Size};
 
-/// Something that happens to the screen.
+/// An input of the screen.
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
     Key(KeyEvent),
@@ -52,7 +52,7 @@ pub(crate) struct Model {
     pub(crate) chat: ChatState,
     pub(crate) pane: Pane,
     pub(crate) size: Size,
-    /// Lines of the transcript below the screen.
+    /// Number of transcript lines below the screen.
     pub(crate) scroll: usize,
     /// A hint that is shown until the next key.
     pub(crate) hint: Option<String>,
@@ -66,7 +66,7 @@ pub(crate) struct Model {
 #[derive(Debug, Default)]
 pub(crate) struct ChatState {
     pub(crate) online: bool,
-    /// True if the connection has to be opened again, so that another session begins.
+    /// True if the connection must be reopened, so that another session starts.
     pub(crate) reconnect: bool,
     pub(crate) session: Option<String>,
     pub(crate) running: Option<Running>,
@@ -78,7 +78,7 @@ pub(crate) struct ChatState {
     pub(crate) model: Option<String>,
     pub(crate) chosen: Option<String>,
     pub(crate) tokens: u64,
-    /// The prompts of servers, which are commands, too.
+    /// The prompts of servers, which are also commands.
     pub(crate) prompts: Vec<SlashCommand>,
 }
 

@@ -1,7 +1,7 @@
 //! Notifications of the daemon, decoded.
 //!
-//! The fields of the specification are read first, then the flat copies that older servers send. A missing
-//! member is empty and an unknown message is ignored: no message from outside is an error.
+//! The fields of the specification are read first, then the flat copies that older servers send. A
+//! missing member is empty and an unknown message is ignored: no message from outside is an error.
 
 use serde_json::Value;
 
@@ -22,9 +22,9 @@ pub(crate) enum Notice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) text: String,
-    /// True if the text belongs to a block that is sent whole later.
+    /// True if the text belongs to a block that is sent as a whole later.
     pub(crate) fenced: bool,
-    /// The position in the answer where the text ends, if it was sent.
+    /// The end of the text in the answer, if it was sent.
     pub(crate) end: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Block {
     pub(crate) kind: Kind,
     pub(crate) language: String,
     pub(crate) content: String,
-    /// The file that the block is about, with its lines.
+    /// The file of the block, with its lines.
     pub(crate) place: String,
     /// The call that the block belongs to.
     pub(crate) execution: Option<String>,
@@ -68,14 +68,14 @@ pub(crate) struct ApprovalRequest {
     pub(crate) category: String,
     pub(crate) description: String,
     pub(crate) preview: String,
-    /// What the preview shows: `diff`, `command` or `text`.
+    /// The format of the preview: `diff`, `command` or `text`.
     pub(crate) preview_type: String,
     pub(crate) risk: String,
     pub(crate) reasons: Vec<String>,
     pub(crate) reversible: Option<bool>,
     /// Seconds until the call is refused.
     pub(crate) timeout: Option<u64>,
-    /// For a question of a running call: the answers that need no writing.
+    /// For a question of a running call: the answers that need no typing.
     pub(crate) choices: Option<Vec<AnswerChoice>>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct CallEnded {
 }
 
 impl ApprovalRequest {
-    /// What the tool wants to do, for a sentence that begins with its name.
+    /// The intention of the tool, to follow its name in a sentence.
     pub(crate) fn wants(&self) -> &'static str {
         match (self.category.as_str(), self.preview_type.as_str()) {
             _ if self.choices.is_some() => "asks",
@@ -109,7 +109,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// The sentence with the risk, as far as that is known.
+    /// The sentence with the risk, if it is known.
     pub(crate) fn sentence(&self) -> String {
         let risk = match self.risk.as_str() {
             _ if self.choices.is_some() => String::new(),
@@ -136,7 +136,7 @@ impl Notice {
                 Self::Complete { query, status: text(params, "/status"), figures: figures(params) }
             }
             "stream.error" => Self::Failed { query, message: failure(params) },
-            "tool.request_approval" => Self::Approval(Box::new(asked(params))),
+            "tool.request_approval" => Self::Approval(Box::new(approval_request(params))),
             "tool.progress" => Self::Progress {
                 execution: text(params, "/execution_id"),
                 status: text(params, "/progress/status"),
@@ -172,7 +172,7 @@ fn block(params: &Value) -> Block {
         (text(params, "/block/metadata/file"), text(params, "/block/metadata/lines"));
     let place = if lines.is_empty() { file } else { format!("{file}:{lines}") };
     let execution = params.pointer("/block/metadata/execution_id").and_then(Value::as_str);
-    // The flat copy of a tool's output is plain text where the block itself may be JSON.
+    // The flat copy of a tool's output is plain text, while the block itself may be JSON.
     let content = match kind {
         Kind::ToolOutput | Kind::Error => either(params, "/content", "/block/content"),
         Kind::Text | Kind::Code | Kind::Diff | Kind::Interactive => {
@@ -207,7 +207,7 @@ fn failure(params: &Value) -> String {
     }
 }
 
-fn asked(params: &Value) -> ApprovalRequest {
+fn approval_request(params: &Value) -> ApprovalRequest {
     ApprovalRequest {
         execution: text(params, "/execution_id"),
         query: text(params, "/query_id"),
@@ -243,7 +243,7 @@ fn text(value: &Value, at: &str) -> String {
     value.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// The text at one place, or else at the other.
+/// The text under one name, or else under the other.
 fn either(value: &Value, at: &str, or: &str) -> String {
     match value.pointer(at).and_then(Value::as_str) {
         Some(found) => found.to_owned(),

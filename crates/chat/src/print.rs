@@ -1,4 +1,4 @@
-//! Sends one message, prints the answer and ends.
+//! Sends one message, prints the answer and exits.
 
 mod writer;
 
@@ -15,7 +15,7 @@ use crate::{Error, Settings};
 use writer::AnswerWriter;
 pub use writer::OutputFormat;
 
-/// Tries to open a broken connection again.
+/// Maximum attempts to reopen a broken connection.
 const RECONNECT_TRIES_LIMIT: u32 = 8;
 /// The screen size that is reported without a screen.
 const NO_SCREEN: Size = Size { cols: 80, rows: 24 };
@@ -56,7 +56,8 @@ impl std::fmt::Debug for Output<'_> {
     }
 }
 
-/// Asks, prints and ends. Ctrl-C stops the answer, and a second one does not wait for that.
+/// Sends the message, prints the answer and returns. Ctrl-C cancels the query; a second one exits
+/// at once.
 pub async fn print(
     settings: &Settings,
     request: &PrintRequest,
@@ -129,7 +130,7 @@ impl<'a> PrintRun<'a> {
         self.connection.send(Request::Query { text, model }).await;
     }
 
-    /// Cancels the query; the second time ends the program at once.
+    /// Cancels the query; the second time exits at once.
     async fn stop(&mut self) -> Option<Ending> {
         match &self.query {
             Some(query) if !self.stopping => {
@@ -145,7 +146,7 @@ impl<'a> PrintRun<'a> {
     async fn take(&mut self, update: Update) -> Result<Option<Ending>, Error> {
         match update {
             Update::Received(message, Incoming::Notice(notice)) => {
-                if !self.is_mine(&message) {
+                if !self.is_own_query(&message) {
                     return Ok(None);
                 }
                 self.writer.event(&message)?;
@@ -164,7 +165,7 @@ impl<'a> PrintRun<'a> {
     }
 
     /// True if a notification is about this query; the session may run another client's query first.
-    fn is_mine(&self, message: &Value) -> bool {
+    fn is_own_query(&self, message: &Value) -> bool {
         let about = message.pointer("/params/query_id").and_then(Value::as_str);
         match (&self.query, about) {
             (Some(mine), Some(about)) => mine == about,
@@ -202,7 +203,7 @@ impl<'a> PrintRun<'a> {
     async fn decide(&mut self, submitted: ApprovalRequest) -> Result<(), Error> {
         self.writer.pause();
         let (decision, said) = match self.request.approvals {
-            // Nobody is there to choose or to write an answer.
+            // There is no user who could choose or type an answer.
             Approvals::Approve if submitted.choices.as_ref().is_some_and(|all| all.len() != 1) => {
                 (Decision::No, "declined (it needs an answer)")
             }
@@ -246,7 +247,7 @@ impl<'a> PrintRun<'a> {
         if open.any(|query| query["query_id"].as_str() == self.query.as_deref()) {
             Ok(None)
         } else {
-            // The query ended while this client was away; only the session knows how.
+            // The query ended while this client was disconnected; only the session has its result.
             Err(Error::Refused(format!(
                 "the connection broke while the answer was written; it is in session {}",
                 self.session.as_deref().unwrap_or_default()
@@ -254,7 +255,7 @@ impl<'a> PrintRun<'a> {
         }
     }
 
-    /// Goes on after the connection was opened again.
+    /// Continues after a reconnect.
     async fn reconnected(&mut self) -> Result<Option<Ending>, Error> {
         match (&self.query, self.session.clone()) {
             (Some(_), Some(session)) => {
@@ -263,7 +264,7 @@ impl<'a> PrintRun<'a> {
                     .await;
                 Ok(None)
             }
-            // It may have been asked or not; asking twice could do something twice.
+            // The message may have been received; sending it again could repeat its effects.
             _ if self.submitted => Err(Error::ConnectionLost),
             _ => {
                 self.begin().await;

@@ -1,4 +1,4 @@
-//! A connection that is opened again when it breaks.
+//! A connection that is reopened when it breaks.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{Error, Settings};
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(200);
 const RETRY_DELAY_LIMIT: Duration = Duration::from_secs(5);
 
-/// The number of tries to connect again.
+/// The number of attempts to reconnect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetryLimit {
     Tries(u32),
@@ -22,7 +22,7 @@ pub(crate) enum RetryLimit {
 
 type Connecting = Pin<Box<dyn Future<Output = Result<(Connection, Value), Error>> + Send>>;
 
-/// A connection that is opened again when it breaks.
+/// A connection that is reopened when it breaks.
 pub(crate) struct Reconnecting {
     settings: Settings,
     retry_limit: RetryLimit,
@@ -39,7 +39,7 @@ enum State {
 pub(crate) enum Update {
     Received(Value, Incoming),
     Lost,
-    /// The connection is open again, with the answer to the handshake.
+    /// The connection is open again; holds the answer to the handshake.
     Back(Value),
 }
 
@@ -59,12 +59,12 @@ impl Reconnecting {
     /// Sends a request. Without a connection the request is dropped; `next` reports the loss.
     pub(crate) async fn send(&mut self, request: Request) {
         if let State::Up(link) = &mut self.state {
-            // A daemon that is gone shows when the next thing is read.
+            // A lost connection is detected by the next read.
             let _ = link.send(request).await;
         }
     }
 
-    /// Waits for the next update. Fails once the retry limit is reached. Safe to drop and call again.
+    /// Waits for the next update. Fails once the retry limit is reached. Cancel safe.
     pub(crate) async fn next(&mut self, size: Size) -> Result<Update, Error> {
         match &mut self.state {
             State::Up(link) => match link.next().await {
@@ -82,7 +82,7 @@ impl Reconnecting {
         }
     }
 
-    /// A message that was received already.
+    /// A message that was already received.
     pub(crate) fn ready(&mut self) -> Option<Update> {
         match &mut self.state {
             State::Up(link) => {
@@ -92,7 +92,7 @@ impl Reconnecting {
         }
     }
 
-    /// Closes the connection and opens another.
+    /// Closes the connection and opens another one.
     pub(crate) fn renew(&mut self, size: Size) {
         self.state = State::Down(self.connect(size));
     }

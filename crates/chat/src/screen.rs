@@ -22,7 +22,7 @@ pub(crate) struct Screen {
 
 impl Screen {
     pub(crate) fn enter() -> io::Result<Self> {
-        // Whatever goes wrong from here on, a person must be able to read why.
+        // A panic from here on must still be readable.
         GUARDED.call_once(|| {
             let before = panic::take_hook();
             panic::set_hook(Box::new(move |about| {

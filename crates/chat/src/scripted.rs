@@ -1,4 +1,4 @@
-//! A daemon for tests that follows a script, over a real socket.
+//! A daemon for tests that follows a script, on a real socket.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -18,7 +18,7 @@ pub(crate) enum Step {
     /// Wait for a notification.
     ExpectNotification(&'static str),
     Notify(&'static str, Value),
-    /// Send a line as it is, such as one that is no JSON.
+    /// Send a line unchanged, such as one that is not JSON.
     SendRaw(&'static str),
 }
 
@@ -31,7 +31,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A daemon that accepts one connection for each script, one after the other, and closes each at its end.
+    /// A daemon that accepts one connection per script, one after the other, and closes each at its
+    /// end.
     pub(crate) fn play(connections: Vec<Vec<Step>>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("openagent-terminal-1.sock");
@@ -98,15 +99,15 @@ impl<'a> Connection<'a> {
             }
             Step::ExpectNotification(method) => drop(self.receive(method).await),
             Step::Notify(method, params) => {
-                let told = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-                self.send_line(&told.to_string()).await;
+                let notification = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+                self.send_line(&notification.to_string()).await;
             }
             Step::SendRaw(text) => self.send_line(text).await,
         }
     }
 
     async fn receive(&mut self, method: &str) -> Value {
-        let line = self.lines.next_line().await.unwrap().expect("the client says something");
+        let line = self.lines.next_line().await.unwrap().expect("the client sends a message");
         let message: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(message["method"], method, "{message}");
         assert_eq!(message["jsonrpc"], "2.0");
@@ -136,7 +137,7 @@ pub(crate) fn accept() -> Step {
     Step::Answer("agent.query", result)
 }
 
-/// A session as it is opened, with `q-1` still running or not.
+/// A session that is opened, with `q-1` still running or not.
 pub(crate) fn load(running: bool) -> Step {
     let open = if running { json!([{ "query_id": "q-1" }]) } else { json!([]) };
     let messages = json!([

@@ -10,7 +10,8 @@ use tokio::net::UnixStream;
 
 use crate::{Error, Settings};
 
-/// Opens the socket that the settings name, or else the newest that answers. Fails if none does.
+/// Opens the socket that the settings name, or else the newest one that answers. Fails if none
+/// does.
 pub(crate) async fn open(settings: &Settings) -> Result<UnixStream, Error> {
     if let Some(socket) = &settings.socket {
         return connect(socket).await;
@@ -25,7 +26,7 @@ pub(crate) async fn open(settings: &Settings) -> Result<UnixStream, Error> {
 
 async fn connect(socket: &Path) -> Result<UnixStream, Error> {
     let silent = |error| Error::Unreachable(socket.to_owned(), error);
-    // Other users may be able to create a socket in the folder; only one of this user is trusted.
+    // Other users may be able to create a socket in the folder; only this user's are trusted.
     let owner = std::fs::metadata(socket).map_err(silent)?.uid();
     if owner != rustix::process::getuid().as_raw() {
         return Err(Error::OtherOwner(socket.to_owned()));

@@ -1,7 +1,7 @@
 //! Draws the screen.
 //!
-//! Wrapped and coloured lines are cached for as long as they do not change, so that a long conversation costs
-//! no more to draw than a short one.
+//! Wrapped and coloured lines are cached until they change, so that drawing a long conversation
+//! costs no more than a short one.
 
 mod approval;
 mod code;
@@ -107,7 +107,7 @@ impl View {
         }
     }
 
-    /// The line that a search is at, scrolled to.
+    /// The line of the current search match, scrolled to.
     fn search(&self, model: &mut Model, total: usize, height: usize) -> Option<usize> {
         let Pane::Search(search) = &mut model.pane else { return None };
         let wanted = search.editor.text().to_lowercase();

@@ -6,7 +6,7 @@ use crate::Settings;
 
 /// The protocol version that the client supports.
 const VERSION: &str = "1.0.0";
-/// Sessions that are requested for a list.
+/// Maximum number of sessions that are requested for a list.
 const LIST_LIMIT: u64 = 200;
 
 /// The size of the terminal.
@@ -43,7 +43,7 @@ pub(crate) enum Request {
     /// Report a new size of the terminal; this is a notification.
     Context(Size),
     List,
-    /// Open a session, or open it again with the bytes of the answer that were received already.
+    /// Open a session, or reopen it with the number of answer bytes that were already received.
     Load {
         session: String,
         received_bytes: Option<u64>,
@@ -60,9 +60,9 @@ pub(crate) enum Request {
 pub(crate) enum Decision {
     No,
     Once,
-    /// And for the same call whenever it comes again.
+    /// Also for the same call in the future.
     Same,
-    /// And for all calls like it.
+    /// Also for all similar calls.
     Similar,
 }
 
@@ -178,9 +178,9 @@ pub(crate) fn answer(message: &Value) -> Option<(u64, Result<Value, RpcError>)> 
     let Some(error) = message.get("error").filter(|error| !error.is_null()) else {
         return Some((id, Ok(message.get("result").cloned().unwrap_or_default())));
     };
-    let said = error["message"].as_str().unwrap_or("the daemon said no");
+    let message = error["message"].as_str().unwrap_or("the daemon refused the request");
     Some((
         id,
-        Err(RpcError { code: error["code"].as_i64().unwrap_or_default(), message: said.into() }),
+        Err(RpcError { code: error["code"].as_i64().unwrap_or_default(), message: message.into() }),
     ))
 }

@@ -1,4 +1,4 @@
-//! A conversation with a daemon that plays a script, on a screen that is only kept in memory.
+//! Tests of a conversation with a scripted daemon, on a screen in memory.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use futures_util::stream;
@@ -10,12 +10,12 @@ use crate::scripted::{Server, Step, accept, complete, load, request_write_approv
 
 const SIZE: Size = Size { cols: 80, rows: 24 };
 
-struct Stage {
+struct TestScreen {
     conversation: Conversation,
     terminal: Terminal<TestBackend>,
 }
 
-impl Stage {
+impl TestScreen {
     async fn enter(settings: &Settings) -> Self {
         let (connection, server) =
             Reconnecting::open(settings, SIZE, RetryLimit::Unlimited).await.unwrap();
@@ -29,7 +29,7 @@ impl Stage {
         self.conversation.event(Event::Key(code.into())).await;
     }
 
-    async fn ask(&mut self, text: &str) {
+    async fn submit(&mut self, text: &str) {
         self.conversation.event(Event::Paste(text.into())).await;
         self.press(KeyCode::Enter).await;
     }
@@ -40,7 +40,7 @@ impl Stage {
         self.terminal.backend().to_string()
     }
 
-    /// Takes in what comes until it is on the screen.
+    /// Applies updates until the text is on the screen.
     async fn until(&mut self, text: &str) {
         while !self.screen().contains(text) {
             let came = self.conversation.connection.next(SIZE).await.unwrap();
@@ -50,7 +50,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn a_question_is_asked_approved_and_answered() {
+async fn a_message_is_sent_approved_and_answered() {
     let server = Server::play(vec![vec![
         accept(),
         request_write_approval(),
@@ -62,8 +62,8 @@ async fn a_question_is_asked_approved_and_answered() {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("history");
     let settings = Settings { history: Some(history.clone()), ..server.settings.clone() };
-    let mut stage = Stage::enter(&settings).await;
-    stage.ask("write it").await;
+    let mut stage = TestScreen::enter(&settings).await;
+    stage.submit("write it").await;
     stage.until("write_file wants to change files (medium risk)").await;
     assert!(stage.screen().contains("+fn new() {}"));
     stage.conversation.take(Message::Tick).await;
@@ -80,28 +80,28 @@ async fn a_question_is_asked_approved_and_answered() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_comes_back_in_the_middle_of_an_answer() {
+async fn an_answer_continues_after_a_reconnect() {
     let server = Server::play(vec![
         vec![accept(), token("Hello, ", 0)],
         vec![load(true), token("world", 7), complete("success")],
     ]);
-    let mut stage = Stage::enter(&server.settings).await;
-    stage.ask("greet").await;
+    let mut stage = TestScreen::enter(&server.settings).await;
+    stage.submit("greet").await;
     stage.until("Hello, world").await;
     let received = server.received().await;
     assert_eq!(received[3]["params"], json!({ "session_id": "session-1", "offset": 7 }));
 }
 
 #[tokio::test]
-async fn a_session_that_is_named_is_shown() {
+async fn the_named_session_is_shown() {
     let server = Server::play(vec![vec![load(false)]]);
     let settings = Settings { session: Some("session-1".into()), ..server.settings.clone() };
-    let mut stage = Stage::enter(&settings).await;
+    let mut stage = TestScreen::enter(&settings).await;
     stage.until("what was answered").await;
 }
 
 #[tokio::test]
-async fn the_loop_ends_when_the_person_leaves() {
+async fn the_loop_ends_when_the_user_quits() {
     let server = Server::play(vec![vec![accept()]]);
     let (connection, hello) =
         Reconnecting::open(&server.settings, SIZE, RetryLimit::Unlimited).await.unwrap();

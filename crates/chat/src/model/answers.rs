@@ -36,7 +36,7 @@ impl Model {
                 self.take_prompts(&result);
                 Vec::new()
             }
-            // A daemon of an older version offers none.
+            // A daemon of an older version has none.
             (Request::Prompts, Err(_)) => Vec::new(),
             (Request::Delete { session }, Ok(_)) => {
                 self.deleted(session);
@@ -64,7 +64,7 @@ impl Model {
         let Some(running) = &mut self.chat.running else { return Vec::new() };
         running.query = name("query_id");
         if running.cancelling {
-            // The person was faster than the daemon.
+            // The user cancelled before the daemon accepted the query.
             self.cancel()
         } else {
             running.doing = "thinking".into();
@@ -72,8 +72,9 @@ impl Model {
         }
     }
 
-    /// Shows a session that was opened. After a reconnect the session is on the screen already, unless its
-    /// query ended meanwhile: then the end was missed, and the whole session is shown again.
+    /// Shows a session that was opened. After a reconnect the session is already on the screen,
+    /// unless its query ended meanwhile: then the end was missed, and the whole session is shown
+    /// again.
     fn loaded(&mut self, result: &Value, reconnected: bool) -> Vec<Request> {
         let open = result["running_queries"].as_array().into_iter().flatten();
         let open: Vec<&str> = open.filter_map(|query| query["query_id"].as_str()).collect();

@@ -6,7 +6,7 @@ use super::Model;
 use crate::notice::ApprovalRequest;
 use crate::wire::{Decision, Request};
 
-/// Ticks before a yes counts: a key that was pressed before the request appeared is ignored.
+/// Ticks before a yes is accepted: a key that was pressed before the request appeared is ignored.
 const SETTLE_TICKS: u64 = 2;
 const TICKS_PER_SECOND: u64 = 4;
 
@@ -25,7 +25,7 @@ impl OpenApproval {
         Self { request, ..Self::default() }
     }
 
-    /// True once a yes counts.
+    /// True once a yes is accepted.
     pub(crate) fn is_settled(&self) -> bool {
         self.age >= SETTLE_TICKS
     }
@@ -77,7 +77,7 @@ impl Model {
     }
 }
 
-/// The place in the list that a digit stands for; one beyond every list for other keys.
+/// The index of a digit in the list; beyond every list for other keys.
 fn position(digit: char) -> usize {
     match digit.to_digit(10) {
         Some(number @ 1..) => number as usize - 1,

@@ -34,7 +34,7 @@ pub(crate) const COMMANDS: [SlashCommand; 7] = [
     command("/quit", "", "leave"),
 ];
 
-/// The keys and what they do.
+/// The keys and their effects.
 pub(crate) const KEYS: [(&str, &str); 11] = [
     ("Enter", "ask"),
     ("Alt-Enter, Ctrl-J", "a new line"),
@@ -60,7 +60,7 @@ impl Model {
         all.filter(|command| command.name.starts_with(typed)).collect()
     }
 
-    /// Takes the prompts that servers offer.
+    /// Stores the prompts that servers offer.
     pub(super) fn take_prompts(&mut self, result: &Value) {
         let prompt = |prompt: &Value| {
             let line = |field: &str| {

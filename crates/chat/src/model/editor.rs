@@ -1,9 +1,9 @@
-//! A line editor, of one line or more.
+//! An editor for one or more lines.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Bytes of the edited text.
+/// Maximum length of the text, in bytes.
 const TEXT_BYTES_LIMIT: usize = 1024 * 1024;
 
 /// A text and the cursor in it.
@@ -36,7 +36,7 @@ impl Editor {
         self.set(String::new());
     }
 
-    /// Inserts text at the cursor. Line ends are normalized and control characters are left out.
+    /// Inserts text at the cursor. Line ends are normalized and control characters removed.
     pub(crate) fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', "    ");
         let text: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();

@@ -1,6 +1,6 @@
 //! The history of the input line.
 
-/// Entries of the history.
+/// Maximum number of entries.
 pub(crate) const HISTORY_LIMIT: usize = 1000;
 
 /// The input history and the position in it.
@@ -19,7 +19,7 @@ impl InputHistory {
         Self { lines, ..Self::default() }
     }
 
-    /// Takes the entries that have to be stored.
+    /// Takes the entries that must be stored.
     pub(crate) fn take_unsaved(&mut self) -> Vec<String> {
         std::mem::take(&mut self.unsaved)
     }
@@ -41,7 +41,7 @@ impl InputHistory {
         }
     }
 
-    /// The line before.
+    /// The previous line.
     pub(super) fn older(&mut self, typed: &str) -> Option<String> {
         if self.reconnected >= self.lines.len() {
             return None;
@@ -53,7 +53,7 @@ impl InputHistory {
         self.lines.get(self.lines.len() - self.reconnected).cloned()
     }
 
-    /// The line after; at the end the input that was being typed.
+    /// The next line; at the end the input that was being typed.
     pub(super) fn newer(&mut self) -> Option<String> {
         self.reconnected = self.reconnected.checked_sub(1)?;
         match self.reconnected {
@@ -63,7 +63,7 @@ impl InputHistory {
     }
 }
 
-/// True if a line must not be stored: it begins with a space, or looks like it holds a secret.
+/// True if a line must not be stored: it begins with a space, or looks like it contains a secret.
 fn is_private(line: &str) -> bool {
     let lower = line.to_lowercase();
     let assigned = ["password", "passwd", "secret", "token", "api_key", "apikey", "api-key"];

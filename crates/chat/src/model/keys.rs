@@ -31,7 +31,7 @@ impl Model {
 
     pub(super) fn paste(&mut self, text: &str) -> Vec<Request> {
         match &mut self.pane {
-            // A question is answered with a key, never with what a paste happens to hold.
+            // An approval is answered with a key, never with the content of a paste.
             _ if !self.chat.approvals.is_empty() => {}
             Pane::Chat => self.editor.insert(text),
             Pane::Search(search) => search.editor.insert(&text.replace('\n', " ")),
@@ -41,7 +41,7 @@ impl Model {
         Vec::new()
     }
 
-    /// Ctrl-C: stops what runs, then leaves.
+    /// Ctrl-C: cancels the running query, then quits.
     fn interrupt(&mut self) -> Vec<Request> {
         if self.armed || self.chat.running.as_ref().is_some_and(|running| running.cancelling) {
             self.leaving = true;

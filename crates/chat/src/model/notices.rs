@@ -30,7 +30,7 @@ impl Model {
                 self.chat.approvals.push_back(OpenApproval::new(*request));
             }
             Notice::Progress { execution, status, message } => {
-                // Somebody else, or the clock, may have answered.
+                // Another client may have answered, or the request expired.
                 if matches!(status.as_str(), "approved" | "denied" | "cancelled") {
                     self.chat.approvals.retain(|approval| approval.request.execution != execution);
                 }

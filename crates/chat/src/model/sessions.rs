@@ -12,7 +12,7 @@ use crate::wire::Request;
 pub(crate) struct Sessions {
     rows: Vec<Row>,
     pub(crate) filter: Editor,
-    /// The position of the selected session among those shown.
+    /// The index of the selected session among those shown.
     pub(crate) chosen: usize,
     /// True while the deletion of the selected session has to be confirmed.
     pub(crate) deleting: bool,

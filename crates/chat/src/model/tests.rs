@@ -1,5 +1,5 @@
-//! What becomes of the screen: given what happened, when a key is pressed or a message comes, then what
-//! is asked and shown.
+//! Tests of the model: given earlier messages, when a key is pressed or a message arrives, then
+//! these requests and entries follow.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::json;
@@ -28,7 +28,7 @@ fn enter(model: &mut Model, text: &str) -> Vec<Request> {
     press(model, KeyCode::Enter)
 }
 
-fn tell(model: &mut Model, method: &str, params: Value) -> Vec<Request> {
+fn receive(model: &mut Model, method: &str, params: Value) -> Vec<Request> {
     let message = json!({ "method": method, "params": params });
     update(model, Message::Notice(Notice::read(&message).unwrap()))
 }
@@ -42,7 +42,7 @@ fn accept(model: &mut Model, text: &str) -> Vec<Request> {
     update(model, Message::Answer(query(text), Ok(result)))
 }
 
-/// A screen whose question is being answered.
+/// A screen whose query is being answered.
 fn request() -> Model {
     let mut model = started();
     assert_eq!(enter(&mut model, "hello"), [query("hello")]);
@@ -53,19 +53,19 @@ fn request() -> Model {
 fn token(model: &mut Model, text: &str, kind: &str, offset: usize) {
     let meta = json!({ "type": kind, "offset": offset });
     let params = json!({ "query_id": "q-1", "token": text, "metadata": meta });
-    assert_eq!(tell(model, "stream.token", params), []);
+    assert_eq!(receive(model, "stream.token", params), []);
 }
 
 fn complete(model: &mut Model, status: &str) -> Vec<Request> {
     let figures = json!({ "total_tokens": 9, "model_used": "demo/large" });
-    tell(
+    receive(
         model,
         "stream.complete",
         json!({ "query_id": "q-1", "status": status, "metadata": figures }),
     )
 }
 
-fn pieces(model: &Model) -> Vec<EntryKind> {
+fn entries(model: &Model) -> Vec<EntryKind> {
     model.transcript.entries().iter().map(|entry| entry.kind.clone()).collect()
 }
 
@@ -79,26 +79,26 @@ fn approval(model: &mut Model) {
         "tool": { "name": "shell", "description": "shell rm x" },
         "risk_assessment": { "level": "high", "reasons": ["deletes"] },
     });
-    assert_eq!(tell(model, "tool.request_approval", params), []);
+    assert_eq!(receive(model, "tool.request_approval", params), []);
 }
 
 #[test]
-fn words_are_shown_as_they_come_and_blocks_are_not_shown_twice() {
+fn tokens_are_shown_at_once_and_blocks_are_not_shown_twice() {
     let mut model = request();
     token(&mut model, "See ", "text", 0);
     token(&mut model, "this:\n", "text", 4);
     let text = json!({ "type": "text", "content": "See this:" });
-    tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": text }));
+    receive(&mut model, "stream.block", json!({ "query_id": "q-1", "block": text }));
     token(&mut model, "```rust\nfn a() {}\n", "code", 10);
-    assert_eq!(pieces(&model)[2], EntryKind::OpenBlock("```rust\nfn a() {}\n".into()));
+    assert_eq!(entries(&model)[2], EntryKind::OpenBlock("```rust\nfn a() {}\n".into()));
     token(&mut model, "```\n", "code", 28);
     let code = json!({ "type": "code", "language": "rust", "content": "fn a() {}" });
-    tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
+    receive(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
     token(&mut model, "Done.", "text", 32);
     assert_eq!(model.chat.running.as_ref().unwrap().received_bytes, 37);
     assert_eq!(complete(&mut model, "success"), []);
 
-    let shown = pieces(&model);
+    let shown = entries(&model);
     assert_eq!(shown.len(), 4, "{shown:?}");
     assert_eq!(shown[0], EntryKind::UserText("hello".into()));
     assert_eq!((&shown[1], &shown[3]), (&prose("See this:\n"), &prose("Done.")));
@@ -108,19 +108,19 @@ fn words_are_shown_as_they_come_and_blocks_are_not_shown_twice() {
 }
 
 #[test]
-fn a_server_that_sends_code_as_prose_is_understood() {
+fn code_that_a_server_sends_as_prose_is_shown() {
     let mut model = request();
     token(&mut model, "```sh\nls\n```\n", "text", 0);
     let code = json!({ "type": "code", "language": "sh", "content": "ls" });
-    tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
-    assert_eq!(pieces(&model).len(), 2);
+    receive(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
+    assert_eq!(entries(&model).len(), 2);
     let code = json!({ "type": "code", "language": "sh", "content": "pwd" });
-    tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
-    assert_eq!(pieces(&model).len(), 3, "a block that was not seen before is shown");
+    receive(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
+    assert_eq!(entries(&model).len(), 3, "a new block is shown");
 }
 
 #[test]
-fn what_is_typed_meanwhile_waits() {
+fn messages_during_a_query_are_queued() {
     let mut model = request();
     assert_eq!(enter(&mut model, "next"), []);
     assert_eq!(complete(&mut model, "success"), [query("next")]);
@@ -132,9 +132,9 @@ fn ctrl_c_stops_the_answer_and_twice_quits() {
     assert_eq!(ctrl(&mut model, 'c'), [Request::Cancel { query: "q-1".into() }]);
     assert!(!model.leaving);
     complete(&mut model, "cancelled");
-    assert_eq!(pieces(&model).last(), Some(&EntryKind::Note("stopped".into())));
+    assert_eq!(entries(&model).last(), Some(&EntryKind::Note("stopped".into())));
     ctrl(&mut model, 'c');
-    assert!(model.leaving, "the second one");
+    assert!(model.leaving, "the second Ctrl-C quits");
 
     let mut model = started();
     update(&mut model, Message::Paste("half".into()));
@@ -142,13 +142,13 @@ fn ctrl_c_stops_the_answer_and_twice_quits() {
     assert!(model.editor.is_empty() && !model.leaving);
     press(&mut model, KeyCode::Char('x'));
     ctrl(&mut model, 'c');
-    assert!(!model.leaving, "a key between them means it was not meant");
+    assert!(!model.leaving, "a key in between resets the confirmation");
     ctrl(&mut model, 'c');
     assert!(model.leaving);
 }
 
 #[test]
-fn who_stops_before_the_question_arrived_is_heard() {
+fn a_cancel_before_the_query_is_accepted_is_sent_later() {
     let mut model = started();
     enter(&mut model, "hello");
     assert_eq!(ctrl(&mut model, 'c'), []);
@@ -156,7 +156,7 @@ fn who_stops_before_the_question_arrived_is_heard() {
 }
 
 #[test]
-fn a_tool_is_answered_with_a_key() {
+fn an_approval_is_answered_with_a_key() {
     for (letter, decision) in [
         ('y', Decision::Once),
         ('a', Decision::Same),
@@ -167,8 +167,8 @@ fn a_tool_is_answered_with_a_key() {
         approval(&mut model);
         update(&mut model, Message::Tick);
         update(&mut model, Message::Tick);
-        let said = press(&mut model, KeyCode::Char(letter));
-        assert_eq!(said, [Request::Approve { execution: "exec-1".into(), decision }]);
+        let requests = press(&mut model, KeyCode::Char(letter));
+        assert_eq!(requests, [Request::Approve { execution: "exec-1".into(), decision }]);
         assert!(model.chat.approvals.is_empty());
     }
 }
@@ -184,7 +184,7 @@ fn a_question_of_a_call_is_answered_with_a_digit() {
             "execution_id": "exec-question_1", "query_id": "q-1", "tool": { "name": "db__ask" },
             "choices": choices,
         });
-        tell(model, "tool.request_approval", params);
+        receive(model, "tool.request_approval", params);
     };
     let mut model = request();
     ask(&mut model, &choices);
@@ -200,12 +200,12 @@ fn a_question_of_a_call_is_answered_with_a_digit() {
     ask(&mut model, &json!([]));
     let progress = json!({ "status": "cancelled", "message": "the call that asked is over" });
     let over = json!({ "execution_id": "exec-question_1", "progress": progress });
-    tell(&mut model, "tool.progress", over);
+    receive(&mut model, "tool.progress", over);
     assert!(model.chat.approvals.is_empty());
 }
 
 #[test]
-fn who_was_typing_when_a_tool_asked_did_not_say_yes() {
+fn keys_right_after_a_request_appears_are_ignored() {
     let mut model = request();
     approval(&mut model);
     assert_eq!(press(&mut model, KeyCode::Char('y')), []);
@@ -217,11 +217,11 @@ fn who_was_typing_when_a_tool_asked_did_not_say_yes() {
 }
 
 #[test]
-fn a_question_goes_when_somebody_else_answers_or_its_query_ends() {
+fn a_request_disappears_when_it_is_answered_elsewhere_or_its_query_ends() {
     let mut model = request();
     approval(&mut model);
     let progress = json!({ "status": "denied", "message": "nobody answered in time" });
-    tell(&mut model, "tool.progress", json!({ "execution_id": "exec-1", "progress": progress }));
+    receive(&mut model, "tool.progress", json!({ "execution_id": "exec-1", "progress": progress }));
     assert!(model.chat.approvals.is_empty());
     approval(&mut model);
     complete(&mut model, "timeout");
@@ -229,32 +229,32 @@ fn a_question_goes_when_somebody_else_answers_or_its_query_ends() {
 }
 
 #[test]
-fn a_call_is_one_line_from_its_beginning_to_its_end() {
+fn a_call_is_one_line_from_start_to_end() {
     let mut model = request();
     let progress = json!({ "status": "started", "message": "Running shell" });
-    tell(&mut model, "tool.progress", json!({ "execution_id": "exec-1", "progress": progress }));
+    receive(&mut model, "tool.progress", json!({ "execution_id": "exec-1", "progress": progress }));
     let result = json!({ "files_modified": ["a", "b"], "duration_ms": 12 });
     let done = json!({ "execution_id": "exec-1", "tool_name": "shell", "status": "success", "result": result });
-    tell(&mut model, "tool.complete", done);
+    receive(&mut model, "tool.complete", done);
     let about = json!({ "execution_id": "exec-1" });
     let block = json!({ "type": "tool_output", "content": "out", "metadata": about });
     for _ in 0..2 {
-        tell(&mut model, "stream.block", json!({ "query_id": "q-1", "block": block }));
+        receive(&mut model, "stream.block", json!({ "query_id": "q-1", "block": block }));
     }
-    let EntryKind::Tool(tool) = &pieces(&model)[1] else { panic!() };
+    let EntryKind::Tool(tool) = &entries(&model)[1] else { panic!() };
     assert_eq!((tool.name.as_str(), tool.message.as_str()), ("shell", "12 ms, changed a, b"));
-    assert_eq!(pieces(&model).len(), 3, "what it printed is shown once");
+    assert_eq!(entries(&model).len(), 3, "the output is shown once");
 }
 
 #[test]
-fn a_broken_connection_is_taken_up_where_it_was() {
+fn an_answer_continues_after_a_reconnect() {
     let mut model = request();
     token(&mut model, "half", "text", 0);
     update(&mut model, Message::Lost);
     assert!(model.is_busy() && !model.chat.online);
     update(&mut model, Message::Paste("later".into()));
     assert_eq!(press(&mut model, KeyCode::Enter), []);
-    assert_eq!(model.editor.text(), "later", "what cannot be asked is not lost");
+    assert_eq!(model.editor.text(), "later", "the unsent message is kept");
 
     let load = Request::Load { session: "session-1".into(), received_bytes: Some(4) };
     assert_eq!(update(&mut model, Message::Back(json!({}))), vec![load.clone()]);
@@ -263,11 +263,11 @@ fn a_broken_connection_is_taken_up_where_it_was() {
     assert_eq!(update(&mut model, Message::Answer(load, Ok(result))), []);
     token(&mut model, " and whole", "text", 4);
     complete(&mut model, "success");
-    assert_eq!(pieces(&model)[1], prose("half and whole"));
+    assert_eq!(entries(&model)[1], prose("half and whole"));
 }
 
 #[test]
-fn what_ended_meanwhile_is_shown_as_it_is() {
+fn a_query_that_ended_during_a_disconnect_is_shown() {
     let mut model = request();
     token(&mut model, "half", "text", 0);
     update(&mut model, Message::Lost);
@@ -277,17 +277,17 @@ fn what_ended_meanwhile_is_shown_as_it_is() {
     ]);
     let result = json!({ "session_id": "session-1", "messages": messages, "running_queries": [] });
     update(&mut model, Message::Answer(load, Ok(result)));
-    assert_eq!(pieces(&model), [EntryKind::UserText("hello".into()), prose("half and whole")]);
+    assert_eq!(entries(&model), [EntryKind::UserText("hello".into()), prose("half and whole")]);
     assert_eq!(model.chat.running, None);
 }
 
 #[test]
-fn a_question_that_never_arrived_is_told() {
+fn a_query_that_was_not_sent_is_reported() {
     let mut model = started();
     enter(&mut model, "hello");
     update(&mut model, Message::Lost);
     assert_eq!(update(&mut model, Message::Back(json!({}))), []);
-    assert!(matches!(pieces(&model).last(), Some(EntryKind::Error(_))));
+    assert!(matches!(entries(&model).last(), Some(EntryKind::Error(_))));
     assert_eq!(model.chat.running, None);
 }
 
@@ -309,7 +309,7 @@ fn sessions_are_found_by_typing_and_opened() {
         press(&mut model, KeyCode::Char(letter));
     }
     assert_eq!(press(&mut model, KeyCode::Enter), []);
-    assert!(std::mem::take(&mut model.chat.reconnect), "another session takes another connection");
+    assert!(std::mem::take(&mut model.chat.reconnect), "another session needs another connection");
     let load = update(&mut model, Message::Back(json!({}))).remove(0);
     assert_eq!(load, Request::Load { session: "session-2".into(), received_bytes: None });
     let messages = json!([
@@ -320,7 +320,7 @@ fn sessions_are_found_by_typing_and_opened() {
         json!({ "session_id": "session-2", "messages": messages, "running_queries": open });
     update(&mut model, Message::Answer(load, Ok(result)));
     assert_eq!(
-        pieces(&model),
+        entries(&model),
         [EntryKind::UserText("begin".into())],
         "the answer comes again as it is written"
     );
@@ -328,7 +328,7 @@ fn sessions_are_found_by_typing_and_opened() {
 }
 
 #[test]
-fn a_session_is_deleted_only_by_who_is_sure() {
+fn deleting_a_session_needs_confirmation() {
     let mut model = listed();
     press(&mut model, KeyCode::Delete);
     assert_eq!(press(&mut model, KeyCode::Char('n')), []);
@@ -342,7 +342,7 @@ fn a_session_is_deleted_only_by_who_is_sure() {
 }
 
 #[test]
-fn commands_are_carried_out_and_unknown_ones_told() {
+fn commands_are_executed_and_unknown_ones_reported() {
     let mut model = started();
     enter(&mut model, "/help");
     assert!(matches!(model.pane, Pane::Help));
@@ -359,17 +359,17 @@ fn commands_are_carried_out_and_unknown_ones_told() {
 }
 
 #[test]
-fn a_refusal_is_told_and_the_next_question_can_be_asked() {
+fn an_error_is_shown_and_the_next_query_can_be_sent() {
     let mut model = started();
     enter(&mut model, "hello");
     let fault = RpcError { code: -32005, message: "too many".into() };
     update(&mut model, Message::Answer(query("hello"), Err(fault)));
-    assert_eq!(pieces(&model).last(), Some(&EntryKind::Error("too many".into())));
+    assert_eq!(entries(&model).last(), Some(&EntryKind::Error("too many".into())));
     assert_eq!(enter(&mut model, "again"), [query("again")]);
 }
 
 #[test]
-fn a_resize_is_told_to_the_daemon() {
+fn a_resize_is_sent_to_the_daemon() {
     let mut model = started();
     let size = Size { cols: 100, rows: 30 };
     assert_eq!(update(&mut model, Message::Resize(size)), [Request::Context(size)]);

@@ -25,7 +25,7 @@ pub(crate) enum EntryKind {
         text: String,
         open: bool,
     },
-    /// A fenced block that is still being written, fence and all.
+    /// A fenced block that is still being streamed, including its fence.
     OpenBlock(String),
     Block(Block),
     Tool(Tool),
@@ -79,7 +79,7 @@ impl Transcript {
             Some(EntryKind::OpenBlock(text)) if fenced => text.push_str(token),
             Some(EntryKind::AnswerText { text, open: true }) if !fenced => text.push_str(token),
             _ if fenced => return self.push(EntryKind::OpenBlock(token.to_owned())),
-            // Blank lines between blocks are the screen's business.
+            // The view separates blocks, so blank lines between them are dropped.
             _ if token.trim().is_empty() => return,
             _ => {
                 let text = token.trim_start_matches('\n').to_owned();
@@ -89,19 +89,19 @@ impl Transcript {
         self.touch_last();
     }
 
-    /// Adds a complete block. Most of them were shown while they were written.
+    /// Adds a complete block. Most blocks were already shown while they were streamed.
     pub(super) fn block(&mut self, block: Block) {
         match block.kind {
             Kind::Text => self.prose(block),
             Kind::Code | Kind::Diff => self.fenced(block),
-            // The question itself shows it.
+            // The approval request shows it.
             Kind::Interactive if block.execution.is_some() => {}
             Kind::Error | Kind::ToolOutput if self.has_output_of(&block) => {}
             Kind::Error | Kind::ToolOutput | Kind::Interactive => self.fenced(block),
         }
     }
 
-    /// True if a call's output is shown already: it is sent again after a connection broke.
+    /// True if a call's output is already shown: it is sent again after a reconnect.
     fn has_output_of(&self, block: &Block) -> bool {
         let same = |entry: &Entry| matches!(&entry.kind, EntryKind::Block(known) if known.execution == block.execution);
         let again = block.execution.is_some() && self.entries.iter().any(same);
@@ -181,7 +181,7 @@ impl Transcript {
         entry.revision = self.revisions;
         match &mut entry.kind {
             EntryKind::Tool(tool) => tool,
-            _ => unreachable!("the place of a tool was looked for"),
+            _ => unreachable!("the index is that of a tool"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is understood of the messages that servers send.
+//! Tests of decoding messages of servers.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ fn read(method: &str, params: Value) -> Option<Notice> {
 }
 
 #[test]
-fn tokens_come_alone_or_together_and_in_either_shape() {
+fn tokens_are_decoded_in_both_formats() {
     let plain = |text: &str, end| Token { text: text.into(), fenced: false, end };
     let one = read("stream.token", json!({ "query_id": "q", "content": "hi" }));
     assert_eq!(one, Some(Notice::Tokens { query: "q".into(), tokens: vec![plain("hi", None)] }));
@@ -24,7 +24,7 @@ fn tokens_come_alone_or_together_and_in_either_shape() {
 }
 
 #[test]
-fn the_specifications_shapes_are_read() {
+fn the_specified_formats_are_decoded() {
     let block = json!({
         "query_id": "q-123abc", "block_id": "block-789",
         "block": {
@@ -54,7 +54,7 @@ fn the_specifications_shapes_are_read() {
 }
 
 #[test]
-fn nonsense_is_nothing() {
+fn invalid_messages_are_ignored() {
     for message in [
         json!(null),
         json!([]),

@@ -1,4 +1,4 @@
-//! One request, against a daemon that plays a script.
+//! Tests of one request, with a scripted daemon.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ struct Printed {
     messages: String,
 }
 
-async fn ask(settings: &Settings, format: OutputFormat, approvals: Approvals) -> Printed {
+async fn run(settings: &Settings, format: OutputFormat, approvals: Approvals) -> Printed {
     let (mut answer, mut messages) = (Vec::new(), Vec::new());
     let request = PrintRequest { text: "say it".into(), format, approvals };
     let output = Output { answer: &mut answer, messages: &mut messages };
@@ -21,7 +21,7 @@ async fn ask(settings: &Settings, format: OutputFormat, approvals: Approvals) ->
 }
 
 #[tokio::test]
-async fn the_answer_is_printed_as_it_comes() {
+async fn the_answer_is_printed_while_it_streams() {
     let block =
         json!({ "query_id": "q-1", "block": { "type": "text", "content": "Hello, world" } });
     let server = Server::play(vec![vec![
@@ -33,7 +33,7 @@ async fn the_answer_is_printed_as_it_comes() {
         Step::Notify("stream.block", block),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
+    let printed = run(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
     assert_eq!(printed.ended.unwrap(), Ending::Answered);
     assert_eq!((printed.answer.as_str(), printed.messages.as_str()), ("Hello, world\n", ""));
 
@@ -58,12 +58,12 @@ async fn blocks_without_tokens_are_printed_too() {
         block("tool_output", "noise"),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
+    let printed = run(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
     assert_eq!(printed.answer, "Look:\nfn main() {}\n");
 }
 
 #[tokio::test]
-async fn tools_that_ask_are_refused_unless_told_otherwise() {
+async fn approvals_are_refused_by_default() {
     for (approvals, approved, said) in
         [(Approvals::Refuse, false, "--yes"), (Approvals::Approve, true, "approved")]
     {
@@ -75,7 +75,7 @@ async fn tools_that_ask_are_refused_unless_told_otherwise() {
             token("Then.", 6),
             complete("success"),
         ]]);
-        let printed = ask(&server.settings, OutputFormat::Text, approvals).await;
+        let printed = run(&server.settings, OutputFormat::Text, approvals).await;
         assert_eq!(printed.answer, "First.\nThen.\n");
         assert!(printed.messages.contains("write_file src/main.rs"), "{}", printed.messages);
         assert!(printed.messages.contains(said), "{}", printed.messages);
@@ -86,7 +86,7 @@ async fn tools_that_ask_are_refused_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn programs_get_every_event_as_a_line() {
+async fn the_json_format_prints_every_event_as_a_line() {
     let other = json!({ "query_id": "q-9", "token": "not mine" });
     let server = Server::play(vec![vec![
         accept(),
@@ -94,7 +94,7 @@ async fn programs_get_every_event_as_a_line() {
         token("Hi", 0),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, OutputFormat::Json, Approvals::Refuse).await;
+    let printed = run(&server.settings, OutputFormat::Json, Approvals::Refuse).await;
     let lines: Vec<Value> =
         printed.answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 2);
@@ -106,7 +106,7 @@ async fn programs_get_every_event_as_a_line() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_and_counts() {
+async fn errors_are_printed_and_set_the_result() {
     for (status, ending) in [("error", Ending::Failed), ("cancelled", Ending::Cancelled)] {
         let error = json!({ "code": -32001, "message": "LLM inference failed", "details": "no \u{1b}[31mkey" });
         let server = Server::play(vec![vec![
@@ -114,22 +114,22 @@ async fn what_goes_wrong_is_told_and_counts() {
             Step::Notify("stream.error", json!({ "query_id": "q-1", "error": error })),
             complete(status),
         ]]);
-        let printed = ask(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
+        let printed = run(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
         assert_eq!(printed.ended.unwrap(), ending);
         assert_eq!(printed.messages, "quintet: LLM inference failed: no [31mkey\n");
     }
     let server = Server::play(vec![vec![Step::Refuse("agent.query", "unknown model x/y")]]);
-    let printed = ask(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
+    let printed = run(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
     assert_eq!(printed.ended.unwrap_err().to_string(), "unknown model x/y");
 }
 
 #[tokio::test]
-async fn a_broken_connection_is_taken_up_where_it_was() {
+async fn an_answer_continues_after_a_reconnect() {
     let server = Server::play(vec![
         vec![accept(), token("Hello, ", 0)],
         vec![load(true), token("world", 7), complete("success")],
     ]);
-    let printed = ask(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
+    let printed = run(&server.settings, OutputFormat::Text, Approvals::Refuse).await;
     assert_eq!(printed.ended.unwrap(), Ending::Answered);
     assert_eq!(printed.answer, "Hello, world\n");
     let received = server.received().await;
@@ -137,21 +137,21 @@ async fn a_broken_connection_is_taken_up_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_session_is_gone_on_with() {
+async fn a_session_is_continued() {
     let server =
         Server::play(vec![vec![load(false), accept(), token("More", 0), complete("success")]]);
     let settings = Settings { session: Some("session-1".into()), ..server.settings.clone() };
-    let printed = ask(&settings, OutputFormat::Plain, Approvals::Refuse).await;
+    let printed = run(&settings, OutputFormat::Plain, Approvals::Refuse).await;
     assert_eq!(printed.answer, "More\n");
 }
 
 #[tokio::test]
-async fn a_terminal_gets_nothing_that_controls_it() {
+async fn control_sequences_are_removed_for_a_terminal() {
     let server = Server::play(vec![vec![
         accept(),
         token("a\u{1b}]0;title\u{7}b\tc\n", 0),
         complete("success"),
     ]]);
-    let printed = ask(&server.settings, OutputFormat::Plain, Approvals::Refuse).await;
+    let printed = run(&server.settings, OutputFormat::Plain, Approvals::Refuse).await;
     assert_eq!(printed.answer, "a]0;titleb\tc\n");
 }

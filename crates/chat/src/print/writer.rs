@@ -12,9 +12,9 @@ pub enum OutputFormat {
     /// The unchanged text of the answer.
     #[default]
     Text,
-    /// The text for a terminal: nothing in it moves the cursor or changes a colour.
+    /// Text for a terminal: without control sequences.
     Plain,
-    /// Every notification, a line of JSON each.
+    /// Every notification as a line of JSON.
     Json,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct AnswerWriter<'a> {
     format: OutputFormat,
     output: Output<'a>,
     printed: String,
-    /// True if something else happened since the last token.
+    /// True if other output was printed since the last token.
     paused: bool,
 }
 

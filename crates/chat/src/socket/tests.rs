@@ -1,4 +1,4 @@
-//! Which socket is taken.
+//! Tests of which socket is used.
 
 use tokio::net::UnixListener;
 
@@ -9,7 +9,7 @@ fn settings(runtime: &Path) -> Settings {
 }
 
 #[tokio::test]
-async fn the_newest_that_answers_is_taken() {
+async fn the_newest_socket_that_answers_is_used() {
     let folder = tempfile::tempdir().unwrap();
     let socket = |name: &str| folder.path().join(format!("openagent-terminal-{name}.sock"));
     let live = UnixListener::bind(socket("7")).unwrap();
@@ -24,13 +24,13 @@ async fn the_newest_that_answers_is_taken() {
 }
 
 #[tokio::test]
-async fn who_finds_nobody_is_told_what_to_start() {
+async fn the_error_without_a_daemon_says_what_to_start() {
     let folder = tempfile::tempdir().unwrap();
-    let said = open(&settings(folder.path())).await.unwrap_err().to_string();
-    assert!(said.contains("quintet serve") && said.contains("[listen] terminal"), "{said}");
+    let error = open(&settings(folder.path())).await.unwrap_err().to_string();
+    assert!(error.contains("quintet serve") && error.contains("[listen] terminal"), "{error}");
 
     let socket = folder.path().join("gone.sock");
     let named = Settings { socket: Some(socket), ..Settings::default() };
-    let said = open(&named).await.unwrap_err().to_string();
-    assert!(said.contains("gone.sock") && said.contains("quintet serve"), "{said}");
+    let error = open(&named).await.unwrap_err().to_string();
+    assert!(error.contains("gone.sock") && error.contains("quintet serve"), "{error}");
 }

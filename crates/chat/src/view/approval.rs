@@ -28,7 +28,7 @@ pub(super) fn draw(
     let width = area.width;
     let mut lines = vec![title(&approval.request, others, width, palette)];
     lines.extend(about(approval, width, palette));
-    // What it is about may be long; there is always room for some of the preview and for the keys.
+    // The description may be long; there is always room for a part of the preview and for the keys.
     let room = usize::from(area.height).saturating_sub(1);
     lines.truncate(room.saturating_sub(room / 2).max(1));
     let preview = preview(&approval.request.preview, width, palette);

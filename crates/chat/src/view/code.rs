@@ -1,7 +1,7 @@
 //! Colours code, line by line.
 //!
-//! A small scanner and a table of languages instead of full grammars: its time is linear in the text, it works on
-//! incomplete programs, which a stream shows most of the time, and it covers shells and configuration files,
+//! A small scanner and a table of languages instead of full grammars: it takes linear time, works
+//! on incomplete programs, which streams usually show, and covers shells and configuration files,
 //! which are common in terminals.
 
 use super::grammars::{Grammar, grammar};
@@ -41,7 +41,7 @@ pub(super) fn tidy(line: &str) -> String {
 
 struct Scanner {
     grammar: &'static Grammar,
-    /// The mark that ends the open comment or string of several lines, and its role.
+    /// The delimiter that ends the open multi-line comment or string, and its role.
     within: Option<(&'static str, TextRole)>,
 }
 
@@ -61,7 +61,7 @@ impl Scanner {
         row
     }
 
-    /// The role and length of the next token; the length is never 0, so that a line ends.
+    /// The role and length of the next token; the length is never 0, so that scanning terminates.
     fn next(&mut self, rest: &str, before: Option<char>) -> (TextRole, usize) {
         if let Some((end, role)) = self.within {
             let found = rest.find(end).map(|at| at + end.len());
@@ -82,10 +82,10 @@ impl Scanner {
         let first = rest.chars().next().unwrap_or_default();
         match first {
             _ if self.grammar.quotes.contains(first) => self.quoted(rest, first),
-            '\'' if self.grammar.letters => letter(rest),
+            '\'' if self.grammar.letters => char_literal(rest),
             '$' if self.grammar.dollars => (TextRole::Name, 1 + word(&rest[1..])),
-            '0'..='9' if !before.is_some_and(is_of_word) => (TextRole::Number, number(rest)),
-            _ if is_of_word(first) => self.word(rest),
+            '0'..='9' if !before.is_some_and(is_word_char) => (TextRole::Number, number(rest)),
+            _ if is_word_char(first) => self.word(rest),
             _ => (TextRole::Plain, first.len_utf8().max(1)),
         }
     }
@@ -126,15 +126,15 @@ impl Scanner {
     }
 }
 
-fn is_of_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
 fn word(rest: &str) -> usize {
-    rest.find(|c| !is_of_word(c)).unwrap_or(rest.len())
+    rest.find(|c| !is_word_char(c)).unwrap_or(rest.len())
 }
 
-/// A dot belongs to a number if a digit comes after it: `1..2` are two.
+/// A dot belongs to a number if a digit follows it: `1..2` are two.
 fn number(rest: &str) -> usize {
     let whole = word(rest);
     let tail = &rest[whole..];
@@ -146,8 +146,8 @@ fn number(rest: &str) -> usize {
     }
 }
 
-/// A letter in quotes, or a quote that is something else, such as the mark of a lifetime.
-fn letter(rest: &str) -> (TextRole, usize) {
+/// A character literal, or another use of a quote, such as a lifetime.
+fn char_literal(rest: &str) -> (TextRole, usize) {
     let inner = &rest[1..];
     let skip = if inner.starts_with('\\') { 2 } else { 1 };
     let end = inner.char_indices().skip(skip).take(8).find(|(_, c)| *c == '\'');

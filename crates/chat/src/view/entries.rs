@@ -7,17 +7,17 @@ use super::wrap::wrap;
 use crate::model::{EntryKind, Tool};
 use crate::notice::{Block, Kind};
 
-/// Lines of a tool's output that are shown.
+/// Maximum number of shown lines of a tool's output.
 const OUTPUT_LINES_LIMIT: usize = 12;
 
-/// The rows of an entry, with a blank line before it where one belongs.
+/// The rows of an entry, with a blank line before it if needed.
 pub(super) fn rows(kind: &EntryKind, before: Option<&EntryKind>, width: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     if before.is_some_and(|before| !belongs(before, kind)) {
         rows.push(Row::new());
     }
     rows.extend(match kind {
-        EntryKind::UserText(text) => said(text, width),
+        EntryKind::UserText(text) => user_text(text, width),
         EntryKind::AnswerText { text, .. } => markdown::rows(text, width),
         EntryKind::OpenBlock(text) => draft(text, width),
         EntryKind::Block(block) => of_block(block, width),
@@ -39,7 +39,7 @@ fn belongs(before: &EntryKind, kind: &EntryKind) -> bool {
     work(before) && work(kind)
 }
 
-fn said(text: &str, width: usize) -> Vec<Row> {
+fn user_text(text: &str, width: usize) -> Vec<Row> {
     let line = |(nth, line): (usize, &str)| {
         let mark = if nth == 0 { "> " } else { "  " };
         wrap(&[(TextRole::Person, format!("{mark}{line}"))], width, 2)
@@ -47,7 +47,7 @@ fn said(text: &str, width: usize) -> Vec<Row> {
     text.lines().enumerate().flat_map(line).collect()
 }
 
-/// A block that is being written: its first line names the language.
+/// A block that is still being streamed: its first line names the language.
 fn draft(text: &str, width: usize) -> Vec<Row> {
     let (fence, code) = text.split_once('\n').unwrap_or((text, ""));
     let language = fence.trim().trim_start_matches(['`', '~']).trim();

@@ -10,11 +10,11 @@ use super::palette::{Palette, TextRole};
 use super::wrap::{cut, wrap};
 use crate::model::{Editor, Model, Pane};
 
-/// Rows of the input that are shown.
+/// Maximum number of shown rows of the input.
 const INPUT_ROWS_LIMIT: usize = 6;
 const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
 
-/// Rows of the footer; some are left for the rest wherever both fit.
+/// Rows of the footer; the rest of the screen keeps some if both fit.
 pub(super) fn height(model: &Model, area: Rect) -> u16 {
     let typed = typed(&model.editor, area.width).0.len().clamp(1, INPUT_ROWS_LIMIT);
     let wanted = u16::try_from(typed).unwrap_or(1) + 1;
@@ -73,7 +73,7 @@ fn typed(editor: &Editor, width: u16) -> (Vec<String>, (usize, usize)) {
     (rows, (x, before.len().saturating_sub(1)))
 }
 
-/// Breaks a line where the width ends and nowhere else, so that typing does not move the text.
+/// Breaks a line exactly at the width, so that typing does not move the text.
 fn broken(line: &str, width: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let mut rest = line;

@@ -1,4 +1,4 @@
-//! The languages whose code is coloured.
+//! The languages with highlighting.
 
 use super::palette::TextRole;
 
@@ -8,7 +8,7 @@ pub(super) struct Grammar {
     names: &'static [&'static str],
     /// Separated by spaces.
     pub(super) keywords: &'static str,
-    /// Marks that begin a comment up to the end of the line.
+    /// Prefixes of a comment up to the end of the line.
     pub(super) comments: &'static [&'static str],
     /// Tokens of several lines: begin, end and role.
     pub(super) spans: &'static [(&'static str, &'static str, TextRole)],

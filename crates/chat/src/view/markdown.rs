@@ -21,7 +21,7 @@ pub(super) fn rows(text: &str, width: usize) -> Vec<Row> {
     rows
 }
 
-/// Code with a line at its left.
+/// Code with a vertical line at its left.
 pub(super) fn boxed(code: Vec<Row>, width: usize) -> Vec<Row> {
     let inner = width.saturating_sub(2).max(1);
     let framed = |mut row: Row| {

@@ -1,4 +1,4 @@
-//! The styles of text. Colours are the terminal's own sixteen, so that they fit its theme.
+//! The styles of text. Colours are the terminal's own sixteen, so that they match its theme.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};

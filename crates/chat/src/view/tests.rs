@@ -1,4 +1,4 @@
-//! What the screen looks like.
+//! Tests of the screen.
 
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ fn model(cols: u16, rows: u16) -> Model {
     model
 }
 
-fn tell(model: &mut Model, method: &str, params: Value) {
+fn receive(model: &mut Model, method: &str, params: Value) {
     let message = json!({ "method": method, "params": params });
     update(model, Message::Notice(Notice::read(&message).unwrap()));
 }
@@ -30,8 +30,8 @@ fn press(model: &mut Model, code: KeyCode) -> Vec<Request> {
     update(model, Message::Key(code.into()))
 }
 
-/// A conversation with something of everything.
-fn talked(cols: u16, rows: u16) -> Model {
+/// A conversation with every kind of entry.
+fn conversation(cols: u16, rows: u16) -> Model {
     let mut model = model(cols, rows);
     update(&mut model, Message::Paste("How do I read a file\nline by line?".into()));
     press(&mut model, KeyCode::Enter);
@@ -42,17 +42,17 @@ fn talked(cols: u16, rows: u16) -> Model {
         json!({ "query_id": "q-1", "block": block })
     };
     let done = json!({ "execution_id": "e", "tool_name": "read_file", "status": "success", "result": { "duration_ms": 3 } });
-    tell(&mut model, "tool.complete", done);
-    tell(&mut model, "stream.block", block("tool_output", "fn main() {}\n"));
+    receive(&mut model, "tool.complete", done);
+    receive(&mut model, "stream.block", block("tool_output", "fn main() {}\n"));
     let text = "## Reading\nUse a **buffered** reader, as `BufRead` gives you one line after the other without reading it all at once:\n- it is short\n- it is fast";
-    tell(&mut model, "stream.token", json!({ "query_id": "q-1", "token": text }));
-    tell(
+    receive(&mut model, "stream.token", json!({ "query_id": "q-1", "token": text }));
+    receive(
         &mut model,
         "stream.block",
         block("code", "for line in reader.lines() {\n\tprintln!(\"{}\", line?); // one\n}"),
     );
-    tell(&mut model, "stream.block", block("diff", "@@ -1 +1 @@\n-old\n+new"));
-    tell(
+    receive(&mut model, "stream.block", block("diff", "@@ -1 +1 @@\n-old\n+new"));
+    receive(
         &mut model,
         "agent.thinking",
         json!({ "query_id": "q-1", "phase": "generating", "message": "Writing the answer" }),
@@ -62,12 +62,12 @@ fn talked(cols: u16, rows: u16) -> Model {
 }
 
 fn request(cols: u16, rows: u16) -> Model {
-    let mut model = talked(cols, rows);
+    let mut model = conversation(cols, rows);
     let diff: String = (0..40).fold("--- a/x\n+++ b/x\n@@ -1 +1 @@\n".into(), |mut diff, n| {
         let _ = writeln!(diff, "+line {n}");
         diff
     });
-    tell(
+    receive(
         &mut model,
         "tool.request_approval",
         json!({
@@ -110,7 +110,7 @@ fn check(mut model: Model, expect: Expect) {
 #[test]
 fn a_conversation_at_80_by_24() {
     check(
-        talked(80, 24),
+        conversation(80, 24),
         expect![[r#"
         > How do I read a file
           line by line?
@@ -142,7 +142,7 @@ fn a_conversation_at_80_by_24() {
 #[test]
 fn a_conversation_on_a_wide_screen() {
     check(
-        talked(120, 30),
+        conversation(120, 30),
         expect![[r#"
         > How do I read a file
           line by line?
@@ -178,7 +178,7 @@ fn a_conversation_on_a_wide_screen() {
 }
 
 #[test]
-fn a_question_about_a_tool() {
+fn an_approval_request() {
     check(
         request(80, 24),
         expect![[r#"
@@ -328,7 +328,7 @@ fn a_slash_lists_the_commands() {
          ready, /help                                             demo/small | 0 tokens
         > /"#]],
     );
-    let mut model = talked(80, 12);
+    let mut model = conversation(80, 12);
     model.editor.clear();
     update(&mut model, Message::Paste("/s".into()));
     let shown = screen(&mut model, Colours::On).to_string();
@@ -340,9 +340,9 @@ fn a_slash_lists_the_commands() {
 }
 
 #[test]
-fn a_command_that_asks_is_described_in_plain_words() {
+fn an_approval_request_for_a_command_is_described() {
     let mut model = model(80, 12);
-    tell(
+    receive(
         &mut model,
         "tool.request_approval",
         json!({
@@ -357,20 +357,20 @@ fn a_command_that_asks_is_described_in_plain_words() {
 }
 
 #[test]
-fn what_a_command_printed_is_shown_as_text() {
+fn output_of_a_command_is_shown_as_text() {
     let mut model = model(80, 12);
     let json = r#"{"cmd":"ls","exit_code":0,"stdout":"a\nb\n","stderr":""}"#;
     let block = json!({ "type": "tool_output", "content": json });
     let params = json!({ "query_id": "q-1", "block": block, "content": "a\nb\n" });
-    tell(&mut model, "stream.block", params);
+    receive(&mut model, "stream.block", params);
     let shown = screen(&mut model, Colours::On).to_string();
     assert!(shown.contains("│ a") && shown.contains("│ b"), "{shown}");
     assert!(!shown.contains("exit_code"), "{shown}");
 }
 
 #[test]
-fn a_search_goes_to_its_place() {
-    let mut model = talked(80, 12);
+fn a_search_scrolls_to_its_match() {
+    let mut model = conversation(80, 12);
     update(&mut model, Message::Key(KeyEvent::new(KeyCode::Char('f'), KeyModifiers::CONTROL)));
     update(&mut model, Message::Paste("LINE BY".into()));
     check(
@@ -393,7 +393,7 @@ fn a_search_goes_to_its_place() {
 
 #[test]
 fn scrolling_stops_at_the_top() {
-    let mut model = talked(80, 12);
+    let mut model = conversation(80, 12);
     for _ in 0..50 {
         press(&mut model, KeyCode::PageUp);
     }
@@ -404,10 +404,10 @@ fn scrolling_stops_at_the_top() {
 }
 
 #[test]
-fn no_size_is_too_small() {
+fn every_size_can_be_drawn() {
     for cols in [1, 2, 3, 5, 20, 80] {
         for rows in [1, 2, 3, 4, 5, 24] {
-            for make in [talked, request, listed] {
+            for make in [conversation, request, listed] {
                 screen(&mut make(cols, rows), Colours::On);
             }
             let mut help = model(cols, rows);
@@ -418,7 +418,7 @@ fn no_size_is_too_small() {
 }
 
 #[test]
-fn without_colours_there_are_none() {
+fn no_colours_are_used_if_disabled() {
     let coloured = |colours| {
         let screen = screen(&mut request(80, 24), colours);
         screen.buffer().content().iter().any(|cell| cell.fg != Color::Reset)

@@ -12,7 +12,7 @@ pub(super) fn wrap(line: &[Run], width: usize, indent: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut row: Vec<(TextRole, &str)> = Vec::new();
     let (mut used, mut room) = (0, width);
-    for (role, letter) in letters(line) {
+    for (role, letter) in graphemes(line) {
         let wide = letter.width();
         if used + wide > room && !row.is_empty() {
             let rest = row.split_off(end_of_word(&row));
@@ -20,7 +20,7 @@ pub(super) fn wrap(line: &[Run], width: usize, indent: usize) -> Vec<Row> {
             row = rest;
             (used, room) = (row.iter().map(|(_, letter)| letter.width()).sum(), width - indent);
         }
-        // Spaces at a break are the break.
+        // Spaces at a line break are dropped.
         if row.is_empty() && letter == " " && !rows.is_empty() {
             continue;
         }
@@ -31,7 +31,7 @@ pub(super) fn wrap(line: &[Run], width: usize, indent: usize) -> Vec<Row> {
     rows
 }
 
-/// Cuts a line off where the width ends.
+/// Shortens a line to the width.
 pub(super) fn cut(text: &str, width: usize) -> String {
     let mut used = 0;
     let fits = |letter: &&str| {
@@ -41,7 +41,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     text.graphemes(true).take_while(fits).collect()
 }
 
-fn letters(line: &[Run]) -> impl Iterator<Item = (TextRole, &str)> {
+fn graphemes(line: &[Run]) -> impl Iterator<Item = (TextRole, &str)> {
     line.iter().flat_map(|(role, text)| text.graphemes(true).map(|letter| (*role, letter)))
 }
 
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn long_words_break_anywhere_and_nothing_is_too_narrow() {
+    fn long_words_break_anywhere_at_every_width() {
         check("abcdef", 4, 0, &["abcd", "ef"]);
         check("日本語", 4, 0, &["日本", "語"]);
         check("日本", 1, 0, &["日", "本"]);

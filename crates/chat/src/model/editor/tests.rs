@@ -1,4 +1,4 @@
-//! What keys do to a text.
+//! Tests of editing keys.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn named(name: &str) -> KeyEvent {
 }
 
 #[test]
-fn letters_go_where_the_cursor_is() {
+fn letters_are_inserted_at_the_cursor() {
     check("ab<left>c", "ac|b");
     check("aé日<back>", "aé|");
     check("👨‍👩‍👧<back>", "|");
@@ -45,7 +45,7 @@ fn letters_go_where_the_cursor_is() {
 }
 
 #[test]
-fn words_and_lines_go_at_once() {
+fn words_and_lines_are_deleted_at_once() {
     check("one two<w>", "one |");
     check("one two  <w>", "one |");
     check("one two<word-left><word-left><word-right>", "one| two");
@@ -63,7 +63,7 @@ fn several_lines_are_edited() {
 }
 
 #[test]
-fn a_paste_brings_no_control_characters() {
+fn a_paste_inserts_no_control_characters() {
     let mut editor = Editor::default();
     editor.insert("a\r\nb\rc\td\u{1b}[31m");
     assert_eq!(editor.text(), "a\nb\nc    d[31m");

@@ -1,9 +1,9 @@
-//! What is remembered of what was typed.
+//! Tests of the input history.
 
 use super::*;
 
 #[test]
-fn one_goes_back_and_forth_and_finds_what_one_was_typing() {
+fn going_back_and_forth_returns_to_the_typed_input() {
     let mut past = InputHistory::new(vec!["old".into()]);
     past.remember("new");
     assert_eq!(past.older("typing").as_deref(), Some("new"));
@@ -15,7 +15,7 @@ fn one_goes_back_and_forth_and_finds_what_one_was_typing() {
 }
 
 #[test]
-fn what_looks_secret_is_not_written_down() {
+fn lines_with_secrets_are_not_stored() {
     let mut past = InputHistory::default();
     for line in [
         " with a space before",
@@ -28,7 +28,7 @@ fn what_looks_secret_is_not_written_down() {
     ] {
         past.remember(line);
         assert_eq!(past.take_unsaved(), Vec::<String>::new(), "{line}");
-        assert_eq!(past.older("").as_deref(), Some(line.trim()), "here it is remembered");
+        assert_eq!(past.older("").as_deref(), Some(line.trim()), "the line is in memory");
         past.newer();
     }
     for line in ["count the tokens", "how do I reset a password", "tell me a secret"] {
@@ -38,7 +38,7 @@ fn what_looks_secret_is_not_written_down() {
 }
 
 #[test]
-fn the_same_twice_is_once() {
+fn repeated_lines_are_stored_once() {
     let mut past = InputHistory::default();
     past.remember("again");
     past.remember("again");

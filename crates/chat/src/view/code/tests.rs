@@ -1,10 +1,10 @@
-//! What colours code has.
+//! Tests of code highlighting.
 
 use expect_test::{Expect, expect};
 
 use super::*;
 
-/// Marks what is not plain with the first letters of what it is.
+/// Marks highlighted text with its role.
 fn check(language: &str, text: &str, expect: Expect) {
     let mark = |(role, text): &(TextRole, String)| match role {
         TextRole::Plain => text.clone(),
@@ -21,7 +21,7 @@ fn check(language: &str, text: &str, expect: Expect) {
 }
 
 #[test]
-fn languages_have_their_colours() {
+fn languages_are_highlighted() {
     check(
         "rust",
         "fn main() {\n    let c: &'a str = \"x\\\"y\"; // why\n    println!(\"{}\", 'c'); /* a\nb */ 1..2.5\n}",
@@ -75,7 +75,7 @@ fn languages_have_their_colours() {
 }
 
 #[test]
-fn what_is_unknown_or_broken_is_plain_and_whole() {
+fn unknown_languages_and_invalid_code_are_plain() {
     check("klingon", "a\tb 'c", expect!["a    b 'c"]);
     check("rust", "\"open", expect![[r#"Text["open]"#]]);
     check("rust", "'", expect!["'"]);
