@@ -1,11 +1,11 @@
-//! The files of a model, and the sources that carry them.
+//! The files of a model and their sources.
 
 use serde::Deserialize;
 
-/// A model whose weights can be fetched.
+/// A model whose weights can be downloaded.
 #[derive(Clone, Copy, Debug)]
 pub struct Model<'a> {
-    /// The name that `quintet models pull` knows.
+    /// The name for `quintet models pull`.
     pub name: &'a str,
     /// The model and its licence, for people.
     pub title: &'a str,
@@ -20,7 +20,7 @@ impl Model<'_> {
     }
 }
 
-/// A file of a model. Every source carries the same bytes.
+/// A file of a model. All sources have the same bytes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightFile {
@@ -33,12 +33,12 @@ pub struct WeightFile {
     /// The address of the whole file, which is tried first.
     #[serde(default)]
     pub hub: Option<String>,
-    /// Packages that carry the file in pieces, in order, for networks that reach a package registry
-    /// and no hub.
+    /// Packages that contain the file in pieces, in order, for networks that reach a package
+    /// registry but no hub.
     pub packages: Vec<Package>,
 }
 
-/// A package that carries a file or a piece of one.
+/// A package that contains a file or a piece of one.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {

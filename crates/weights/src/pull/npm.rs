@@ -2,7 +2,7 @@
 
 use crate::Package;
 
-/// Registries have a tarball at `NAME/-/NAME-VERSION.tgz`, where the second name is without its scope.
+/// Registries serve a tarball at `NAME/-/NAME-VERSION.tgz`, where the second name has no scope.
 pub(super) fn find(registry: &str, package: &Package) -> Result<String, String> {
     let name = &package.package;
     let base = name.rsplit('/').next().unwrap_or(name);

@@ -1,4 +1,4 @@
-//! A file that is not complete yet.
+//! An incomplete file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Result, Seek as _, SeekFrom, Write as _};
@@ -15,7 +15,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Opens what the last try left; `None` if another process has it open.
+    /// Opens the file of the last attempt; `None` if another process has it open.
     pub(super) fn open(path: &Path) -> Result<Option<Self>> {
         if let Some(dir) = path.parent() {
             std::fs::create_dir_all(dir)?;
@@ -46,7 +46,7 @@ impl Part {
         Ok(())
     }
 
-    /// Drops everything after so many bytes.
+    /// Drops everything after `len` bytes.
     pub(super) fn truncate(&mut self, len: u64) -> Result<()> {
         if len != self.len {
             self.file.set_len(len)?;
@@ -55,26 +55,26 @@ impl Part {
         Ok(())
     }
 
-    /// The SHA-256 of what is here so far.
+    /// The SHA-256 of the current content.
     pub(super) async fn sha256(&mut self) -> Result<String> {
         let path = self.path.clone();
         let hashing = tokio::task::spawn_blocking(move || sha256(&path));
         hashing.await.map_err(std::io::Error::other)?
     }
 
-    /// Returns the complete file its name.
+    /// Renames the complete file to its final name.
     pub(super) fn commit(self, name: &Path) -> Result<()> {
         self.file.sync_all()?;
         std::fs::rename(&self.path, name)
     }
 
     pub(super) fn remove(self) {
-        // A leftover takes space and has no other effect.
+        // A leftover only takes space.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// The name of a file while it is fetched.
+/// The name of a file while it is downloaded.
 pub(super) fn part_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");

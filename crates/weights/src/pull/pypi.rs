@@ -20,7 +20,7 @@ pub(super) async fn find(web: &Web, index: &str, package: &Package) -> Result<St
     Ok(url.into())
 }
 
-/// Everything that the page links to.
+/// The links of the page.
 fn links(html: &str) -> impl Iterator<Item = &str> {
     html.split("href=").skip(1).filter_map(|rest| {
         let quote = rest.chars().next().filter(|letter| "\"'".contains(*letter))?;

@@ -1,4 +1,5 @@
-//! The addresses of sources: a hub or its mirror, and the package registries as pip and npm find them.
+//! The addresses of sources: a hub or its mirror, and the package registries configured for pip and
+//! npm.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +31,7 @@ impl Registries {
         Self { mirror: get("HF_ENDPOINT"), pypi, npm: npm.unwrap_or_else(|| NPM.into()) }
     }
 
-    /// The address of a file of the hub, at its mirror if there is one.
+    /// The address of a file of the hub, at its mirror if one is set.
     pub(super) fn hub(&self, url: &str) -> String {
         match (&self.mirror, url.strip_prefix(HUB)) {
             (Some(mirror), Some(path)) => format!("{}{path}", mirror.trim_end_matches('/')),
@@ -46,7 +47,7 @@ impl Registries {
     }
 }
 
-/// Pip's configuration files; what comes later wins.
+/// Pip's configuration files; later ones override earlier ones.
 fn files(get: &dyn Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     let home = get("HOME").map(PathBuf::from);
     let config = get("XDG_CONFIG_HOME").map(PathBuf::from);

@@ -11,18 +11,18 @@ use super::part::Part;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A download that receives nothing for this long is aborted.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
-/// Tries in a row that may receive nothing.
+/// Maximum number of consecutive attempts that receive nothing.
 const TRIES_LIMIT: u32 = 4;
 
 pub(super) struct Web {
     client: Result<Client, String>,
 }
 
-/// The reason why a try ended.
+/// Why an attempt ended.
 enum AttemptError {
-    /// Another try may succeed.
+    /// Another attempt may succeed.
     Transient(String),
-    /// No other try can succeed.
+    /// No other attempt can succeed.
     Final(String),
     /// The file cannot be written.
     Disk(std::io::Error),
@@ -30,7 +30,7 @@ enum AttemptError {
 
 impl Web {
     pub(super) fn new() -> Self {
-        // An error means that the same provider was installed already.
+        // An error means that the same provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT);
         Self { client: client.build().map_err(|error| root_cause(&error)) }
@@ -44,7 +44,7 @@ impl Web {
         response.text().await.map_err(|error| root_cause(&error))
     }
 
-    /// Downloads a file into its part. Tries again for as long as tries receive something.
+    /// Downloads a file into its part. Retries as long as attempts receive something.
     pub(super) async fn fetch(
         &self,
         url: &str,
@@ -100,8 +100,8 @@ impl Web {
     }
 }
 
-/// Cuts the part to where the answer begins and returns the size of the whole, where known; `None`
-/// if nothing is missing.
+/// Truncates the part to the start of the answer and returns the size of the whole file, if known;
+/// `None` if nothing is missing.
 fn begin_response(
     response: &Response,
     part: &mut Part,
@@ -113,7 +113,7 @@ fn begin_response(
                 Err(AttemptError::Final("the server answered with another part of the file".into()))
             }
         },
-        // The part was complete, or the file is another one by now.
+        // The part was complete, or the file has changed.
         StatusCode::RANGE_NOT_SATISFIABLE => match unsatisfied_range(response) {
             Some(whole) if whole == part.len() => Ok(None),
             _ => {
@@ -165,8 +165,8 @@ fn transient(error: &reqwest::Error) -> AttemptError {
     AttemptError::Transient(root_cause(error))
 }
 
-/// The innermost cause, which is the specific one. Addresses are left out, because they may contain a
-/// password.
+/// The innermost cause, which is the specific one. Addresses are left out, because they may contain
+/// a password.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut reason: &dyn std::error::Error = error;
     while let Some(inner) = reason.source() {

