@@ -4,7 +4,7 @@
 //! library keeps for later allocations (more than a hundred megabytes after a model was unloaded), and pages of the
 //! program's file that only its start needed.
 
-/// Free memory that a thread's heap may keep at its end, in bytes.
+/// Maximum free memory that a thread's heap keeps, in bytes.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT_LIMIT: libc::c_int = 4 << 20;
 
@@ -34,8 +34,8 @@ pub fn release_free_memory() {
     }
 }
 
-/// Lets go of the pages of the program's own file, which are read again when they are needed: mostly from
-/// the system's cache, where they stay. Does nothing on other systems than Linux.
+/// Releases the pages of the program's own file, which are read again when they are needed, mostly
+/// from the system's cache. Does nothing on systems other than Linux.
 #[allow(unsafe_code)]
 pub fn release_program_pages() {
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! Mappings of the program's file, from text and from the kernel.
+//! Tests of mappings of the program's file, from text and from the kernel.
 
 use super::*;
 
@@ -19,7 +19,7 @@ Anonymous:             0 kB
 ";
 
 #[test]
-fn only_what_is_as_in_the_file_is_let_go_of() {
+fn only_unchanged_mappings_are_released() {
     let found = unchanged_in(SMAPS, Path::new("/bin/some program"));
     assert_eq!(found, [(0x55d0_a000, 0x1000), (0x55d0_b000, 0x3000)]);
     assert_eq!(unchanged_in("", Path::new("/bin/x")), []);
@@ -32,7 +32,7 @@ fn pages_of_files() -> usize {
 }
 
 #[test]
-fn a_program_goes_on_without_its_pages() {
+fn the_program_continues_after_releasing_its_pages() {
     assert!(!unchanged().is_empty());
     let before = pages_of_files();
     crate::release_program_pages();
