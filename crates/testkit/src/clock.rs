@@ -1,4 +1,4 @@
-//! A clock that tests turn, and ids that are the same in every run.
+//! A clock that tests control, and deterministic ids.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,10 +6,10 @@ use quintet_kernel::port::Clock;
 use quintet_kernel::{Stamp, Time};
 use tokio::time::Instant;
 
-/// When every test begins: 2025-01-01 00:00:00 UTC.
+/// The start time of every test: 2025-01-01 00:00:00 UTC.
 pub const START_TIME: Time = Time::from_micros(1_735_689_600_000_000);
 
-/// A clock that follows tokio's, so that it stops while that one is paused.
+/// A clock that follows tokio's, so that it stops while tokio's clock is paused.
 ///
 /// Share one between a runtime and its successor, so that ids are unique.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct FakeClock {
 }
 
 impl FakeClock {
-    /// A clock that begins at a fixed time.
+    /// A clock that starts at a fixed time.
     pub fn new() -> Self {
         Self { began: Instant::now(), given: AtomicU64::new(0) }
     }

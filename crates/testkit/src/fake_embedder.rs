@@ -1,4 +1,4 @@
-//! An embedder without weights: texts are near each other if they share words or synonyms.
+//! An embedder without weights: texts that share words or synonyms have similar vectors.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quintet_kernel::port::{BoxFuture, Embedder, EmbeddingSpace, Embeddings, SenseError};
 
-/// An embedder whose vectors depend on the text alone.
+/// An embedder whose vectors depend only on the text.
 #[derive(Debug)]
 pub struct FakeEmbedder {
     space: EmbeddingSpace,
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl FakeEmbedder {
-    /// An embedder of a model with this name, for which the words of each group mean the same.
+    /// An embedder with this model name; the words of each group are synonyms.
     pub fn new(model: &str, groups: &[&[&str]]) -> Self {
         let space =
             EmbeddingSpace { provider: "fake".into(), model: model.into(), dimensions: 384 };
@@ -37,17 +37,17 @@ impl FakeEmbedder {
         Self { space, synonyms, state: Mutex::default() }
     }
 
-    /// From now on the embedder is not ready for this reason, or ready if there is none.
+    /// Makes the embedder not ready for this reason, or ready if `None`.
     pub fn set_unready(&self, reason: Option<SenseError>) {
         self.state().ready = reason;
     }
 
-    /// From now on every batch fails like this, or none.
+    /// Makes every batch fail like this, or none if `None`.
     pub fn set_failure(&self, failure: Option<SenseError>) {
         self.state().failure = failure;
     }
 
-    /// From now on no batch is ever answered.
+    /// Makes all later batches hang forever.
     pub fn hang(&self) {
         self.state().hangs = true;
     }

@@ -10,7 +10,7 @@ use quintet_kernel::tool::{Assessment, CallSubject, Placement, Risk, ToolKind, T
 use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 
-/// A tool whose every run a test plays.
+/// A tool whose runs a test controls.
 #[derive(Debug)]
 pub struct ManualTool {
     spec: Arc<ToolSpec>,
@@ -38,12 +38,12 @@ impl ManualTool {
         }
     }
 
-    /// How often it was run.
+    /// Number of runs.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// The oldest run that was not taken yet; waits for one.
+    /// The oldest run that was not returned yet; waits for one.
     pub async fn started(&self) -> ToolRun {
         loop {
             let arrived = self.arrived.notified();
@@ -91,17 +91,17 @@ impl Tool for ManualTool {
     }
 }
 
-/// A run of the tool. Dropping it leaves the tool running for ever.
+/// A run of the tool. Dropping it leaves the tool running forever.
 #[derive(Debug)]
 pub struct ToolRun {
-    /// What is to be run.
+    /// The call.
     pub call: Invocation,
     context: ToolContext,
     done: oneshot::Sender<ToolOutput>,
 }
 
 impl ToolRun {
-    /// Says how far it is.
+    /// Reports progress.
     pub fn say(&self, text: &str) {
         self.context.progress.report(text);
     }
@@ -111,17 +111,17 @@ impl ToolRun {
         self.context.cancel.cancelled().await;
     }
 
-    /// Ends with this.
+    /// Ends the run with this output.
     pub fn finish(self, output: impl Into<ToolOutput>) {
         let _ = self.done.send(output.into());
     }
 
-    /// True if the caller is gone.
+    /// True if the caller dropped the run.
     pub fn given_up(&self) -> bool {
         self.done.is_closed()
     }
 
-    /// Waits until the caller is gone.
+    /// Waits until the caller drops the run.
     pub async fn abandoned(&mut self) {
         self.done.closed().await;
     }

@@ -1,4 +1,4 @@
-//! Memory that is not on any disk.
+//! Notes in memory, without files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use quintet_kernel::memory::{
 };
 use quintet_kernel::port::{BoxFuture, Memory};
 
-/// One memory, whatever the workspace. It looks for whole words and knows no dates.
+/// One set of notes for all workspaces. Searches for whole words and ignores dates.
 #[derive(Debug, Default)]
 pub struct MemoryNotes {
     files: Mutex<BTreeMap<String, Vec<String>>>,
@@ -19,17 +19,17 @@ pub struct MemoryNotes {
 }
 
 impl MemoryNotes {
-    /// Nothing is remembered yet.
+    /// Empty notes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// From now on nothing can be written, for this reason.
+    /// Makes all later writes fail with this error.
     pub fn fail_with(&self, error: MemoryError) {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
-    /// What is in a file, line by line.
+    /// The lines of a file.
     pub fn lines(&self, path: &str) -> Vec<String> {
         self.files().get(path).cloned().unwrap_or_default()
     }

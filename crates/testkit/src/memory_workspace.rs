@@ -34,7 +34,7 @@ impl MemoryWorkspace {
         self.files().get(path).cloned()
     }
 
-    /// Has undoing wait, or go on.
+    /// Holds or releases reverts.
     pub fn hold_reverts(&self, held: bool) {
         self.undo_held.send_replace(held);
     }
@@ -47,7 +47,7 @@ impl MemoryWorkspace {
         self.named().push((turn.clone(), call.clone(), named));
     }
 
-    /// How many calls are remembered that named files.
+    /// Number of calls with recorded files.
     pub fn remembers(&self) -> usize {
         self.named().len()
     }
@@ -60,7 +60,7 @@ impl MemoryWorkspace {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put_all_back(&self, changes: &[ChangedFile], run: RevertMode) -> Result<(), String> {
+    fn restore_all(&self, changes: &[ChangedFile], run: RevertMode) -> Result<(), String> {
         let mut files = self.files();
         for ChangedFile { path, before, after } in changes {
             let now = files.get(path).cloned();
@@ -104,7 +104,7 @@ impl Workspaces for MemoryWorkspace {
     ) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let _ = self.undo_held.subscribe().wait_for(|held| !held).await;
-            self.put_all_back(&changes, run)
+            self.restore_all(&changes, run)
         })
     }
 

@@ -46,7 +46,7 @@ use tokio::task::JoinSet;
 
 use self::script::Step;
 
-/// A running server; dropped, it stops and cuts the answers it is still giving.
+/// A running server. Dropping it stops the server and closes its connections.
 pub struct ModelServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -66,12 +66,12 @@ impl ModelServer {
         Ok(Self { address, shared, _tasks: tasks, _running: running })
     }
 
-    /// Where a provider finds it: `http://127.0.0.1:PORT/v1`.
+    /// The base URL for a provider: `http://127.0.0.1:PORT/v1`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// The bodies it was asked with so far, oldest first.
+    /// The bodies of the requests so far, oldest first.
     pub fn calls(&self) -> Vec<Value> {
         lock(&self.shared.calls).clone()
     }
@@ -83,7 +83,7 @@ impl ModelServer {
         let _ = count.wait_for(|now| *now == answers).await;
     }
 
-    /// How many connections it has accepted.
+    /// Number of accepted connections.
     pub fn connections(&self) -> usize {
         *lock(&self.shared.connections)
     }
@@ -98,7 +98,7 @@ impl fmt::Debug for ModelServer {
 struct Shared {
     calls: Mutex<Vec<Value>>,
     connections: Mutex<usize>,
-    /// How often each scripted failure was given.
+    /// Number of times that each scripted failure was sent.
     failed: Mutex<HashMap<String, u64>>,
     streaming: watch::Sender<usize>,
     stopped: watch::Receiver<()>,
@@ -115,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// Whether a scripted failure is still to be given.
+    /// True if a scripted failure is still to be sent.
     fn fails(&self, step: &Step, body: &Value) -> bool {
         let key = format!("{step:?}{}", body["messages"]);
         let mut failed = lock(&self.failed);

@@ -1,4 +1,4 @@
-//! A server that answers every question with the same bytes and remembers how it was asked.
+//! A server that answers every request with the same bytes and records the requests.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// What to answer.
+/// The reply to every request.
 #[derive(Clone, Debug)]
 pub struct CannedReply {
     /// The status.
@@ -37,7 +37,7 @@ impl CannedReply {
     }
 }
 
-/// How it was asked.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct RecordedRequest {
     /// The method.
@@ -50,7 +50,7 @@ pub struct RecordedRequest {
     pub body: Value,
 }
 
-/// A running server; dropped, it stops.
+/// A running server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct ReplayServer {
     address: SocketAddr,
@@ -78,12 +78,12 @@ impl ReplayServer {
         Ok(Self { address, shared, _tasks: tasks })
     }
 
-    /// Where it is: `http://127.0.0.1:PORT`.
+    /// The URL: `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// How it was asked so far, oldest first.
+    /// The requests so far, oldest first.
     pub fn asked(&self) -> Vec<RecordedRequest> {
         self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,9 +1,9 @@
-//! A model inside the process whose answers a test writes step by step.
+//! An in-process model whose answers a test provides step by step.
 //!
 //! ```text
-//! let asked = model.asked().await;   // the agent asked something
-//! asked.say("Hel");                  // the model writes
-//! asked.finish();                    // and is done
+//! let asked = model.asked().await;   // the agent called the model
+//! asked.say("Hel");                  // the model streams text
+//! asked.finish();                    // the answer is complete
 //! ```
 
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use tokio::sync::{Notify, mpsc};
 
 type ChunkResult = Result<Vec<Chunk>, Failure>;
 
-/// A model whose answers a test provides. Clones are the same model.
+/// A model whose answers a test provides. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedModel {
     shared: Arc<Shared>,
@@ -34,17 +34,17 @@ struct Shared {
 }
 
 impl ScriptedModel {
-    /// A model that was not asked anything yet.
+    /// A model without calls.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How often it was asked.
+    /// Number of calls.
     pub fn count(&self) -> usize {
         self.shared.count.load(Ordering::SeqCst)
     }
 
-    /// The oldest request that was not taken yet; waits for one.
+    /// The oldest call that was not returned yet; waits for one.
     pub async fn asked(&self) -> ScriptedCall {
         loop {
             let arrived = self.shared.arrived.notified();
@@ -78,7 +78,7 @@ impl Models for ScriptedModel {
     }
 }
 
-/// The models are those of the provider `fake`.
+/// All models of the provider `fake` exist.
 impl ModelProfiles for ScriptedModel {
     fn profile(&self, model: &ModelRef) -> Option<Profile> {
         let (inputs, search) = (Vec::new(), SearchSupport::Never);
@@ -87,43 +87,43 @@ impl ModelProfiles for ScriptedModel {
     }
 }
 
-/// A question to the model, and the pen to answer it. Dropping it leaves the answer unfinished.
+/// A call of the model, and the means to answer it. Dropping it leaves the answer unfinished.
 #[derive(Debug)]
 pub struct ScriptedCall {
-    /// The question.
+    /// The prompt.
     pub prompt: Prompt,
     pen: mpsc::UnboundedSender<ChunkResult>,
     endless: Arc<Mutex<Option<String>>>,
 }
 
 impl ScriptedCall {
-    /// Writes some text.
+    /// Streams text.
     pub fn say(&self, text: &str) {
         self.send(vec![Chunk::Output(Channel::Text, text.into())]);
     }
 
-    /// Thinks aloud.
+    /// Streams a thought.
     pub fn think(&self, text: &str) {
         self.send(vec![Chunk::Output(Channel::Thought, text.into())]);
     }
 
-    /// Writes several chunks that arrive together.
+    /// Streams several chunks that arrive together.
     pub fn send(&self, chunks: Vec<Chunk>) {
         let _ = self.pen.send(Ok(chunks));
     }
 
-    /// Writes this text again and again from now on, without ever making the reader wait.
+    /// Streams this text again and again from now on, so that the reader never waits.
     pub fn write_without_pause(&self, text: &str) {
         *self.endless.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
         self.send(Vec::new());
     }
 
-    /// Ends the answer.
+    /// Completes the answer.
     pub fn finish(&self) {
         self.send(vec![Chunk::Finished(response(Vec::new()))]);
     }
 
-    /// Ends the answer by asking for tools: each by its id, name and arguments.
+    /// Completes the answer with tool calls: each an id, a name and arguments.
     pub fn call(&self, calls: &[(&str, &str, &str)]) {
         let call = |(id, tool, arguments): &(&str, &str, &str)| RawToolCall {
             id: (*id).into(),
@@ -133,23 +133,23 @@ impl ScriptedCall {
         self.send(vec![Chunk::Finished(response(calls.iter().map(call).collect()))]);
     }
 
-    /// Breaks off.
+    /// Fails the call.
     pub fn fail(&self, kind: FailureKind, message: &str) {
         let _ = self.pen.send(Err(Failure { kind, message: message.into() }));
     }
 
-    /// True if the client is gone.
+    /// True if the caller dropped the stream.
     pub fn dropped(&self) -> bool {
         self.pen.is_closed()
     }
 
-    /// Waits until the client is gone.
+    /// Waits until the caller drops the stream.
     pub async fn hung_up(&self) {
         self.pen.closed().await;
     }
 }
 
-/// The end of an answer that costs ten tokens in and five out.
+/// A response with ten input tokens and five output tokens.
 pub fn response(calls: Vec<RawToolCall>) -> ModelResponse {
     let finish = if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
     let usage = Usage { input: 10, output: 5, ..Usage::default() };

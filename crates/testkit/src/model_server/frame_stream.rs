@@ -15,7 +15,7 @@ use super::Shared;
 use super::response::Frames;
 use super::script::Step;
 
-/// How often to check for the file that an answer waits for.
+/// How often the file that an answer waits for is checked.
 const HOLD_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One streamed answer, counted while it lives.

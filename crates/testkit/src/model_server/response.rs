@@ -22,7 +22,7 @@ pub(super) fn whole(step: &Step, body: &Value) -> Value {
     answer
 }
 
-/// The answer in server-sent events. The repeated middle is kept once.
+/// The answer as server-sent events. The repeated middle is stored once.
 pub(super) struct Frames {
     head: Vec<Bytes>,
     middle: Vec<Bytes>,
@@ -89,7 +89,7 @@ fn closing(step: &Step, body: &Value) -> impl Iterator<Item = Bytes> {
     usage.into_iter().chain([frame("[DONE]")])
 }
 
-/// Each call comes in three pieces: its name, and its arguments in halves.
+/// Each call is sent in three pieces: its name, and its arguments in halves.
 fn call_deltas(step: &Step, body: &Value) -> impl Iterator<Item = Value> {
     step.tools.iter().enumerate().flat_map(|(n, tool)| {
         let (mut first, args) = call(tool, n, body);

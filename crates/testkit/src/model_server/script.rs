@@ -1,11 +1,11 @@
-//! Finds what to answer in the prompt.
+//! Finds the scripted answer in the prompt.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// One answer, as the script has it.
+/// One step of a script: an answer.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) deltas: Vec<String>,
@@ -69,8 +69,8 @@ fn header(value: &Value) -> Option<String> {
     }
 }
 
-/// The step that answers this call: as many assistant turns after the script as there were, so
-/// many steps are done.
+/// The step that answers this call: the number of assistant turns after the script is the number of
+/// completed steps.
 pub(super) fn step_for(body: &Value) -> Step {
     let history = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let scripted = history.iter().enumerate().rev().find_map(|(n, message)| {
@@ -87,7 +87,7 @@ pub(super) fn step_for(body: &Value) -> Step {
     Step::read(&step.unwrap_or_else(|| json!({"text": "done"})))
 }
 
-/// Assistant messages in a row are one turn.
+/// Consecutive assistant messages are one turn.
 fn turns(history: &[Value]) -> usize {
     let mut inside = false;
     let mut count = 0;

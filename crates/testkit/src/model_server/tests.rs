@@ -1,4 +1,4 @@
-//! The script language.
+//! Tests of the script language.
 
 use serde_json::{Value, json};
 
@@ -9,30 +9,30 @@ fn body(messages: Value) -> Value {
     json!({"model": "fake", "messages": messages, "stream_options": {"include_usage": true}})
 }
 
-fn says(messages: Value) -> String {
+fn answer_text(messages: Value) -> String {
     let body = body(messages);
     let answer = whole(&step_for(&body), &body);
     answer["choices"][0]["message"]["content"].as_str().unwrap_or("(nothing)").to_owned()
 }
 
 #[test]
-fn without_a_script_it_echoes() {
-    assert_eq!(says(json!([{"role": "user", "content": "hello"}])), "echo: hello");
+fn the_server_echoes_without_a_script() {
+    assert_eq!(answer_text(json!([{"role": "user", "content": "hello"}])), "echo: hello");
     let parts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
-    assert_eq!(says(json!([{"role": "user", "content": parts}])), "echo: ab");
+    assert_eq!(answer_text(json!([{"role": "user", "content": parts}])), "echo: ab");
 }
 
 #[test]
-fn the_assistant_turns_since_the_script_pick_the_step() {
+fn assistant_turns_since_the_script_select_the_step() {
     let script = r#"do {{script: [{"text":"one"},{"deltas":["t","w"],"repeat":2}]}} now"#;
     let mut history = vec![json!({"role": "user", "content": script})];
-    assert_eq!(says(json!(history)), "one");
+    assert_eq!(answer_text(json!(history)), "one");
     history.push(json!({"role": "assistant", "content": "one"}));
     history.push(json!({"role": "tool", "content": "result"}));
-    assert_eq!(says(json!(history)), "twtw");
+    assert_eq!(answer_text(json!(history)), "twtw");
     history.push(json!({"role": "assistant", "content": "twtw"}));
     history.push(json!({"role": "user", "content": "more"}));
-    assert_eq!(says(json!(history)), "done");
+    assert_eq!(answer_text(json!(history)), "done");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_broken_script_is_an_error() {
 }
 
 #[test]
-fn frames_come_in_order_and_end_with_done() {
+fn frames_are_in_order_and_end_with_done() {
     let script = r#"{{script: [{"thought":"hm","deltas":["é"],"repeat":2,
         "tools":[{"name":"shell","args":{"command":"ls"}}],"usage":[3,4]}]}}"#;
     let body = body(json!([{"role": "user", "content": script}]));

@@ -1,4 +1,4 @@
-//! A server that speaks TLS, with a certificate that is made for it.
+//! A PostgreSQL server with TLS and its own certificate.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::{Server, command, give, path};
 
-/// A server that listens at `localhost` and has a certificate for that name.
+/// A server that listens on `localhost` and has a certificate for that name.
 #[derive(Debug)]
 pub struct TlsServer {
     server: Server,
 }
 
 impl TlsServer {
-    /// Starts a server; it ends when it is dropped.
+    /// Starts a server; dropping it stops the server.
     ///
     /// # Panics
     /// If PostgreSQL or openssl is not installed or does not start.
@@ -35,7 +35,7 @@ impl TlsServer {
         server
     }
 
-    /// Has new connections speak TLS, if `on`, or not, if `off`.
+    /// Enables TLS for new connections (`on`), or disables it (`off`).
     pub fn speak_tls(&self, setting: &str) {
         self.server.run(&format!("ALTER SYSTEM SET ssl = {setting}"));
         self.server.run("SELECT pg_reload_conf()");
@@ -59,13 +59,13 @@ impl TlsServer {
         self.server.dir.join("stranger.pem")
     }
 
-    /// Runs SQL; gives the rows as `psql -At` prints them.
+    /// Runs SQL; returns the rows as `psql -At` prints them.
     pub fn run(&self, sql: &str) -> String {
         self.server.run(sql)
     }
 }
 
-/// A port of this machine that nobody uses.
+/// An unused port of this machine.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()

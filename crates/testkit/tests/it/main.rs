@@ -1,5 +1,5 @@
-//! The rules of the house that the compiler does not know.
+//! Tests of house rules that the compiler does not check.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod tidy;

@@ -1,12 +1,12 @@
-//! Keeps the map of `ARCHITECTURE.md` true.
+//! Checks the invariants of `ARCHITECTURE.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-/// Which of our crates a crate may use. Whoever needs a new arrow discusses it first.
-const ARROWS: [(&str, &[&str]); 15] = [
+/// The crates of this workspace that each crate may use. A new dependency must be discussed first.
+const DEPENDENCIES: [(&str, &[&str]); 15] = [
     ("kernel", &[]),
     ("runtime", &["kernel"]),
     ("dialects", &["kernel"]),
@@ -40,15 +40,15 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("bench", &[]),
 ];
 
-/// What the kernel is made of besides the standard library. None of it does I/O.
-const KERNEL: [&str; 4] = ["jiff", "serde", "serde_json", "thiserror"];
+/// The dependencies of the kernel. None of them does I/O.
+const KERNEL_DEPENDENCIES: [&str; 4] = ["jiff", "serde", "serde_json", "thiserror"];
 
 #[test]
-fn crates_use_only_whom_they_may() {
-    let allowed: BTreeMap<_, _> = ARROWS.into_iter().collect();
+fn crates_use_only_allowed_crates() {
+    let allowed: BTreeMap<_, _> = DEPENDENCIES.into_iter().collect();
     let packages = packages();
     let names: BTreeSet<&str> = packages.keys().map(String::as_str).collect();
-    assert_eq!(names, allowed.keys().copied().collect(), "every crate has its row");
+    assert_eq!(names, allowed.keys().copied().collect(), "every crate has a row");
     for (name, uses) in &packages {
         for used in uses.iter().filter_map(|used| used.strip_prefix("quintet-")) {
             assert!(allowed[name.as_str()].contains(&used), "{name} may not use {used}");
@@ -57,9 +57,9 @@ fn crates_use_only_whom_they_may() {
 }
 
 #[test]
-fn the_kernel_is_made_of_nothing_that_does_io() {
+fn the_kernel_does_no_io() {
     let packages = packages();
-    assert_eq!(packages["kernel"], KERNEL.map(String::from));
+    assert_eq!(packages["kernel"], KERNEL_DEPENDENCIES.map(String::from));
     for file in sources("crates/kernel/src") {
         let text = std::fs::read_to_string(&file).unwrap();
         for word in
@@ -70,9 +70,9 @@ fn the_kernel_is_made_of_nothing_that_does_io() {
     }
 }
 
-/// A decision is a function of data: what is known of the world outside comes in as such.
+/// A decision is a function of data: what it knows about the outside world is passed as data.
 #[test]
-fn a_decision_asks_no_port() {
+fn decisions_use_no_port() {
     let (session, policy) =
         (sources("crates/kernel/src/session"), sources("crates/kernel/src/policy"));
     let rules = root().join("crates/kernel/src/policy.rs");
@@ -83,7 +83,7 @@ fn a_decision_asks_no_port() {
 }
 
 #[test]
-fn translators_know_no_transport() {
+fn wire_code_uses_no_transport() {
     let pure = ["wire", "decode", "encode"];
     let is_pure = |part: Component<'_>| {
         let name = part.as_os_str().to_string_lossy();
@@ -100,7 +100,7 @@ fn translators_know_no_transport() {
 }
 
 #[test]
-fn every_dialect_has_its_parts_golden_transcripts_and_a_page() {
+fn every_dialect_has_its_files_golden_transcripts_and_a_page() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     for dialect in dialects() {
         let folder = root().join("crates/dialects/src").join(&dialect);
@@ -115,7 +115,8 @@ fn every_dialect_has_its_parts_golden_transcripts_and_a_page() {
     }
 }
 
-/// A protocol is a folder and a line: nothing else uses it, and the daemon does not know its options.
+/// A protocol is a folder and a line: nothing else uses it, and the daemon does not know its
+/// options.
 #[test]
 fn a_dialect_is_named_only_in_its_folder_and_the_list() {
     let list = root().join(DIALECT_LIST);
@@ -141,7 +142,7 @@ fn a_dialect_is_named_only_in_its_folder_and_the_list() {
 }
 
 #[test]
-fn every_source_file_says_what_it_is_for() {
+fn every_source_file_has_a_module_doc() {
     for file in [sources("crates"), sources("bench")].concat() {
         let text = std::fs::read_to_string(&file).unwrap();
         let first = text.lines().next().unwrap_or_default();
@@ -154,7 +155,7 @@ fn every_source_file_says_what_it_is_for() {
 }
 
 #[test]
-fn a_doc_comment_begins_with_what_it_is_about() {
+fn no_doc_comment_begins_with_a_pronoun() {
     const PRONOUNS: [&str; 9] =
         ["It", "They", "He", "She", "Its", "Their", "Them", "Those", "These"];
     for file in [sources("crates"), sources("bench")].concat() {
@@ -170,7 +171,7 @@ fn a_doc_comment_begins_with_what_it_is_about() {
     }
 }
 
-/// Where the protocols are listed.
+/// The file with the list of protocols.
 const DIALECT_LIST: &str = "crates/dialects/src/lib.rs";
 
 /// The names in the list of protocols.
@@ -183,9 +184,9 @@ fn dialects() -> Vec<String> {
     names
 }
 
-/// Our crates and what each uses outside its tests.
+/// The crates of this workspace and their dependencies, except dev-dependencies.
 fn packages() -> BTreeMap<String, Vec<String>> {
-    #[expect(clippy::disallowed_methods, reason = "only cargo knows the graph")]
+    #[expect(clippy::disallowed_methods, reason = "only cargo knows the dependencies")]
     let cargo = std::process::Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
         .current_dir(root())
@@ -203,7 +204,7 @@ fn packages() -> BTreeMap<String, Vec<String>> {
         .collect()
 }
 
-/// The public types of a crate can be told apart without their modules.
+/// Public types of a crate can be distinguished without their modules.
 #[test]
 fn a_public_type_name_is_defined_once_in_a_crate() {
     for name in packages().into_keys().filter(|name| name != "bench") {
@@ -226,9 +227,10 @@ fn public_type(line: &str) -> Option<&str> {
     rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
 }
 
-/// A constant's name says what it bounds: `STEP_CALLS_LIMIT`, `BUSY_TIMEOUT`, `READ_BUFFER_BYTES`.
+/// The name of a constant states what it bounds: `STEP_CALLS_LIMIT`, `BUSY_TIMEOUT`,
+/// `READ_BUFFER_BYTES`.
 #[test]
-fn a_constant_says_what_it_bounds() {
+fn constant_names_are_not_vague() {
     const VAGUE: [&str; 26] = [
         "PATIENCE",
         "MOST",
