@@ -1,4 +1,4 @@
-//! The processes that are measured: started, watched through `/proc`, and ended by their handles.
+//! The measured processes: started, observed through `/proc`, and ended by their handles.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,29 +18,29 @@ use tokio::time::{sleep, timeout};
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
-/// Linux counts CPU time in hundredths of a second, whatever its own clock ticks.
+/// Linux reports CPU time in hundredths of a second, whatever its own clock ticks.
 const TICK_MS: f64 = 10.0;
 /// Time without CPU use after which a process counts as idle.
 const IDLE_INTERVAL: Duration = Duration::from_millis(500);
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A process. Dropped, it is killed.
+/// A process. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Child {
     process: tokio::process::Child,
     pid: u32,
     _stdout: BufReader<ChildStdout>,
-    /// Where the model, the proxy or the harness protocol of the daemon is.
+    /// The address of the model, the proxy or the daemon's harness protocol.
     pub(crate) address: SocketAddr,
     listeners: BTreeMap<String, String>,
-    /// When it was started, by the clock that all share.
+    /// The start time, by the clock that all processes share.
     pub(crate) started: u64,
-    /// How long it took to say that it is ready.
+    /// The time until the ready line.
     pub(crate) ready: Duration,
 }
 
 impl Child {
-    /// Starts a program and waits for the line that says where it listens.
+    /// Starts a program and waits for its ready line.
     pub(crate) async fn start(program: &Path, arguments: &[&str], log: &Path) -> Result<Self> {
         let mut command = Command::new(program);
         command
@@ -69,7 +69,7 @@ impl Child {
         Ok(Self { process, pid, _stdout: stdout, address, listeners, started, ready })
     }
 
-    /// Where a protocol is spoken, as the daemon says it.
+    /// The address of a protocol in the daemon's ready line.
     pub(crate) fn listener(&self, protocol: &str) -> Result<&str> {
         let found = self.listeners.get(protocol);
         found.map(String::as_str).with_context(|| format!("{protocol} is off"))
@@ -80,12 +80,12 @@ impl Child {
         plain(self.listener(protocol)?)
     }
 
-    /// The number of its process.
+    /// The process id.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Asks the process to end, and waits until it has.
     pub(crate) async fn stop(mut self) -> Result<()> {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("no pid")?;
         kill_process(pid, Signal::TERM)?;
@@ -93,7 +93,7 @@ impl Child {
         Ok(())
     }
 
-    /// Kills it.
+    /// Kills the process.
     pub(crate) async fn kill(mut self) -> Result<()> {
         Ok(timeout(STOP_TIMEOUT, self.process.kill()).await??)
     }
@@ -101,13 +101,13 @@ impl Child {
     /// CPU time so far, in milliseconds.
     pub(crate) fn cpu_ms(&self) -> Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid))?;
-        // The name may have anything in it, but nothing after it has a parenthesis.
+        // The name may contain anything, but nothing after it contains a parenthesis.
         let (_, fields) = stat.rsplit_once(')').context("stat")?;
         let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
         Ok(ticks.sum::<Result<f64, _>>()? * TICK_MS)
     }
 
-    /// Waits until the process has nothing to do.
+    /// Waits until the process is idle.
     pub(crate) async fn settle(&self) -> Result<()> {
         let settled = async {
             let mut before = self.cpu_ms()?;
@@ -123,8 +123,8 @@ impl Child {
         timeout(SETTLE_TIMEOUT, settled).await.unwrap_or(Ok(()))
     }
 
-    /// Bytes that the process made the kernel send to storage, `write_bytes` of `/proc/PID/io`: whole
-    /// pages, once for each time that they became dirty.
+    /// Bytes that the process made the kernel send to storage, `write_bytes` of `/proc/PID/io`:
+    /// whole pages, counted each time they become dirty.
     pub(crate) fn written(&self) -> Result<f64> {
         let io = std::fs::read_to_string(format!("/proc/{}/io", self.pid))?;
         let line = io.lines().find_map(|line| line.strip_prefix("write_bytes:"));
@@ -140,7 +140,7 @@ impl Child {
     }
 }
 
-/// The line that says where a program listens.
+/// The ready line of a program.
 #[derive(Deserialize)]
 struct Ready {
     listeners: BTreeMap<String, String>,
@@ -151,7 +151,7 @@ fn plain(url: &str) -> Result<SocketAddr> {
     Ok(host.parse()?)
 }
 
-/// For the model and the proxy: says where they listen, the way the daemon does.
+/// For the model and the proxy: prints a ready line like the daemon's.
 pub(crate) fn print_ready_line(address: SocketAddr) -> Result<()> {
     let listeners = json!({ "bench": format!("http://{address}") });
     let mut stdout = std::io::stdout().lock();
@@ -159,7 +159,7 @@ pub(crate) fn print_ready_line(address: SocketAddr) -> Result<()> {
     Ok(stdout.flush()?)
 }
 
-/// For the model and the proxy: returns when the parent process is gone.
+/// For the model and the proxy: returns when the parent process has ended.
 pub(crate) async fn wait_for_parent_exit() {
     let wait = || std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
     let _ = tokio::task::spawn_blocking(wait).await;

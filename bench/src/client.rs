@@ -1,5 +1,4 @@
-//! The two sides that are compared, as a client uses them: the proxy, and the daemon by each of its
-//! protocols.
+//! The clients of both sides: the proxy, and the daemon with each of its protocols.
 
 pub(crate) mod agent;
 mod computer;
@@ -31,7 +30,7 @@ use openai::OpenAi;
 
 pub(crate) use harness::{Follower, Session, create, send};
 
-/// Nothing here takes longer.
+/// Longer than anything here takes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// One turn as the client saw it.
@@ -69,7 +68,7 @@ impl Protocol {
         Self::OpenAiModel,
     ];
 
-    /// The protocol as the table calls it.
+    /// The protocol's name in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Harness => "harness",
@@ -84,7 +83,7 @@ impl Protocol {
     }
 }
 
-/// A connection that answers, one turn after the other.
+/// A connection that runs one turn after the other.
 #[derive(Debug)]
 pub(crate) enum Client {
     Proxy(Conn, Padding),
@@ -97,7 +96,7 @@ pub(crate) enum Client {
     OpenAi(Box<OpenAi>),
 }
 
-/// Text that a question to the proxy begins with, so that its prompt is as long as another.
+/// Text at the beginning of a proxy request, so that its prompt is as long as another.
 #[derive(Debug, Default)]
 pub(crate) struct Padding(String);
 
@@ -107,7 +106,7 @@ impl Client {
         Self::proxy_with_prompt(address, 0).await
     }
 
-    /// Connects to a proxy, whose prompts will be so many bytes longer.
+    /// Connects to a proxy; its prompts get this many extra bytes.
     pub(crate) async fn proxy_with_prompt(address: SocketAddr, bytes: usize) -> Result<Self> {
         Ok(Self::Proxy(Conn::open(address).await?, Padding("word ".repeat(bytes / 5))))
     }
@@ -117,7 +116,7 @@ impl Client {
         Ok(Self::Harness(Box::new(Session::create(address, workspace).await?)))
     }
 
-    /// Connects to a daemon by a protocol and creates a session.
+    /// Connects to a daemon with a protocol and creates a session.
     pub(crate) async fn connect(
         protocol: Protocol,
         daemon: &Child,
@@ -142,7 +141,7 @@ impl Client {
         Ok(Self::OpenAi(Box::new(OpenAi::open(daemon, model).await?)))
     }
 
-    /// Asks, and reads the whole answer.
+    /// Sends a message and reads the whole answer.
     pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
         let turn = timeout(ANSWER_TIMEOUT, self.attempt(script)).await;
         let turn = turn.context("the answer does not come")??;

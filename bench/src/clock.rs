@@ -13,12 +13,12 @@ pub(crate) fn ms(from: u64, to: u64) -> f64 {
     (to as f64 - from as f64) / 1e6
 }
 
-/// The middle of some samples.
+/// The median of samples.
 pub(crate) fn median(samples: &[f64]) -> f64 {
     percentile(samples, 0.5)
 }
 
-/// The sample that a share of all samples does not exceed.
+/// The sample that this share of all samples does not exceed.
 pub(crate) fn percentile(samples: &[f64], share: f64) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

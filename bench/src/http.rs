@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 client over one kept connection: its share must stay out of the numbers.
+//! A small HTTP/1.1 client on one connection, so that it adds little to the measurements.
 
 use std::net::SocketAddr;
 
@@ -14,15 +14,15 @@ const READ_BYTES: usize = 64 * 1024;
 pub(crate) struct Conn {
     stream: TcpStream,
     host: SocketAddr,
-    /// What was read and not used yet.
+    /// Data that was read and not used yet.
     rest: Vec<u8>,
 }
 
-/// How a response begins.
+/// The head of a response.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     status: u16,
-    /// Nothing where the body comes in chunks.
+    /// `None` if the body is chunked.
     length: Option<usize>,
 }
 
@@ -34,7 +34,7 @@ impl Conn {
         Ok(Self { stream, host, rest: Vec::new() })
     }
 
-    /// Sends a request; an empty body is none.
+    /// Sends a request; an empty body means none.
     pub(crate) async fn send(&mut self, method: &str, path: &str, body: &str) -> Result<()> {
         let (host, length) = (self.host, body.len());
         let request = format!(
@@ -64,7 +64,7 @@ impl Conn {
         self.answer().await.with_context(|| format!("POST {path}"))
     }
 
-    /// The whole body of the answer to what was sent.
+    /// The whole body of the answer to the last request.
     pub(crate) async fn answer(&mut self) -> Result<Vec<u8>> {
         let head = self.head().await?;
         let mut body = Vec::new();
@@ -78,7 +78,7 @@ impl Conn {
         }
     }
 
-    /// The answer to what was sent as a stream of lines.
+    /// The answer to the last request as a stream of lines.
     pub(crate) async fn lines(&mut self) -> Result<Lines> {
         let head = self.head().await?;
         match head.status {
@@ -116,7 +116,7 @@ fn parse(head: &[u8]) -> Option<Head> {
     Some(Head { status, length })
 }
 
-/// A body on its way, as lines.
+/// A streamed body, as lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
     chunks: Chunks,
@@ -125,13 +125,13 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Waits for one read and shows the lines that it completes; false once the body is over.
+    /// Waits for one read and passes on the lines that it completes; false once the body has ended.
     pub(crate) async fn read(
         &mut self,
         conn: &mut Conn,
         mut line: impl FnMut(&[u8]),
     ) -> Result<bool> {
-        // Something may have come with the head. What is left of a later read is half a line.
+        // Data may have arrived with the head. The rest of a later read is an incomplete line.
         if self.begun || conn.rest.is_empty() {
             conn.more().await?;
         }
@@ -147,14 +147,14 @@ impl Lines {
     }
 }
 
-/// How far a body is.
+/// The position in a body.
 #[derive(Debug)]
 enum Chunks {
-    /// So many bytes are left.
+    /// This many bytes are left.
     Plain(usize),
-    /// So many bytes of this chunk are left; its size is not known yet if none are.
+    /// This many bytes of the chunk are left; 0 before its size is known.
     Chunk(usize),
-    /// The last chunk was seen; an empty line ends it all.
+    /// The last chunk was read; an empty line follows.
     Last,
 }
 
@@ -163,7 +163,7 @@ impl Chunks {
         head.length.map_or(Self::Chunk(0), Self::Plain)
     }
 
-    /// Moves what belongs to the body; true if that was the last of it.
+    /// Moves data of the body; true if the body is complete.
     fn take(&mut self, from: &mut Vec<u8>, to: &mut Vec<u8>) -> Result<bool> {
         let mut bytes = &from[..];
         let over = self.advance(&mut bytes, to)?;
@@ -190,7 +190,7 @@ impl Chunks {
                     *bytes = &bytes[end + 1..];
                     match (&self, line) {
                         (Self::Last, _) => return Ok(true),
-                        // It closes the chunk before.
+                        // The line end of the previous chunk.
                         (_, b"") => {}
                         (_, b"0") => *self = Self::Last,
                         (_, size) => {

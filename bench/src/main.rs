@@ -74,7 +74,7 @@ fn drive(words: &[&str]) -> Result<()> {
     let names = if names.is_empty() { measure::ALL.to_vec() } else { names };
     one_thread()?.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
-        // Whatever ends this, the children are dropped and thereby ended.
+        // If this ends early, the children are dropped and thereby killed.
         tokio::select! {
             done = measure::all(&names, &plan) => done,
             _ = tokio::signal::ctrl_c() => bail!("interrupted"),

@@ -37,7 +37,7 @@ use tokio::time::timeout;
 use crate::rig::Rig;
 use crate::table::{self, Row};
 
-/// In the order of the table.
+/// The names, in the order of the table.
 pub(crate) const ALL: [&str; 27] = [
     "asked",
     "cpu",
@@ -68,29 +68,29 @@ pub(crate) const ALL: [&str; 27] = [
     "voice",
 ];
 
-/// No measurement may take longer.
+/// Maximum time of a measurement.
 const MEASUREMENT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How thorough to be.
+/// How thorough the measurements are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) quick: bool,
-    /// The longest history that is measured, in turns.
+    /// The longest measured history, in turns.
     pub(crate) turns: Option<usize>,
-    /// The daemon to measure, if not the one that was built beside this program.
+    /// The daemon to measure; the one built next to this program if `None`.
     pub(crate) daemon: Option<PathBuf>,
-    /// What the daemons are told besides.
+    /// Additional settings of the daemons.
     pub(crate) set: Vec<String>,
 }
 
 impl Plan {
-    /// So many rounds, or a few.
+    /// The number of rounds: thorough or quick.
     fn rounds(&self, thorough: usize, quick: usize) -> usize {
         if self.quick { quick } else { thorough }
     }
 }
 
-/// Takes the measurements and prints the table.
+/// Runs the measurements and prints the table.
 pub(crate) async fn all(names: &[&str], plan: &Plan) -> Result<()> {
     let rig = Rig::new(plan.set.clone(), plan.daemon.clone()).await?;
     let began = Instant::now();
@@ -105,7 +105,7 @@ pub(crate) async fn all(names: &[&str], plan: &Plan) -> Result<()> {
                 rows.push(Row::new(*name).note(format!("could not be measured: {error:#}")));
             }
         }
-        // What is left of one measurement is no concern of the next.
+        // Processes of one measurement must not affect the next.
         rig.log().await?;
     }
     print(&rows, plan, began.elapsed());
@@ -166,7 +166,7 @@ fn print(rows: &[Row], plan: &Plan, took: Duration) {
     );
 }
 
-/// How many processes wanted to run in the last minute, on average; those of the measurement count.
+/// The load average of the last minute, including the measurement's own processes.
 fn load() -> String {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').next().unwrap_or_default().to_owned()

@@ -1,6 +1,6 @@
-//! The fake model: chat completions over plain sockets, with nothing rendered that need not be.
+//! The fake model: chat completions on plain sockets, mostly pre-rendered.
 //!
-//! `GET /log` gives and forgets what it was asked and when it wrote; `GET /count` how much that is.
+//! `GET /log` returns and clears the log of calls; `GET /count` returns its size.
 
 mod family;
 mod render;
@@ -20,27 +20,27 @@ use crate::{child, clock};
 use family::Family;
 use request::Request;
 
-/// Bytes that are written at once when there is no gap between deltas.
+/// Bytes per write if there is no gap between deltas.
 const BURST_BYTES: usize = 64 * 1024;
 
 /// One call of the model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Call {
     pub(crate) id: u64,
-    /// When its first byte was there.
+    /// When its first byte arrived.
     pub(crate) arrived: u64,
-    /// When all of it was there.
+    /// When all of it arrived.
     pub(crate) read: u64,
-    /// How long the request is.
+    /// The length of the request.
     pub(crate) bytes: usize,
-    /// Just before each delta was written, where there are gaps between them; just before the call of
-    /// a tool was.
+    /// The time before each delta was written, if there are gaps between them, or before the tool
+    /// call was.
     pub(crate) writes: Vec<u64>,
-    /// Just before the end of the answer was written; 0 until then.
+    /// The time before the end of the answer was written; 0 until then.
     pub(crate) done: u64,
 }
 
-/// How many calls are in the log, and when the last of them arrived.
+/// The number of calls in the log, and the arrival of the last one.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Count {
     pub(crate) calls: usize,
@@ -58,7 +58,7 @@ pub(crate) async fn serve() -> Result<()> {
         loop {
             let (stream, _) = listener.accept().await?;
             let log = Arc::clone(&log);
-            // A client that goes away ends its connection and nothing else.
+            // A client that disconnects only ends its own connection.
             tokio::spawn(async move { drop(serve_connection(stream, &log).await) });
         }
     };
@@ -113,12 +113,12 @@ async fn answer(stream: &mut TcpStream, request: &Request, log: &Log) -> Result<
         writes = pace(stream, script).await?;
     }
     render::end(&mut out, request.body.len(), script.deltas);
-    // Noted before the write: whoever has read the end of the answer finds it in the log.
+    // Recorded before the write, so that a client that has read the end finds it in the log.
     finish(log, script.id, writes);
     Ok(stream.write_all(&out).await?)
 }
 
-/// The answer in the words of another family, as fast as it is taken.
+/// Writes the answer in the format of another family, as fast as possible.
 async fn write_family(stream: &mut TcpStream, request: &Request, family: Family) -> Result<()> {
     let script = Script::find(&request.body).unwrap_or_default();
     let mut out = render::head();
@@ -167,7 +167,7 @@ fn begin(log: &Log, id: u64, request: &Request) {
     lock(log).push(Call { id, arrived, read, bytes: body.len(), writes: Vec::new(), done: 0 });
 }
 
-/// Notes the end of the last call with this number.
+/// Records the end of the last call with this id.
 fn finish(log: &Log, id: u64, writes: Vec<u64>) {
     if let Some(call) = lock(log).iter_mut().rev().find(|call| call.id == id) {
         call.writes = writes;

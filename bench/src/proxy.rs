@@ -1,8 +1,8 @@
-//! The baseline: a proxy that parses every event of the model and writes it anew, and does nothing
-//! else. Built from the same libraries as the daemon.
+//! The baseline: a proxy that only parses every event of the model and writes it again. Built from
+//! the same libraries as the daemon.
 //!
-//! With a log it also keeps what nobody may lose: a line is appended and synced before a request is
-//! forwarded, and another before the first text is passed on.
+//! With a log it is also durable: a line is appended and synced before a request is forwarded, and
+//! another before the first text is passed on.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -127,7 +127,7 @@ async fn forward(upstream: &Upstream, body: &[u8]) -> Result<Response> {
     Ok(([kind], Body::from_stream(frames)).into_response())
 }
 
-/// Appends a line to the log, if there is one, and returns when it is on the disk.
+/// Appends a line to the log, if there is one, and returns when it is on disk.
 fn append_log(log: Option<&File>, line: &[u8]) -> Result<()> {
     let Some(mut log) = log else { return Ok(()) };
     block_in_place(|| {

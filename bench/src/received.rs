@@ -1,7 +1,7 @@
 //! The answer as a client received it.
 //!
-//! Quintet may put the text of several deltas into one event, so deltas are counted by the length of
-//! the text: all are equally long and come in order.
+//! Quintet may put the text of several deltas into one event, so deltas are counted by the length
+//! of the text: all have the same length and arrive in order.
 
 use anyhow::{Result, ensure};
 use memchr::{memchr, memmem};
@@ -9,15 +9,15 @@ use memchr::{memchr, memmem};
 use crate::clock;
 use crate::script::{DELTA_BYTES, delta};
 
-/// How a protocol writes text and the end of a turn. A frame is a line of an event stream, a line of
-/// a socket, or a WebSocket message.
+/// The text and end markers of a protocol. A frame is a line of an event stream, a line of a
+/// socket, or a WebSocket message.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    /// Stands right before each piece of text.
+    /// The text directly before each piece of output.
     text: &'static str,
-    /// Is in the frame that ends a turn well.
+    /// Contained in the frame that ends a successful turn.
     done: &'static str,
-    /// One of these is in the frame that ends a turn otherwise.
+    /// One of these is contained in the frame that ends a failed turn.
     failed: &'static [&'static str],
 }
 
@@ -56,11 +56,11 @@ pub(crate) const OPENAI: Wire =
 /// The answer as a client received it.
 #[derive(Debug)]
 pub(crate) struct ReceivedAnswer {
-    /// When each delta was there.
+    /// The arrival time of each delta.
     pub(crate) arrivals: Vec<u64>,
-    /// How many frames brought text.
+    /// Number of frames with text.
     pub(crate) events: usize,
-    /// When the end was there; 0 until then.
+    /// The arrival time of the end; 0 until then.
     pub(crate) ended: u64,
     wire: &'static Wire,
     bytes: usize,
@@ -69,13 +69,13 @@ pub(crate) struct ReceivedAnswer {
 }
 
 impl ReceivedAnswer {
-    /// Nothing yet, in this protocol.
+    /// An empty answer in this protocol.
     pub(crate) fn new(wire: &'static Wire) -> Self {
         let (arrivals, last) = Default::default();
         Self { arrivals, events: 0, ended: 0, wire, bytes: 0, last, good: false }
     }
 
-    /// Takes a frame that came just now.
+    /// Processes a frame that just arrived.
     pub(crate) fn frame(&mut self, frame: &[u8]) {
         if self.is_over() {
             return;
@@ -97,12 +97,12 @@ impl ReceivedAnswer {
         }
     }
 
-    /// True once the turn has ended, well or not.
+    /// True once the turn has ended, successfully or not.
     pub(crate) fn is_over(&self) -> bool {
         self.ended > 0
     }
 
-    /// Fails unless everything came, in order, and the turn ended well.
+    /// Fails unless everything arrived, in order, and the turn succeeded.
     pub(crate) fn check(&self, deltas: usize) -> Result<()> {
         let count = self.arrivals.len();
         ensure!(self.good, "the turn did not end well after {count} deltas");

@@ -1,4 +1,4 @@
-//! The processes of a measurement: the model, the proxies, and daemons with data of their own.
+//! The processes of a measurement: the model, the proxies, and daemons with their own data.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::http::Conn;
 use crate::model::{Call, Count};
 use crate::script::Script;
 
-/// After a turn the daemon still writes its session tree; that is part of the turn's price.
+/// After a turn the daemon still writes its session tree, which is part of the turn's cost.
 const SETTLE_DELAY: Duration = Duration::from_millis(700);
 
-/// Everything but the daemons.
+/// Everything except the daemons.
 #[derive(Debug)]
 pub(crate) struct Rig {
     pub(crate) model: Child,
@@ -28,15 +28,15 @@ pub(crate) struct Rig {
     pub(crate) logged: Child,
     dir: TempDir,
     bin: PathBuf,
-    /// The daemon that is measured.
+    /// The measured daemon.
     quintet: PathBuf,
     ids: Cell<u64>,
     set: Vec<String>,
 }
 
 impl Rig {
-    /// Starts the model and the proxies. The daemon is the one that was built beside this program,
-    /// unless another is given.
+    /// Starts the model and the proxies. The daemon is the one built next to this program, unless
+    /// another is given.
     pub(crate) async fn new(set: Vec<String>, daemon: Option<PathBuf>) -> Result<Self> {
         raise_files()?;
         let own = std::env::current_exe()?;
@@ -58,13 +58,13 @@ impl Rig {
         Ok(Self { model, proxy, logged, dir, bin, quintet, ids: Cell::new(0), set })
     }
 
-    /// An order with a number of its own.
+    /// A script with a new id.
     pub(crate) fn script(&self, deltas: usize, gap_us: u64) -> Script {
         self.ids.set(self.ids.get() + 1);
         Script { id: self.ids.get(), deltas, gap_us, hang: false, call: None }
     }
 
-    /// Where the sessions work.
+    /// The workspace of the sessions.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.dir.path().join("workspace")
     }
@@ -74,12 +74,12 @@ impl Rig {
         &self.quintet
     }
 
-    /// Where a daemon keeps the data of this name.
+    /// The data directory of this name.
     pub(crate) fn data(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// A proxy of a measurement's own.
+    /// Another proxy for one measurement.
     pub(crate) async fn another_proxy(&self) -> Result<Child> {
         let url = format!("http://{}", self.model.address);
         let program = self.bin.join("quintet-bench");
@@ -87,17 +87,17 @@ impl Rig {
         Child::start(&program, &["proxy", "--model", &url], &log).await
     }
 
-    /// Starts a daemon on the data of this name, which is made if it is not there.
+    /// Starts a daemon on the data directory of this name, which is created if it does not exist.
     pub(crate) async fn daemon(&self, data: &str) -> Result<Child> {
         self.daemon_with(data, &[]).await
     }
 
-    /// The same with some values set.
+    /// Like `daemon`, with some settings.
     pub(crate) async fn daemon_with(&self, data: &str, set: &[&str]) -> Result<Child> {
         self.daemon_on(data, "", set).await
     }
 
-    /// The same with more in its configuration file.
+    /// Like `daemon`, with additional configuration.
     pub(crate) async fn daemon_on(&self, data: &str, more: &str, set: &[&str]) -> Result<Child> {
         let config = self.config(data, more)?;
         let log = self.dir.path().join(format!("{data}.log"));
@@ -112,19 +112,20 @@ impl Rig {
         Client::session(daemon.address, &self.workspace()).await
     }
 
-    /// What the model was asked since the last time.
+    /// The calls of the model since the last log.
     pub(crate) async fn log(&self) -> Result<Vec<Call>> {
         let mut conn = Conn::open(self.model.address).await?;
         Ok(from_slice(&conn.call("GET", "/log", "").await?)?)
     }
 
-    /// How often the model was asked since the last time.
+    /// The number of calls of the model since the last log.
     pub(crate) async fn count(&self) -> Result<Count> {
         let mut conn = Conn::open(self.model.address).await?;
         Ok(from_slice(&conn.call("GET", "/count", "").await?)?)
     }
 
-    /// Writes the configuration of a daemon on the data of this name, with more at its end.
+    /// Writes the configuration of a daemon for the data directory of this name, with more at its
+    /// end.
     pub(crate) fn config(&self, data: &str, more: &str) -> Result<PathBuf> {
         let path = self.dir.path().join(format!("{data}.toml"));
         let text = format!(
@@ -155,7 +156,7 @@ auto = false
         Ok(path)
     }
 
-    /// The end of what a daemon logged.
+    /// The end of a daemon's log.
     pub(crate) fn log_tail(&self, data: &str) -> String {
         let log = self.dir.path().join(format!("{data}.log"));
         let text = std::fs::read_to_string(Path::new(&log)).unwrap_or_default();
@@ -164,7 +165,7 @@ auto = false
     }
 }
 
-/// CPU time of a process while something happens, in milliseconds, without what it needs idle.
+/// CPU time of a process during some work, in milliseconds, without its idle use.
 pub(crate) async fn cpu_of<T>(
     child: &Child,
     work: impl Future<Output = Result<T>>,
@@ -180,7 +181,7 @@ pub(crate) async fn cpu_of<T>(
     Ok((done, used.max(0.0)))
 }
 
-/// A thousand followers are a thousand files; children inherit the limit.
+/// A thousand followers need a thousand open files; children inherit the limit.
 fn raise_files() -> Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)

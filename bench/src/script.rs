@@ -1,26 +1,26 @@
-//! The script of the fake model, which stands in a prompt: `bench:id=17,deltas=200,gap_us=1000;`.
+//! The script of the fake model, which is part of a prompt: `bench:id=17,deltas=200,gap_us=1000;`.
 //!
-//! A prompt has the whole conversation in it; the last script counts.
+//! A prompt contains the whole conversation; the last script is used.
 
 use std::fmt;
 
 use memchr::memmem;
 
-/// A delta's text: a space and its number. Never anything that JSON escapes.
+/// The text of a delta: a space and its number. JSON escapes none of it.
 pub(crate) const DELTA_BYTES: usize = 7;
 
 /// What the fake model does in one call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Script {
-    /// Finds the request in the model's log.
+    /// Identifies the request in the model's log.
     pub(crate) id: u64,
-    /// How many deltas to write.
+    /// Number of deltas.
     pub(crate) deltas: usize,
-    /// How long to wait before each; with 0 they are written as fast as they are taken.
+    /// Wait before each delta; with 0 they are written as fast as possible.
     pub(crate) gap_us: u64,
-    /// Begin to answer and never go on.
+    /// Start to answer and then hang.
     pub(crate) hang: bool,
-    /// Call a tool first, and write the deltas once its result is there.
+    /// Call a tool first, and write the deltas after its result.
     pub(crate) call: Option<Tool>,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for Script {
 }
 
 impl Script {
-    /// Finds the last order in a request's body. A tool whose result is there is not called again.
+    /// Finds the last script in a request's body. A tool with a result is not called again.
     pub(crate) fn find(body: &[u8]) -> Option<Self> {
         let start = memmem::rfind(body, b"bench:")? + b"bench:".len();
         let end = start + memchr::memchr(b';', &body[start..])?;

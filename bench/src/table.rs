@@ -14,37 +14,37 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A line with nothing in it yet.
+    /// An empty line.
     pub(crate) fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), ..Self::default() }
     }
 
-    /// What the bare proxy needs.
+    /// The figure of the bare proxy.
     pub(crate) fn proxy(self, value: f64) -> Self {
         self.against(value)
     }
 
-    /// What Quintet's figure is divided by; the name of the row or the note says what it is.
+    /// The figure that Quintet's is divided by; the row's name or note explains it.
     pub(crate) fn against(self, value: f64) -> Self {
         Self { against: Some(value), ..self }
     }
 
-    /// What Quintet needs.
+    /// The figure of Quintet.
     pub(crate) fn quintet(self, value: f64) -> Self {
         Self { quintet: Some(value), ..self }
     }
 
-    /// What it should be.
+    /// The target.
     pub(crate) fn aim(self, aim: &str) -> Self {
         Self { aim: aim.into(), ..self }
     }
 
-    /// What else there is to know.
+    /// An additional note.
     pub(crate) fn note(self, note: impl Into<String>) -> Self {
         Self { note: note.into(), ..self }
     }
 
-    /// How busy the machine was.
+    /// The load of the machine.
     pub(crate) fn load(self, load: &str) -> Self {
         Self { load: load.into(), ..self }
     }
@@ -67,7 +67,7 @@ impl Row {
     }
 }
 
-/// Three digits that count.
+/// Formats a number with three significant digits.
 fn figure(value: f64) -> String {
     match value.abs() {
         0.0..1.0 => format!("{value:.3}"),
@@ -77,7 +77,7 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// All lines, in columns.
+/// Formats all lines in columns.
 pub(crate) fn render(rows: &[Row]) -> String {
     let heads = ["what", "against", "quintet", "ratio", "aim", "load", ""].map(String::from);
     let cells: Vec<[String; 7]> =

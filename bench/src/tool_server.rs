@@ -1,4 +1,5 @@
-//! A small MCP server on standard input and output with one tool, for measuring what many of them cost.
+//! A small MCP server on standard input and output with one tool, to measure the cost of many
+//! servers.
 
 use std::io::{BufRead as _, Write as _};
 

@@ -11,12 +11,12 @@ use crate::child::Child;
 use crate::received::AGENT;
 use crate::script::Script;
 
-/// A connection that is told of no session but its own: it leaves `jsonrpc` out.
+/// A connection that only receives events of its own session: it leaves `jsonrpc` out.
 #[derive(Debug)]
 pub(crate) struct Agent {
     socket: WebSocket,
     requests: u64,
-    /// The session that it created.
+    /// The session.
     pub(crate) session: String,
 }
 
@@ -37,7 +37,7 @@ impl Agent {
         self.socket.send(request).await?;
         loop {
             let frame = self.socket.next().await?;
-            // The answer has the number in the front of its members; news have none.
+            // Answers have an id at the front of their members; notifications have none.
             let mut answer: Value = serde_json::from_str(&frame)?;
             if answer["id"] == id.as_str() {
                 ensure!(answer["success"] == true, "{method}: {}", answer["error"]);
@@ -46,7 +46,7 @@ impl Agent {
         }
     }
 
-    /// Asks, and reads the whole answer.
+    /// Sends a message and reads the whole answer.
     pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
         let params = json!({ "sessionId": self.session, "content": script.to_string() });
         let (_, request) = self.request("agent.message", &params);

@@ -20,7 +20,7 @@ pub(crate) struct Computer {
 }
 
 impl Computer {
-    /// Connects and waits until the daemon has said which tools it has.
+    /// Connects and waits until the daemon has sent its tools.
     pub(crate) async fn open(daemon: &Child) -> Result<Self> {
         static NAMES: AtomicU64 = AtomicU64::new(0);
         let name = NAMES.fetch_add(1, Ordering::Relaxed);
@@ -32,7 +32,7 @@ impl Computer {
         Ok(Self { socket, conversation: format!("c{name}") })
     }
 
-    /// Asks, and reads the whole answer.
+    /// Sends a message and reads the whole answer.
     pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
         let query = json!({
             "id": format!("{}_{}", self.conversation, script.id),

@@ -1,4 +1,4 @@
-//! A client of the desktop-assistant protocol: every question is a request whose answer streams.
+//! A client of the desktop-assistant protocol: every message is a request whose answer streams.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use crate::http::Conn;
 use crate::received::{DESKTOP, ReceivedAnswer};
 use crate::script::Script;
 
-/// A session and the connection on which it is spoken to.
+/// A session and its connection.
 #[derive(Debug)]
 pub(crate) struct Desktop {
     conn: Conn,
@@ -32,7 +32,7 @@ impl Desktop {
         Ok(Self { conn, session })
     }
 
-    /// Asks, and reads the whole answer.
+    /// Sends a message and reads the whole answer.
     pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
         let body = json!({
             "general_session_id": self.session,

@@ -13,7 +13,7 @@ use crate::clock;
 use crate::received::{EDITOR, ReceivedAnswer};
 use crate::script::Script;
 
-/// A connection as an editor has it, with one session.
+/// A connection like an editor's, with one session.
 #[derive(Debug)]
 pub(crate) struct Editor {
     stream: BufReader<UnixStream>,
@@ -22,7 +22,7 @@ pub(crate) struct Editor {
 }
 
 impl Editor {
-    /// Connects, shakes hands and creates a session.
+    /// Connects, initializes and creates a session.
     pub(crate) async fn open(daemon: &Child, workspace: &Path) -> Result<Self> {
         let stream = BufReader::new(UnixStream::connect(daemon.listener("acp")?).await?);
         let mut editor = Self { stream, requests: 0, session: Value::Null };
@@ -32,7 +32,7 @@ impl Editor {
         Ok(editor)
     }
 
-    /// Asks, and reads the whole answer.
+    /// Sends a message and reads the whole answer.
     pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
         let prompt = json!([{ "type": "text", "text": script.to_string() }]);
         let params = json!({ "sessionId": self.session, "prompt": prompt });

@@ -13,7 +13,7 @@ use crate::http::{Conn, Lines};
 use crate::received::{HARNESS, ReceivedAnswer};
 use crate::script::Script;
 
-/// A session of Quintet and one who follows it.
+/// A session of Quintet and its follower.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: String,
@@ -29,14 +29,14 @@ impl Session {
         Self::open(address, id, 0).await
     }
 
-    /// Follows a session that is there, from an event on.
+    /// Follows an existing session from an event on.
     pub(crate) async fn open(address: SocketAddr, id: String, after: u64) -> Result<Self> {
         let commands = Conn::open(address).await?;
         let follower = Follower::open(address, &id, after).await?;
         Ok(Self { id, commands, follower })
     }
 
-    /// Asks, and reads the whole answer.
+    /// Sends a message and reads the whole answer.
     pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
         let body = message(script);
         let path = format!("/v1/sessions/{}/messages", self.id);
@@ -48,7 +48,7 @@ impl Session {
     }
 }
 
-/// One who follows a session.
+/// A follower of a session.
 #[derive(Debug)]
 pub(crate) struct Follower {
     conn: Conn,
@@ -64,7 +64,7 @@ impl Follower {
         Ok(Self { conn, lines })
     }
 
-    /// Reads until a turn is over.
+    /// Reads until a turn has ended.
     pub(crate) async fn turn(&mut self) -> Result<ReceivedAnswer> {
         let mut seen = ReceivedAnswer::new(&HARNESS);
         while !seen.is_over() {
@@ -82,7 +82,7 @@ pub(crate) async fn create(conn: &mut Conn, workspace: &Path) -> Result<String> 
     Ok(answer["session_id"].as_str().context("no session_id")?.to_owned())
 }
 
-/// Sends a message and does not wait for what comes of it.
+/// Sends a message without waiting for the answer.
 pub(crate) async fn send(conn: &mut Conn, id: &str, script: Script) -> Result<()> {
     let path = format!("/v1/sessions/{id}/messages");
     timeout(ANSWER_TIMEOUT, conn.call("POST", &path, &message(script))).await??;

@@ -1,4 +1,4 @@
-//! A client of the OpenAI-compatible API: every question is a chat completion that streams.
+//! A client of the OpenAI-compatible API: every message is a streamed chat completion.
 
 use anyhow::Result;
 use serde_json::json;
@@ -10,8 +10,8 @@ use crate::http::Conn;
 use crate::received::{OPENAI, ReceivedAnswer};
 use crate::script::Script;
 
-/// A connection, and the model that is asked: the provider's own, or an agent, which gets a session for
-/// each question.
+/// A connection and the called model: the provider's own, or an agent, which gets a session for
+/// each request.
 #[derive(Debug)]
 pub(crate) struct OpenAi {
     conn: Conn,
@@ -24,7 +24,7 @@ impl OpenAi {
         Ok(Self { conn: Conn::open(daemon.http("openai")?).await?, model })
     }
 
-    /// Asks, and reads the whole answer.
+    /// Sends a message and reads the whole answer.
     pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
         let messages = json!([{ "role": "user", "content": script.to_string() }]);
         let body = json!({ "model": self.model, "messages": messages, "stream": true }).to_string();

@@ -13,7 +13,7 @@ use crate::clock::{self, ms};
 use crate::received::{ReceivedAnswer, TERMINAL};
 use crate::script::Script;
 
-/// A connection as a terminal has it.
+/// A connection like a terminal's.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     stream: BufReader<UnixStream>,
@@ -22,7 +22,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Connects and shakes hands; returns how long both took.
+    /// Connects and initializes; returns the time for both.
     pub(crate) async fn open(daemon: &Child, workspace: &Path) -> Result<(Self, f64)> {
         let socket = daemon.listener("terminal")?;
         let began = clock::now();
@@ -40,7 +40,7 @@ impl Terminal {
         Ok((terminal, ms(began, at)))
     }
 
-    /// Asks; returns how long it took to be told that the query was taken.
+    /// Sends a message; returns the time until the query is accepted.
     pub(crate) async fn query(&mut self, script: Script) -> Result<f64> {
         let params = self.question(script);
         let sent = clock::now();
@@ -50,7 +50,7 @@ impl Terminal {
         Ok(ms(sent, at))
     }
 
-    /// Asks, and reads the whole answer.
+    /// Sends a message and reads the whole answer.
     pub(crate) async fn turn(&mut self, script: Script) -> Result<Turn> {
         let params = self.question(script);
         let sent = clock::now();
@@ -59,7 +59,7 @@ impl Terminal {
         Ok(Turn { sent, seen })
     }
 
-    /// Reads until a turn is over.
+    /// Reads until a turn has ended.
     pub(crate) async fn seen(&mut self) -> Result<ReceivedAnswer> {
         let mut seen = ReceivedAnswer::new(&TERMINAL);
         let mut line = Vec::new();
@@ -81,7 +81,7 @@ impl Terminal {
         Ok(self.stream.get_mut().write_all(format!("{frame}\n").as_bytes()).await?)
     }
 
-    /// Reads until a notification; returns it, and when it came.
+    /// Reads until a notification; returns it and its arrival time.
     pub(crate) async fn until(&mut self, method: &str) -> Result<(u64, Value)> {
         loop {
             let (at, message) = self.next().await?;

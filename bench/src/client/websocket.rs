@@ -1,4 +1,4 @@
-//! A WebSocket whose small messages do not wait for each other.
+//! A WebSocket without Nagle's algorithm.
 
 use anyhow::{Context, Result, bail};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -31,7 +31,7 @@ impl WebSocket {
         Ok(self.0.send(Message::binary(bytes)).await?)
     }
 
-    /// The next message with text in it.
+    /// The next text message.
     pub(crate) async fn next(&mut self) -> Result<Utf8Bytes> {
         loop {
             match self.0.next().await.context("the connection was closed")?? {
@@ -42,7 +42,7 @@ impl WebSocket {
         }
     }
 
-    /// Sends a question, and reads until its turn is over.
+    /// Sends a message and reads until its turn has ended.
     pub(crate) async fn turn(&mut self, question: String, wire: &'static Wire) -> Result<Turn> {
         let sent = clock::now();
         self.send(question).await?;

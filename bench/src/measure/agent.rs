@@ -1,4 +1,4 @@
-//! The agent-server protocol: what forking, syncing and listing cost, against how much there is.
+//! The agent-server protocol: the cost of forking, syncing and listing, by the amount of data.
 
 use std::time::Instant;
 
@@ -13,9 +13,9 @@ use crate::clock::median;
 use crate::rig::Rig;
 use crate::table::Row;
 
-/// How many connections fill the store at once.
+/// Number of connections that fill the store concurrently.
 const CONNECTIONS: usize = 32;
-/// How many events a client that was away for a moment has missed.
+/// Number of events that a client misses during a short disconnect.
 const MISSED: u64 = 100;
 const SET: [&str; 3] =
     ["listen.agent=127.0.0.1:0", "harness.session_tree=false", "audit.log=false"];
@@ -33,7 +33,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Forks and syncs of a session with so many events.
+/// Forks and syncs a session with this many events.
 async fn of_length(rig: &Rig, plan: &Plan, daemon: &Child, length: u64) -> Result<Vec<Row>> {
     let mut agent = Agent::open(daemon, &rig.workspace()).await?;
     let id = agent.session.clone();
@@ -44,7 +44,7 @@ async fn of_length(rig: &Rig, plan: &Plan, daemon: &Child, length: u64) -> Resul
     let missed = time(&mut agent, rounds, "events.list", missed).await?;
     let whole = json!({ "sessionId": id, "after": 0, "limit": 10_000 });
     let (whole, events) = read_all(&mut agent, plan.rounds(3, 2), whole).await?;
-    // Last, because the daemon then counts in the background what each of them shares.
+    // Last, because the daemon then indexes the forks in the background.
     let past = json!({ "sessionId": id, "eventId": length / 2 });
     let past = time(&mut agent, rounds, "session.fork", past).await?;
     ensure!(events as u64 >= length, "only {events} events are there");
@@ -59,7 +59,7 @@ async fn of_length(rig: &Rig, plan: &Plan, daemon: &Child, length: u64) -> Resul
     ])
 }
 
-/// The list of so many sessions.
+/// Lists this many sessions.
 async fn lists(rig: &Rig, plan: &Plan, daemon: &Child, sessions: usize) -> Result<Vec<Row>> {
     let mut agent = Agent::open(daemon, &rig.workspace()).await?;
     let id = agent.session.clone();
@@ -82,14 +82,14 @@ fn share(of: usize, hand: usize) -> usize {
     of / CONNECTIONS + usize::from(hand < of % CONNECTIONS)
 }
 
-/// Adds so many events to a session.
+/// Adds this many events to a session.
 pub(super) async fn lengthen(rig: &Rig, daemon: &Child, id: &str, length: u64) -> Result<()> {
     let wanted = usize::try_from(length)?;
     let hands = (0..CONNECTIONS).map(|hand| async move {
-        // Told of its own session only, in which nothing happens.
+        // A connection with a session of its own, in which nothing happens.
         let mut agent = Agent::open(daemon, &rig.workspace()).await?;
         for n in 0..share(wanted, hand) {
-            // Never the model that is in use, so that each is an event.
+            // Always another model, so that each switch is an event.
             let model = format!("fake/m{hand}-{n}");
             agent.call("model.switch", &json!({ "sessionId": id, "model": model })).await?;
         }
@@ -99,7 +99,7 @@ pub(super) async fn lengthen(rig: &Rig, daemon: &Child, id: &str, length: u64) -
     Ok(())
 }
 
-/// Forks are sessions as any other in a list, and nobody has to stay awake for them.
+/// Creates forks, which are listed like other sessions and need not be loaded.
 async fn multiply(rig: &Rig, daemon: &Child, id: &str, times: usize) -> Result<()> {
     let mut agent = Agent::open(daemon, &rig.workspace()).await?;
     for _ in 0..times {
@@ -108,7 +108,7 @@ async fn multiply(rig: &Rig, daemon: &Child, id: &str, times: usize) -> Result<(
     Ok(())
 }
 
-/// How long an answer takes, in milliseconds.
+/// The time of an answer, in milliseconds.
 async fn time(agent: &mut Agent, rounds: usize, method: &str, params: Value) -> Result<f64> {
     let mut samples = Vec::new();
     for _ in 0..rounds {
@@ -119,7 +119,7 @@ async fn time(agent: &mut Agent, rounds: usize, method: &str, params: Value) -> 
     Ok(median(&samples))
 }
 
-/// How long all pages take, in milliseconds, and how many events there are.
+/// The time of reading all pages, in milliseconds, and the number of events.
 async fn read_all(agent: &mut Agent, rounds: usize, mut params: Value) -> Result<(f64, usize)> {
     let (mut samples, mut count) = (Vec::new(), 0);
     for _ in 0..rounds {

@@ -1,4 +1,5 @@
-//! From the client's request to the model's, to the first text at the client, and to the end of the turn.
+//! The time from the client's request to the model's request, to the first text at the client, and
+//! to the end of the turn.
 
 use std::time::Duration;
 
@@ -16,9 +17,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The turns of one side.
 #[derive(Default)]
 struct Side {
-    /// Each right after the last.
+    /// Turns without pauses in between.
     busy: Vec<Cost>,
-    /// Each a moment after the last.
+    /// Turns with a short pause before each.
     rested: Vec<Cost>,
 }
 
@@ -27,7 +28,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let mut proxy = Client::proxy(rig.proxy.address).await?;
     let mut logged = Client::proxy(rig.logged.address).await?;
     let [mut by_proxy, mut by_logged, mut by_quintet] = [(); 3].map(|()| Side::default());
-    // The first turns only warm up.
+    // The first turns are a warm-up.
     for client in [&mut proxy, &mut logged, &mut rig.session(&daemon).await?] {
         turns(rig, client, TURNS, Duration::ZERO).await?;
     }

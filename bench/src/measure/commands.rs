@@ -1,7 +1,7 @@
 //! Commands by `shell`, in its sandbox and recorded for undo, against the same in a plain shell.
 //!
-//! Each command runs in a workspace that was recorded before, as in a session that has been working
-//! for a while: what is paid once for a workspace is a row of its own.
+//! Each command runs in a workspace that was recorded before, as in a session that has worked for a
+//! while: one-time costs of a workspace have their own row.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ use crate::clock::median;
 use crate::rig::Rig;
 use crate::table::Row;
 
-/// A command, and what its workspace needs.
+/// A command and the needs of its workspace.
 struct Case {
     name: &'static str,
-    /// The program without which it is not measured.
+    /// The required program.
     program: &'static str,
-    /// Makes the workspace, once.
+    /// Creates the workspace, once.
     setup: &'static str,
-    /// Runs before each time, not measured.
+    /// Runs before each measurement, not measured.
     before: &'static str,
     command: &'static str,
 }
@@ -103,7 +103,7 @@ async fn measured(rig: &Rig, plan: &Plan, case: &Case) -> Result<Row> {
     Ok(row.proxy(median(&plain)).quintet(median(&ours)).note("against a plain shell"))
 }
 
-/// What a snapshot costs where nothing changed, and the first one.
+/// The cost of a snapshot without changes, and of the first one.
 async fn unchanged(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let files = plan.rounds(50_000, 5_000);
     let workspace = TempDir::new_in(rig.workspace())?;
@@ -134,7 +134,7 @@ async fn unchanged(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// How long a command takes by the tool, so many times in one process.
+/// The duration of a command with the tool, several times in one process.
 async fn shell(
     rig: &Rig,
     workspace: &Path,
@@ -147,7 +147,7 @@ async fn shell(
     tried_with(rig, workspace, ("shell", &input), times, &["--set", &data]).await
 }
 
-/// Makes a workspace ready, with words for what several cases need.
+/// Prepares a workspace, with shell functions that several cases need.
 async fn prepare(workspace: &Path, script: &str) -> Result<()> {
     let words = format!(
         "files() {{ python3 -c \"${{FILES/COUNT/$1}}\"; }}\n\
@@ -167,7 +167,7 @@ async fn prepare(workspace: &Path, script: &str) -> Result<()> {
     Ok(())
 }
 
-/// Packages that lie beside the workspace, so that nothing is fetched.
+/// Packages next to the workspace, so that nothing is downloaded.
 const PACKAGES: &str = r#"
 import io, json, os, tarfile
 os.makedirs("packed", exist_ok=True)

@@ -1,4 +1,4 @@
-//! What a turn with a short answer costs besides the model's own time.
+//! The cost of a turn with a short answer, without the model's own time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,14 +18,14 @@ pub(super) struct Cost {
     pub(super) asked: f64,
     /// From the client's request until the client has the first text.
     pub(super) text: f64,
-    /// From the client's request until the client has the end of the turn, without the time from when
-    /// the model had read the request until it wrote the end of its answer.
+    /// From the client's request until the client has the end of the turn, without the time between
+    /// the model reading the request and writing the end of its answer.
     pub(super) overhead: f64,
     /// Bytes of the model's request.
     pub(super) prompt: usize,
 }
 
-/// So many turns one after the other, with a pause before each.
+/// Runs turns one after the other, with a pause before each.
 pub(super) async fn turns(
     rig: &Rig,
     client: &mut Client,
@@ -55,7 +55,7 @@ pub(super) async fn turns(
     turns.into_iter().map(cost).collect()
 }
 
-/// The median of one figure of some turns.
+/// The median of one figure of several turns.
 pub(super) fn median_of(costs: &[Cost], figure: fn(&Cost) -> f64) -> f64 {
     median(&costs.iter().map(figure).collect::<Vec<_>>())
 }

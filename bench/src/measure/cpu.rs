@@ -1,4 +1,4 @@
-//! CPU time of a turn with a short answer, in one session and in fresh ones.
+//! CPU time of a turn with a short answer, in one session and in new ones.
 
 use anyhow::Result;
 
@@ -9,7 +9,7 @@ use crate::clock::median;
 use crate::rig::{Rig, cpu_of};
 use crate::table::Row;
 
-/// CPU time is counted in hundredths of a second, so there must be many turns in a sample.
+/// CPU time is counted in hundredths of a second, so a sample needs many turns.
 const TURNS: usize = 100;
 const SESSIONS: usize = 3;
 
@@ -60,7 +60,7 @@ async fn client(rig: &Rig, daemon: Option<&Child>) -> Result<Client> {
     }
 }
 
-/// One after the other, each in a session that is there already.
+/// Runs turns one after the other, in existing sessions.
 async fn turns(rig: &Rig, clients: &mut [Client]) -> Result<()> {
     for client in clients {
         for _ in 0..TURNS {
@@ -70,7 +70,7 @@ async fn turns(rig: &Rig, clients: &mut [Client]) -> Result<()> {
     Ok(())
 }
 
-/// One after the other, each in a session of its own.
+/// Runs turns one after the other, each in a new session.
 async fn fresh(rig: &Rig, daemon: Option<&Child>) -> Result<()> {
     for _ in 0..SESSIONS * TURNS {
         client(rig, daemon).await?.turn(rig.script(1, 0)).await?;

@@ -1,4 +1,4 @@
-//! Thirty-two sessions at once: how much comes through, and how late.
+//! Throughput and latency of 32 concurrent sessions.
 
 use anyhow::Result;
 use tokio::task::JoinSet;
@@ -13,7 +13,7 @@ use crate::table::Row;
 const SESSIONS: usize = 32;
 /// As fast as possible.
 const FAST: (usize, u64) = (5000, 0);
-/// A model that writes 200 deltas a second to each.
+/// A model that writes 200 deltas per second to each session.
 const STEADY: (usize, u64) = (200, 5000);
 
 #[derive(Default)]

@@ -1,8 +1,8 @@
-//! What is written to the disk for 100,000 deltas that come at a natural rate.
+//! Bytes written to disk for 100,000 deltas at a natural rate.
 //!
-//! A model writes 200 deltas a second, so that what the daemon puts aside every 100 ms is 140 bytes of
-//! text. Five daemons take a fifth of the deltas each, at the same time: one session a daemon, so that
-//! no two share a sync.
+//! A model writes 200 deltas per second, so that each flush of the daemon every 100 ms has 140
+//! bytes of text. Five daemons take a fifth of the deltas each, concurrently, with one session per
+//! daemon, so that no two share a sync.
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const DAEMONS: usize = 5;
 const DELTAS_OF_ANSWER: usize = 1000;
 const GAP_US: u64 = 5000;
 const FILL_TIMEOUT: Duration = Duration::from_secs(60);
-/// What follows a session writes a moment after it.
+/// Projections of a session are written shortly after it.
 const SETTLE_DELAY: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
@@ -47,7 +47,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let answers = deltas / DAEMONS / DELTAS_OF_ANSWER;
     let written = try_join_all(streams.into_iter().map(|stream| write(rig, stream, answers)));
     let written = written.await?;
-    // Fresh and old ones take turns.
+    // New and old sessions alternate.
     let sum = |from: usize| written.iter().skip(from).step_by(2).sum::<f64>() / 1e6;
     let (fresh, old, text) = (sum(0), sum(1), (deltas * DELTA_BYTES) as f64 / 1e6);
     let (turns, flush) = (session.turns, 100_000 / GAP_US as usize * DELTA_BYTES);
@@ -73,10 +73,10 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// Streams so many answers; returns the bytes that the daemon wrote for them.
+/// Streams answers; returns the bytes that the daemon wrote for them.
 async fn write(rig: &Rig, (daemon, mut client): (Child, Client), answers: usize) -> Result<f64> {
     daemon.settle().await?;
-    // The first turn wakes the session.
+    // The first turn loads the session.
     client.turn(rig.script(1, 0)).await?;
     sleep(SETTLE_DELAY).await;
     let before = daemon.written()?;

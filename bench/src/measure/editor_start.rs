@@ -1,4 +1,5 @@
-//! From the start of `quintet acp` until an editor has its session, with and without a daemon that runs.
+//! The time from starting `quintet acp` until an editor has its session, with and without a running
+//! daemon.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -45,7 +46,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// Starts the program as an editor does; gives the milliseconds until there is a session.
+/// Starts the program like an editor; returns the milliseconds until there is a session.
 async fn until_session(rig: &Rig, set: &str) -> Result<f64> {
     let config = rig.config("editor-start", "")?;
     let mut command = Command::new(rig.quintet());
@@ -79,7 +80,7 @@ async fn until_session(rig: &Rig, set: &str) -> Result<f64> {
     Ok(took)
 }
 
-/// Ends the daemon that was started for an editor.
+/// Stops the daemon that was started for an editor.
 async fn stop_daemon(socket: &Path) -> Result<()> {
     let peer = UnixStream::connect(socket).await?.peer_cred()?;
     let pid = peer.pid().and_then(Pid::from_raw).context("no pid")?;
@@ -94,7 +95,7 @@ async fn stop_daemon(socket: &Path) -> Result<()> {
     Ok(())
 }
 
-/// False once the process has ended, also if nobody has asked how.
+/// False once the process has ended, even if it was not waited for.
 fn is_alive(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))

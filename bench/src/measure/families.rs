@@ -1,4 +1,4 @@
-//! What a delta costs in each family of model APIs: the same answer, written in four ways.
+//! The cost of a delta in each family of model APIs: the same answer in four formats.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! A thousand clients that follow one session.
+//! A thousand followers of one session.
 
 use anyhow::{Context, Result};
 use tokio::task::JoinSet;
@@ -49,7 +49,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// Each listens in a task of its own from now on.
+/// Each follower reads in its own task from now on.
 fn listen(followers: Vec<Follower>) -> impl Future<Output = Result<Vec<ReceivedAnswer>>> {
     let mut set = JoinSet::new();
     for mut follower in followers {

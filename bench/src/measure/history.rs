@@ -1,8 +1,8 @@
-//! What a turn costs in a session with a long history, against the first turns of a session.
+//! The cost of a turn in a session with a long history, compared with the first turns of a session.
 //!
-//! The model states no context window, so the prompt grows with the history; a proxy that is given a
-//! prompt of the same length shows how much of the growth is the prompt's own. With
-//! `--set providers.fake.context_window=32768` the history is compacted as it would be in use.
+//! The model states no context window, so the prompt grows with the history; a proxy with a prompt
+//! of the same length shows how much of the growth is due to the prompt. With `--set
+//! providers.fake.context_window=32768` the history is compacted as in real use.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::table::Row;
 
 const TURNS: usize = 50;
 const WARM_UP: usize = 10;
-/// A history that takes longer to make is measured at the length that it has by then.
+/// If a history takes longer to create, it is measured at the length it has by then.
 const FILL_TIMEOUT: Duration = Duration::from_secs(110);
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
@@ -37,7 +37,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The figures of the session as it is now, next to those of new ones on the same daemon.
+/// The figures of the session as it is now, compared with new ones on the same daemon.
 async fn after(rig: &Rig, plan: &Plan, session: &mut StoredSession) -> Result<Vec<Row>> {
     let count = session.turns;
     let daemon = rig.daemon("history").await?;

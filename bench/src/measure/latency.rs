@@ -1,4 +1,4 @@
-//! How much later than the model wrote it a delta is with the client.
+//! The delay between the model writing a delta and the client receiving it.
 
 use std::collections::HashMap;
 

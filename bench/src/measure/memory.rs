@@ -1,4 +1,5 @@
-//! Memory: idle, with many sessions awake, when they have hibernated, and after a restart with many on disk.
+//! Memory: idle, with many loaded sessions, after they have hibernated, and after a restart with
+//! many on disk.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +14,13 @@ use crate::http::Conn;
 use crate::rig::Rig;
 use crate::table::Row;
 
-/// So many sessions are created at a time.
+/// Number of sessions that are created concurrently.
 const CONNECTIONS: usize = 32;
 const SETTLE_DELAY: Duration = Duration::from_secs(2);
-/// Every protocol, as a daemon without a configuration has it.
+/// All protocols, as in a daemon without a configuration.
 const ALL: [&str; 3] =
     ["listen.jarvis=127.0.0.1:0", "listen.agent=127.0.0.1:0", "listen.agent_health=127.0.0.1:0"];
-/// Sessions hibernate after half a minute; by then memory is looked at until it stays the same.
+/// Sessions hibernate after half a minute; then memory is read until it stays constant.
 const HIBERNATION_DELAY: Duration = Duration::from_secs(40);
 const HIBERNATION_TIMEOUT: Duration = Duration::from_secs(100);
 
@@ -62,7 +63,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Many sessions are created and left alone until they hibernate, in one daemon.
+/// Creates many sessions in one daemon and waits until they hibernate.
 pub(super) async fn hibernated(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let sessions = plan.rounds(10_000, 2000);
     let daemon = rig.daemon("hibernated").await?;

@@ -1,5 +1,5 @@
-//! The same things by every protocol: how soon the model is asked and the first text is there, how late
-//! a delta is, how many come through, and the CPU time for that.
+//! The same measurements with every protocol: the time until the model call and until the first
+//! text, the delay of a delta, throughput, and its CPU time.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const MANY_DELTAS: usize = 100_000;
 const SET: [&str; 3] =
     ["listen.jarvis=127.0.0.1:0", "listen.agent=127.0.0.1:0", "listen.openai=127.0.0.1:0"];
 
-/// What was measured of one side.
+/// The measurements of one side.
 #[derive(Default)]
 struct Samples {
     turns: Vec<Cost>,
@@ -68,7 +68,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
 }
 
 impl Samples {
-    /// A fresh session: a terminal may not send more than a hundred requests in a second.
+    /// Uses a new session: a terminal may send at most a hundred requests per second.
     async fn take(&mut self, rig: &Rig, measured: &Child, mut client: Client) -> Result<()> {
         turns(rig, &mut client, TURNS, Duration::ZERO).await?;
         self.turns.extend(turns(rig, &mut client, TURNS, Duration::ZERO).await?);

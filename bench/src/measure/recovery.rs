@@ -1,5 +1,5 @@
-//! A kill with a thousand turns open, alone and among ten times as many sessions: how soon the model is
-//! asked again for all of them.
+//! A kill with a thousand open turns, alone and among ten times as many sessions: the time until
+//! all model calls are repeated.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     recover(rig, "recovery", plan.rounds(1000, 200), 0).await
 }
 
-/// The same among sessions that have one finished turn each.
+/// The same among sessions with one finished turn each.
 pub(super) async fn among_many(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     recover(rig, "restart", plan.rounds(1000, 200), plan.rounds(9000, 1000)).await
 }
@@ -55,7 +55,7 @@ async fn recover(rig: &Rig, data: &str, open: usize, quiet: usize) -> Result<Vec
     ])
 }
 
-/// A turn in each of so many new sessions.
+/// Runs a turn in each of this many new sessions.
 async fn turns(rig: &Rig, daemon: &Child, sessions: usize, script: Script) -> Result<()> {
     let mut hands = JoinSet::new();
     for _ in 0..CONNECTIONS {
@@ -78,7 +78,7 @@ async fn turns(rig: &Rig, daemon: &Child, sessions: usize, script: Script) -> Re
     Ok(())
 }
 
-/// Waits until the model was asked so often; returns when it was asked last.
+/// Waits for this many model calls; returns the time of the last one.
 async fn asked(rig: &Rig, times: usize) -> Result<u64> {
     let wait = async {
         loop {

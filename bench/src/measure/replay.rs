@@ -1,4 +1,4 @@
-//! Reading a long session from its beginning, awake and after a restart.
+//! Reading a long session from its beginning, loaded and after a restart.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::http::Conn;
 use crate::rig::{Rig, cpu_of};
 use crate::table::Row;
 
-/// What one short turn leaves in the stream of the harness.
+/// Number of harness events of one short turn.
 const EVENTS_OF_TURN: usize = 7;
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {

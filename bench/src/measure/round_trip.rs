@@ -1,4 +1,4 @@
-//! From a tool call of the model to the model's next request.
+//! The time from a tool call of the model to the model's next request.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -16,7 +16,7 @@ const TURNS: usize = 20;
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let daemon = rig.daemon("round_trip").await?;
     let (mut read, mut shell) = (Vec::new(), Vec::new());
-    // A tool that fails is quick: the first turns, which also warm up, must have worked.
+    // A failing tool is fast, so the first turns, which also warm up, must have succeeded.
     let mut session = Session::create(daemon.address, &rig.workspace()).await?;
     for tool in [Tool::ReadFile, Tool::Shell] {
         session.turn(Script { call: Some(tool), ..rig.script(1, 0) }).await?;

@@ -1,8 +1,9 @@
-//! The control plane of runs: 10,000 runs in a queue and 200 workers, against a bare SQLite table.
+//! The control plane of runs: 10,000 runs in a queue and 200 workers, compared with a bare SQLite
+//! table.
 //!
-//! Every worker has a connection of its own and goes on until the queue is empty: a heartbeat, which
-//! gives it a run, the word that it has begun, and the end. The table does the same changes one after the
-//! other, each with a commit of its own, in one thread and without HTTP.
+//! Every worker has its own connection and continues until the queue is empty: a heartbeat, which
+//! assigns a run, the dispatch, and the end. The table makes the same changes one after the other,
+//! each with its own commit, in one thread and without HTTP.
 
 use std::path::Path;
 use std::time::Instant;
@@ -73,7 +74,7 @@ async fn create(address: std::net::SocketAddr, runs: usize) -> Result<()> {
     Ok(())
 }
 
-/// Takes runs until there is none; returns how many.
+/// Takes runs until there is none; returns their number.
 async fn work(address: std::net::SocketAddr, number: usize) -> Result<usize> {
     let mut conn = Conn::open(address).await?;
     let mut done = 0;
@@ -108,7 +109,7 @@ fn beat(number: usize) -> String {
     body.to_string()
 }
 
-/// Inserts and changes a second of a table with nothing around it.
+/// Inserts and updates per second of a bare table.
 fn bare(path: &Path, runs: usize) -> Result<(f64, f64)> {
     let db = Connection::open(path)?;
     db.execute_batch(

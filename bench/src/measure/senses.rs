@@ -1,7 +1,7 @@
-//! Embeddings and OCR of the command line, in CPU time of the whole program with loading.
+//! Embeddings and OCR on the command line, in CPU time of the whole program including loading.
 //!
-//! The weights are those of the user (`quintet models pull senses`). OCR is compared with the Python
-//! package `rapidocr` where `python3` has it.
+//! The weights are the user's (`quintet models pull senses`). OCR is compared with the Python
+//! package `rapidocr` if `python3` has it.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -58,7 +58,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The median of the CPU time that a program takes.
+/// The median CPU time of a program.
 async fn cpu_ms(rounds: usize, command: impl Fn() -> Command) -> Result<f64> {
     let mut samples = Vec::new();
     for _ in 0..rounds {
@@ -71,7 +71,7 @@ async fn cpu_ms(rounds: usize, command: impl Fn() -> Command) -> Result<f64> {
     Ok(median(&samples))
 }
 
-/// CPU time of all programs that this one started and that are over.
+/// CPU time of all ended child processes.
 fn children_ms() -> Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let fields = stat.rsplit(')').next().unwrap_or_default();

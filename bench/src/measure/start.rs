@@ -1,4 +1,4 @@
-//! From the start of the process until it says that it is ready.
+//! The time from the start of the process until its ready line.
 
 use anyhow::Result;
 

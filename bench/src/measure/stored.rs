@@ -1,4 +1,4 @@
-//! Sessions with a long history, made as fast as the daemon goes.
+//! Sessions with a long history, created as fast as possible.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use crate::client::{Client, Session};
 use crate::http::Conn;
 use crate::rig::Rig;
 
-/// Settings without what follows a session and looks at its workspace: the history is the same.
+/// Settings without projections and workspace context: the history is the same.
 pub(super) const FAST: [&str; 4] =
     ["harness.session_tree=false", "audit.log=false", "context.tokens=0", "memory.enabled=false"];
 
-/// A session that is there.
+/// A stored session.
 #[derive(Clone, Debug)]
 pub(super) struct StoredSession {
     pub(super) id: String,
@@ -32,7 +32,7 @@ impl StoredSession {
         Ok(stored)
     }
 
-    /// Takes turns until there are so many, or until the time is up.
+    /// Runs turns until there are this many, or until the time is up.
     pub(super) async fn grow(
         &mut self,
         rig: &Rig,
@@ -40,7 +40,8 @@ impl StoredSession {
         turns: usize,
         limit: Duration,
     ) -> Result<()> {
-        // A client that follows from an older event would take the end of an older turn for the next.
+        // A client that follows from an older event would mistake the end of an older turn for the
+        // next.
         self.fetch(daemon).await?;
         let mut client = self.open(daemon).await?;
         let began = Instant::now();
@@ -59,7 +60,7 @@ impl StoredSession {
         Ok(Client::Harness(Box::new(session)))
     }
 
-    /// Reads the session; returns how long that took, in milliseconds.
+    /// Reads the session; returns the time in milliseconds.
     pub(super) async fn fetch(&mut self, daemon: &Child) -> Result<f64> {
         let mut conn = Conn::open(daemon.address).await?;
         let began = Instant::now();

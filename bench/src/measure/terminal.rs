@@ -1,4 +1,4 @@
-//! The terminal protocol next to the latencies that its specification asks for.
+//! The terminal protocol, compared with the latencies of its specification.
 
 use anyhow::{Context, Result};
 use serde_json::json;

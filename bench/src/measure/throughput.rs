@@ -1,4 +1,4 @@
-//! How fast one long answer comes through, and what it costs.
+//! Throughput and cost of one long answer.
 
 use anyhow::{Context, Result};
 

@@ -1,6 +1,7 @@
-//! Many MCP servers on stdio: until all their tools are listed, and the memory that they take.
+//! Many MCP servers on stdio: the time until all their tools are listed, and their memory.
 //!
-//! The server is this program itself (`quintet-bench tool-server`), so that what it needs is hardly in the figures.
+//! The server is this program itself (`quintet-bench tool-server`), so that it hardly affects the
+//! figures.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,7 +21,7 @@ use crate::table::Row;
 const SERVERS: usize = 30;
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
-/// Pages that only the start needed are given back within this time.
+/// Pages that only the start needed are released within this time.
 const SETTLE_DELAY: Duration = Duration::from_secs(13);
 const SET: [&str; 1] = ["listen.console=127.0.0.1:0"];
 
@@ -37,7 +38,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let mut listed = Vec::new();
     let mut memory = (0.0, 0.0);
     for round in 0..plan.rounds(5, 2) {
-        // Data of their own, because a daemon remembers what servers listed last time.
+        // Separate data, because a daemon stores the last lists of servers.
         let daemon = rig.daemon_on(&format!("tool-servers-{round}"), &servers, &SET).await?;
         listed.push(ms(daemon.started, all_listed(&daemon).await?));
         if round == 0 {
@@ -60,7 +61,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// When every server had listed its tools.
+/// The time when every server had listed its tools.
 async fn all_listed(daemon: &Child) -> Result<u64> {
     let mut conn = Conn::open(daemon.http("console")?).await?;
     let began = Instant::now();
@@ -82,7 +83,7 @@ async fn all_listed(daemon: &Child) -> Result<u64> {
     }
 }
 
-/// The memory of the daemon's own children, shared pages by their share.
+/// The memory of the daemon's own children, with shared pages counted proportionally.
 fn supervisors_mb(daemon: &Child) -> Result<f64> {
     let parent = format!("PPid:\t{}", daemon.pid());
     let mut kb = 0.0;

@@ -1,7 +1,7 @@
-//! Tools on a large tree, against the programs that people use for the same, and what a sandbox costs.
+//! Tools on a large tree, compared with common programs, and the cost of the sandbox.
 //!
-//! A call is made by `quintet try`, which reports how long it took; the first of a process finds
-//! nothing remembered. What it is held against is a whole process, as people would start it.
+//! Calls are made by `quintet try`, which reports their duration; the first one of a process has
+//! empty caches. They are compared with whole processes, as people would start them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The sources of everything that cargo ever fetched here.
+/// The sources of all crates that cargo has downloaded here.
 fn large_tree() -> Option<PathBuf> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
@@ -144,7 +144,7 @@ async fn tried(
     tried_with(rig, workspace, (tool, input), times, &[]).await
 }
 
-/// How long a tool takes, call by call in one process, in milliseconds.
+/// The duration of each call of a tool in one process, in milliseconds.
 pub(super) async fn tried_with(
     rig: &Rig,
     workspace: &Path,
@@ -174,7 +174,7 @@ pub(super) async fn tried_with(
     }
 }
 
-/// How long a program takes, in milliseconds; `None` if it is not there or does not work.
+/// The duration of a program, in milliseconds; `None` if it does not exist or fails.
 pub(super) async fn timed(folder: &Path, program: &str, arguments: &[&str]) -> Option<f64> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,6 +1,7 @@
-//! Speech: how soon a spoken sentence is written and a written one is spoken, and what both cost.
+//! Speech: the time until a spoken sentence is transcribed and a written one is spoken, and their
+//! cost.
 //!
-//! The weights are those of the user (`quintet models pull senses`).
+//! The weights are the user's (`quintet models pull senses`).
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,23 +19,23 @@ use crate::rig::Rig;
 use crate::table::Row;
 
 const SENTENCE: &str = "Open the settings, turn on dark mode and restart the terminal.";
-/// Samples per second of what `quintet say` writes.
+/// Samples per second of the output of `quintet say`.
 const RATE: usize = 24_000;
 const WAV_HEADER_BYTES: usize = 44;
 const FRAME: Duration = Duration::from_millis(100);
-/// Bytes of a frame: samples of 16 bits.
+/// Bytes of a frame of 16-bit samples.
 const FRAME_BYTES: usize = RATE / 10 * 2;
-/// Frames of silence, after which a sentence is certainly over.
+/// Frames of silence that certainly end a sentence.
 const SILENT_FRAMES: usize = 100;
 
 pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     let speech = speech(rig.quintet(), &rig.data("said.wav")).await?;
     let seconds = speech.len() as f64 / (RATE * 2) as f64;
-    // Daemons are measured without the user's environment, and these weights are the user's.
+    // Measured daemons do not have the user's environment, but these weights are the user's.
     let home = std::env::var_os("HOME").context("no home")?;
     let weights = Path::new(&home).join(".cache/quintet/models");
     let weights = format!("local.models_dir={}", weights.display());
-    // The model of the bench writes no words; the demo model does.
+    // The bench model writes no words; the demo model does.
     let set = ["senses.threads=1", "default_model=demo/demo", &weights];
     let daemon = rig.daemon_with("voice", &set).await?;
     // The models are loaded on first use.
@@ -63,7 +64,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// A sentence as samples, without a header.
+/// The samples of a sentence, without a header.
 async fn speech(program: &Path, file: &Path) -> Result<Vec<u8>> {
     let mut say = Command::new(program);
     say.args(["say", SENTENCE, "--out"]).arg(file);
@@ -76,11 +77,11 @@ async fn speech(program: &Path, file: &Path) -> Result<Vec<u8>> {
 
 struct Heard {
     first_partial_ms: f64,
-    /// From the end of the speech.
+    /// Measured from the end of the speech.
     final_ms: f64,
 }
 
-/// Speaks in real time, and notes when what was said is written.
+/// Sends speech in real time, and records when the transcripts arrive.
 async fn transcribe(daemon: &Child, speech: &[u8]) -> Result<Heard> {
     let url = format!("ws://{}/ws/transcription", daemon.http("windie")?);
     let mut socket = WebSocket::open(&url).await?;
@@ -109,7 +110,7 @@ async fn transcribe(daemon: &Child, speech: &[u8]) -> Result<Heard> {
     anyhow::bail!("nothing was transcribed")
 }
 
-/// How long after the text of a short answer its audio begins, in milliseconds.
+/// The delay between the text of a short answer and its audio, in milliseconds.
 async fn first_audio(rig: &Rig, daemon: &Child) -> Result<f64> {
     let mut socket = WebSocket::open(&format!("ws://{}/ws", daemon.http("windie")?)).await?;
     let id = format!("v{}", rig.script(0, 0).id);

@@ -1,6 +1,6 @@
-//! Waking a long session after a restart, against a short one.
+//! Loading a long session after a restart, compared with a short one.
 //!
-//! A part of its events is of turns, the others are changes of its model, which are quickly made.
+//! Some of its events are turns, the others are switches of its model, which are fast to create.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// A short and a long session.
+/// Creates a short and a long session.
 async fn make(rig: &Rig, events: u64, of_turns: usize) -> Result<(StoredSession, StoredSession)> {
     let mut set = FAST.to_vec();
     set.push("listen.agent=127.0.0.1:0");
@@ -71,11 +71,11 @@ async fn make(rig: &Rig, events: u64, of_turns: usize) -> Result<(StoredSession,
     Ok((short, long))
 }
 
-/// A daemon that has done everything that it does at a start.
+/// A daemon that has finished its startup work.
 async fn restart(rig: &Rig) -> Result<Child> {
     let daemon = rig.daemon("wake").await?;
     daemon.settle().await?;
-    // Whatever the first request of all costs is no matter of sessions.
+    // Excludes the one-time cost of the first request.
     rig.session(&daemon).await?.turn(rig.script(1, 0)).await?;
     rig.log().await?;
     Ok(daemon)

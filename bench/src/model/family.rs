@@ -1,9 +1,9 @@
-//! The same answer as the other families of model APIs write it, so that what each costs to read can be
-//! compared.
+//! The same answer in the formats of other families of model APIs, to compare the cost of parsing
+//! them.
 
 use crate::script;
 
-/// A family, by where it is asked.
+/// A family, by its path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Family {
     Responses,
@@ -12,7 +12,7 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// The family that is asked at a path; paths arrive in lower case.
+    /// The family of a path; paths arrive in lower case.
     pub(super) fn of(path: &str) -> Option<Self> {
         match path {
             "/v1/responses" => Some(Self::Responses),

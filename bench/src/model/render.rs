@@ -1,5 +1,5 @@
-//! The model's answers as bytes: every delta is an HTTP chunk of its own, as a server that flushes
-//! after each token writes them.
+//! The model's answers as bytes: every delta is its own HTTP chunk, like the output of a server
+//! that flushes after each token.
 
 use crate::script::{self, Tool};
 
@@ -8,7 +8,7 @@ const EVENT: &str = r#"data: {"id":"chatcmpl-bench","object":"chat.completion.ch
 const BEFORE: &str = r#"{"content":""#;
 const AFTER: &str = "\"},\"finish_reason\":null}]}\n\n";
 
-/// The head and the event that only says who speaks.
+/// The head and the event with the role.
 pub(super) fn begin() -> Vec<u8> {
     let mut out = HEAD.as_bytes().to_vec();
     let role = r#"{"role":"assistant","content":""},"finish_reason":null}]}"#;
@@ -16,7 +16,7 @@ pub(super) fn begin() -> Vec<u8> {
     out
 }
 
-/// One delta. Its length is the same for all, so only the number is made here.
+/// One delta. All have the same length, so only the number is formatted here.
 pub(super) fn delta(out: &mut Vec<u8>, number: usize) {
     const LENGTH: usize = EVENT.len() + BEFORE.len() + script::DELTA_BYTES + AFTER.len();
     const { assert!(LENGTH == 0xaf) }
@@ -28,7 +28,7 @@ pub(super) fn delta(out: &mut Vec<u8>, number: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Events of another family, each an HTTP chunk of its own.
+/// Events of another family, each as its own HTTP chunk.
 pub(super) fn events(out: &mut Vec<u8>, events: &[String]) {
     for event in events {
         chunk(out, event);
@@ -45,7 +45,7 @@ pub(super) fn close(out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n\r\n");
 }
 
-/// The reason of the end, the usage, and the end. Four bytes of the request count as a token.
+/// The finish reason, the usage, and the end. Four bytes of the request count as a token.
 pub(super) fn end(out: &mut Vec<u8>, request: usize, deltas: usize) {
     chunk(out, &format!("{EVENT}{{}},\"finish_reason\":\"stop\"}}]}}\n\n"));
     let prompt = request / 4;
@@ -63,7 +63,7 @@ pub(super) fn end(out: &mut Vec<u8>, request: usize, deltas: usize) {
     out.extend_from_slice(b"0\r\n\r\n");
 }
 
-/// A call of a tool, and the end.
+/// A tool call, and the end.
 pub(super) fn call(out: &mut Vec<u8>, id: u64, tool: Tool) {
     let (name, arguments) = match tool {
         Tool::Shell => ("shell", r#"{\"command\":\"true\"}"#),
@@ -78,7 +78,7 @@ pub(super) fn call(out: &mut Vec<u8>, id: u64, tool: Tool) {
     close(out);
 }
 
-/// A whole answer of JSON.
+/// A JSON response.
 pub(super) fn json(body: &[u8]) -> Vec<u8> {
     let mut out = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",

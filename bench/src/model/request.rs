@@ -1,4 +1,4 @@
-//! Reads a request, and notes when its first byte and when all of it was there.
+//! Reads a request, and records when its first byte and all of it arrived.
 
 use anyhow::{Context, Result, bail};
 use memchr::memmem;
@@ -14,13 +14,13 @@ const READ_BYTES: usize = 64 * 1024;
 pub(super) struct Request {
     pub(super) path: String,
     pub(super) body: Vec<u8>,
-    /// When its first byte was there.
+    /// When its first byte arrived.
     pub(super) arrived: u64,
-    /// When all of it was there.
+    /// When all of it arrived.
     pub(super) read: u64,
 }
 
-/// The next request of a connection; `None` if it was closed before one began.
+/// The next request of a connection; `None` if the connection was closed before one.
 pub(super) async fn read(stream: &mut TcpStream, rest: &mut Vec<u8>) -> Result<Option<Request>> {
     if rest.is_empty() && more(stream, rest).await? == 0 {
         return Ok(None);
