@@ -62,7 +62,7 @@ pub(crate) async fn revert_turn(
 ) -> Result<(), String> {
     let (changes, lost) = all_changes(deps, turn).await.map_err(|error| error.to_string())?;
     if lost > 0 {
-        return Err(format!("the list of {lost} further changes is not kept any more"));
+        return Err(format!("the list of {lost} further changes was deleted"));
     }
     let changes = with_content(deps, &consecutive_changes(&changes))
         .await

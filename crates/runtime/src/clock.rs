@@ -15,7 +15,7 @@ impl Clock for SystemClock {
         Stamp::new(self.now(), seed)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else is given")]
+    #[expect(clippy::disallowed_methods, reason = "the only place that reads the system clock")]
     fn now(&self) -> Time {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Time::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))

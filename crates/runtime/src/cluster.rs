@@ -33,7 +33,7 @@ pub(crate) use request::{Action, Done};
 use served::Served;
 use views::Views;
 
-/// Sessions that are taken over with one statement.
+/// Maximum number of sessions that are taken over with one statement.
 const CLAIM_LIMIT: usize = 16;
 /// How often the inbox is read, in case a notice was lost.
 const INBOX_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,18 +41,18 @@ const INBOX_INTERVAL: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Journals that are polled, and leases that are released, in parallel.
 const CONCURRENCY: usize = 16;
-/// How long the release of a lease is waited for; it is queued in any case.
+/// How long the release of a lease is awaited; it stays queued afterwards.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often dead nodes are looked for, at least and at most.
+/// How often the store is searched for dead nodes, at least and at most.
 const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_CLAIM_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The nodes of a store, as one of them uses them.
+/// The nodes of a store, as one of them sees them.
 #[derive(Clone)]
 pub struct Cluster {
     /// The nodes, and the inbox between them.
     pub nodes: Arc<dyn Nodes>,
-    /// How they are reached directly.
+    /// Sends requests to nodes directly.
     pub forward: Arc<dyn Forward>,
     /// How long a lease lasts after its node's last heartbeat.
     pub lease: Duration,
@@ -64,15 +64,15 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// What a node remembers of its part in the cluster.
+/// A node's own state as a member of the cluster.
 #[derive(Debug)]
 pub(crate) struct Membership {
-    /// Tells this process from an earlier one of the same node.
+    /// Distinguishes this process from an earlier one of the same node.
     instance: String,
-    /// Cancelled, and replaced, when every lease given so far is void.
+    /// Cancelled, and replaced, when all leases given so far are void.
     void: Mutex<CancellationToken>,
-    /// Leases of sessions that left memory with an open turn: the turn waits for a person, and releasing
-    /// the lease would only make another node wait instead.
+    /// Leases of sessions that left memory with an open turn. The turn waits for a person, so
+    /// another node could only wait, too.
     parked: Mutex<HashMap<SessionId, Lease>>,
     served: Served,
     views: Views,
@@ -94,7 +94,7 @@ impl Membership {
         }
     }
 
-    /// Cancelled once the leases that are given from now on are void.
+    /// Cancelled once the leases that are acquired from now on are void.
     pub(crate) fn void(&self) -> CancellationToken {
         lock(&self.void).clone()
     }
@@ -125,7 +125,7 @@ impl Runtime {
         self.take_over(cluster).await
     }
 
-    /// Goes on with the open turns of nodes that died; gives their number.
+    /// Resumes the open turns of dead nodes; returns their number.
     async fn take_over(&self, cluster: &Cluster) -> Result<usize, Error> {
         let mut taken = 0;
         while !cluster.nodes.draining() {
@@ -141,8 +141,8 @@ impl Runtime {
         Ok(taken)
     }
 
-    /// Carries out a request of another node; gives the reply. A request that comes again is carried
-    /// out once.
+    /// Executes a request of another node and returns the reply. A repeated request is executed
+    /// once.
     pub async fn serve_node(&self, body: &[u8]) -> Vec<u8> {
         match request::decode(body) {
             Ok(request) => {
@@ -161,7 +161,7 @@ impl Shared {
         self.tasks.spawn(async move { closing.run_until_cancelled(task).await });
     }
 
-    /// Gives the lease of a session back that leaves memory.
+    /// Releases the lease of a session that leaves memory.
     pub(crate) async fn give_back(&self, lease: Lease, open_turn: bool) {
         let Some(cluster) = &self.deps.cluster else { return };
         if open_turn && !self.closing.is_cancelled() && !cluster.nodes.draining() {
@@ -183,7 +183,8 @@ impl Shared {
         releases.for_each_concurrent(CONCURRENCY, async |lease| self.release(&lease).await).await;
     }
 
-    /// Has any node own a session. Without it the lease ends with the node.
+    /// Releases a lease, so that any node may own the session. If this fails, the lease ends with
+    /// the node.
     pub(crate) async fn release(&self, lease: &Lease) {
         let released = timeout(RELEASE_TIMEOUT, self.deps.leases.release(lease)).await;
         let slow = |_| Err(StorageError::Unavailable("storage does not answer".into()));
@@ -192,7 +193,7 @@ impl Shared {
         }
     }
 
-    /// A journal may have moved on by the hand of another node.
+    /// Records that another node may have appended to a journal.
     fn moved(&self, session: &SessionId, head: Seq) {
         if self.is_live(session) {
             return;
@@ -203,7 +204,7 @@ impl Shared {
         self.deps.observers.iter().for_each(|observer| observer.published(session, head));
     }
 
-    /// Looks at the journal of a session that another node owns.
+    /// Reads the head of a session that another node owns.
     async fn poll(&self, session: &SessionId) {
         let head = self.deps.journal.head(session).await;
         if self.is_live(session) {
@@ -222,35 +223,37 @@ impl Shared {
                 }
                 self.deps.observers.iter().for_each(|observer| observer.erased(session));
             }
-            Err(error) => tracing::debug!(%session, %error, "the journal was not looked at"),
+            Err(error) => {
+                tracing::debug!(%session, %error, "could not read the head of the journal")
+            }
         }
     }
 }
 
-/// Ends what runs under leases that are void.
+/// Stops the sessions whose leases are void.
 async fn watch_leases(shared: Arc<Shared>) {
     loop {
         shared.deps.leases.lost().await;
-        tracing::error!("this node's leases are lost; its sessions go on elsewhere");
+        tracing::error!("this node's leases are lost; its sessions continue on other nodes");
         shared.membership.void_leases();
     }
 }
 
-/// Wakes followers of sessions that other nodes own, and tells observers what became of these.
+/// Wakes followers of sessions that other nodes own, and notifies observers.
 async fn watch_journal(shared: Arc<Shared>, mut wakes: Box<dyn Wakes>) {
     while let Some(moved) = wakes.next().await {
         for (session, wake) in moved {
             match wake {
                 Wake::Inbox => shared.membership.inbox.notify_one(),
                 Wake::Moved(head) => shared.moved(&session, head),
-                // The notice may be late, and the session begun anew.
+                // The notice may be late, and the session may exist again.
                 Wake::Erased => shared.poll(&session).await,
             }
         }
     }
 }
 
-/// Takes over from dead nodes, or gives sessions away.
+/// Takes over sessions of dead nodes, or releases sessions while draining.
 async fn watch_nodes(runtime: Runtime, cluster: Cluster) {
     let mut ticks = interval((cluster.lease / 4).clamp(MIN_CLAIM_INTERVAL, MAX_CLAIM_INTERVAL));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -264,8 +267,8 @@ async fn watch_nodes(runtime: Runtime, cluster: Cluster) {
         }
         match runtime.take_over(&cluster).await {
             Ok(0) => {}
-            Ok(sessions) => tracing::info!(sessions, "going on with what another node left open"),
-            Err(error) => tracing::warn!(%error, "dead nodes could not be looked for"),
+            Ok(sessions) => tracing::info!(sessions, "resuming sessions of a dead node"),
+            Err(error) => tracing::warn!(%error, "could not search for dead nodes"),
         }
     }
 }
@@ -282,26 +285,26 @@ async fn watch_inbox(runtime: Runtime, cluster: Cluster) {
         let entries = match cluster.nodes.receive().await {
             Ok(entries) => entries,
             Err(error) => {
-                tracing::debug!(%error, "the inbox could not be read");
+                tracing::debug!(%error, "could not read the inbox");
                 continue;
             }
         };
         for InboxEntry { key, body, .. } in entries {
             let (runtime, cluster) = (runtime.clone(), cluster.clone());
-            // An entry is given again until it has a reply; it is carried out once.
+            // An entry is returned again until it has a reply; it is executed once.
             runtime.shared().clone().tasks.spawn(async move {
                 let reply = runtime.serve_node(&body).await;
                 if request::is_final(&reply)
                     && let Err(error) = cluster.nodes.reply(&key, reply).await
                 {
-                    tracing::debug!(%error, "a reply could not be left in the inbox");
+                    tracing::debug!(%error, "could not store a reply in the inbox");
                 }
             });
         }
     }
 }
 
-/// The net below notices, which may be lost.
+/// Polls journals, because notices may be lost.
 async fn poll_tails(shared: Arc<Shared>) {
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -314,7 +317,7 @@ async fn poll_tails(shared: Arc<Shared>) {
     }
 }
 
-/// The node that is to be asked instead of this one.
+/// The node that must execute the request instead of this one.
 fn elsewhere(error: &Error) -> Option<&NodeAddress> {
     match error {
         Error::Storage(StorageError::Held(node)) => Some(node),

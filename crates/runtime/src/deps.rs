@@ -37,7 +37,7 @@ pub struct RuntimeDeps {
     pub models: Arc<dyn Models>,
     /// The tools that run in the daemon, by name.
     pub tools: HashMap<String, Arc<dyn Tool>>,
-    /// Tools that come and go while the daemon runs.
+    /// Tools that may change while the daemon runs.
     pub tool_source: Option<Arc<dyn ToolSource>>,
     /// Describes, compares and restores workspaces.
     pub workspaces: Arc<dyn Workspaces>,
@@ -49,7 +49,7 @@ pub struct RuntimeDeps {
     pub rules: Arc<Rules>,
     /// Notified of durable events.
     pub observers: Vec<Arc<dyn SessionObserver>>,
-    /// The other nodes of the store, where there may be some.
+    /// The other nodes of the store, if it is shared.
     pub cluster: Option<Cluster>,
     /// Intervals and limits of the runtime.
     pub timing: Timing,

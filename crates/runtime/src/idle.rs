@@ -40,7 +40,7 @@ impl IdleSessions {
         inner.bytes += bytes;
         let ticket = inner.last;
         inner.sessions.insert(ticket, Idle { bytes, leave: Arc::clone(leave) });
-        // The one that was used last stays, whatever it takes.
+        // The most recently used session stays, even if it exceeds the budget alone.
         while inner.bytes > self.budget
             && inner.sessions.len() > 1
             && let Some((_, oldest)) = inner.sessions.pop_first()
@@ -51,7 +51,7 @@ impl IdleSessions {
         ticket
     }
 
-    /// Has every session leave memory that has nothing to do.
+    /// Makes all idle sessions leave memory.
     pub(crate) fn leave_all(&self) {
         self.lock().sessions.values().for_each(|idle| idle.leave.notify_one());
     }

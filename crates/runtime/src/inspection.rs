@@ -1,4 +1,4 @@
-//! Looking closely at sessions: changes of turns, prompts of the past, dry runs.
+//! Inspection of sessions: changes of turns, past prompts, dry runs.
 
 use quintet_kernel::change::FileChange;
 use quintet_kernel::command::Command;

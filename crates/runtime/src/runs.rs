@@ -1,5 +1,5 @@
-//! The control plane of runs: loads a run, lets the kernel decide, appends, and answers when that is
-//! durable.
+//! The control plane of runs: loads a run, lets the kernel decide, appends, and replies once that
+//! is durable.
 //!
 //! Commands for one run are serialized here. If another daemon on the same store was faster, the sequence
 //! number of the append conflicts, and the command is decided again. Only runs in use are held in memory,
@@ -32,13 +32,13 @@ use live::LiveRuns;
 
 /// How often a command is decided again after a conflict with another daemon.
 const CONFLICT_RETRIES: usize = 16;
-/// Commands of one sweep that run at once; they share commits.
+/// Commands of one sweep that run concurrently; they share commits.
 const SWEEP_CONCURRENCY: usize = 64;
-/// Runs that are assigned at once; bounds how far each looks into the queue.
+/// Concurrent assignments; bounds how far each searches the queue.
 const ASSIGNMENT_CONCURRENCY: usize = 64;
-/// Leases that one sweep ends at most.
+/// Maximum number of leases that one sweep ends.
 const EXPIRY_PAGE: usize = 256;
-/// Parts of a lease after which a heartbeat is written down again.
+/// A heartbeat is stored again after this fraction of a lease.
 const RENEWALS_PER_LEASE: u32 = 4;
 
 /// How often leases are checked.
@@ -47,18 +47,18 @@ const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// The status of a worker without a run.
 const READY_STATUS: &str = "ready";
 
-/// How runs are looked after.
+/// Settings of the control plane.
 #[derive(Clone, Copy, Debug)]
 pub struct RunSettings {
-    /// Active runs that a workspace may have.
+    /// Maximum number of active runs of a workspace.
     pub most_active: usize,
-    /// How long a worker may be silent before it loses its runs.
+    /// Maximum time without a heartbeat before a worker loses its runs.
     pub lease: Duration,
-    /// Lost workers after which a run fails.
+    /// Number of lost workers after which a run fails.
     pub most_losses: u32,
 }
 
-/// The control plane of runs. Clones are the same one.
+/// The control plane of runs. Clones share their state.
 #[derive(Clone)]
 pub struct RunService {
     inner: Arc<Inner>,
@@ -69,13 +69,13 @@ struct Inner {
     clock: Arc<dyn Clock>,
     settings: RunSettings,
     live: LiveRuns,
-    /// Runs that are being assigned right now.
+    /// Runs that are being assigned.
     assigning: Mutex<HashSet<RunId>>,
     assignments: Semaphore,
     watch: Mutex<Watch>,
 }
 
-/// Since when heartbeats could have been received.
+/// The time since which heartbeats could be received.
 struct Watch {
     since: Time,
     last_sweep: Time,
@@ -98,7 +98,7 @@ impl RunService {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Takes runs away from silent workers until the daemon shuts down.
+    /// Takes runs from silent workers until the daemon shuts down.
     pub async fn watch(self, stop: CancellationToken) {
         let every = (self.inner.settings.lease / RENEWALS_PER_LEASE)
             .clamp(MIN_SWEEP_INTERVAL, MAX_SWEEP_INTERVAL);
@@ -117,7 +117,7 @@ impl RunService {
         }
     }
 
-    /// Takes runs away from workers that were silent for too long; gives how many.
+    /// Takes runs from workers that were silent for too long; returns the number of runs.
     pub async fn expire(&self) -> Result<usize, RunError> {
         let inner = &*self.inner;
         let now = inner.clock.now();
@@ -196,7 +196,7 @@ impl Inner {
             let before = entry.run.progress.head;
             match handle(&mut entry.run, command.clone(), &self.clock.stamp()) {
                 Err(refusal) => {
-                    // What is known here may be old: another daemon may have been at the run.
+                    // The cached state may be outdated: another daemon may have changed the run.
                     if self.journal.run(id).await?.is_some_and(|now| now.run != entry.run) {
                         continue;
                     }
@@ -276,7 +276,7 @@ impl Inner {
                 Err(error) => return Err(error),
             }
         }
-        // So many others take runs that this worker may as well ask again.
+        // So many other workers take runs that this worker can poll again.
         Ok(None)
     }
 
@@ -293,7 +293,7 @@ impl Inner {
                 async move {
                     match self.submit(&run, stop).await {
                         Ok(_) => Ok(Some(run)),
-                        // The run ended meanwhile.
+                        // The run has ended meanwhile.
                         Err(RunError::Refused(_)) => Ok(None),
                         Err(error) => Err(error),
                     }
@@ -389,7 +389,7 @@ impl Runs for RunService {
     }
 }
 
-/// Locks, whether or not another thread panicked meanwhile: every change is made in one step.
+/// Locks even if another thread panicked: every change is made in one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

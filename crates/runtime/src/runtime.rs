@@ -84,7 +84,7 @@ impl Runtime {
     }
 
     /// Starts the recovery of all sessions with unfinished work and returns their number. A
-    /// session that a client uses meanwhile does not wait for the others. Where several nodes
+    /// session that a client uses meanwhile does not wait for the others. If several nodes
     /// share a store, this node takes part in the cluster from here on. Fails if the sessions
     /// cannot be listed.
     pub async fn recover(&self) -> Result<usize, Error> {
@@ -98,7 +98,7 @@ impl Runtime {
         Ok(open.len())
     }
 
-    /// Loads a session, which closes what was left open.
+    /// Loads a session, which closes work that was left open.
     pub(crate) fn wake(&self, session: &SessionId) -> Result<(), Error> {
         self.shared.channel(session, StartMode::Load).map(drop)
     }
@@ -128,7 +128,7 @@ impl Runtime {
         }
     }
 
-    /// Has a command carried out by the node that owns the session.
+    /// Sends a command to the node that owns the session.
     async fn order(&self, session: &SessionId, command: Command) -> Result<Receipt, Error> {
         match self.route(session, Action::Submit(Box::new(command))).await? {
             Done::Receipt(receipt) => Ok(receipt),
@@ -136,7 +136,7 @@ impl Runtime {
         }
     }
 
-    /// Has a command carried out by this node, if it may own the session.
+    /// Executes a command on this node, if it may own the session.
     pub(crate) async fn carry_out(
         &self,
         session: &SessionId,
@@ -200,7 +200,7 @@ impl Runtime {
             let _ = timeout(ABORT_TIMEOUT, shared.tasks.wait()).await;
         }
         if shared.deps.cluster.is_some() {
-            // What is not released in time ends with the node.
+            // Leases that are not released in time end with the node.
             let _ = timeout(within, shared.release_parked()).await;
         }
         shared.closed.cancel();
@@ -370,7 +370,8 @@ impl Shared {
         live.insert(session.clone(), sender.clone());
         let _waited_for = self.tasks.token();
         drop(live);
-        // If nothing can be spawned any more, the task is dropped at once and needs the lock.
+        // If the runtime no longer spawns tasks, the task is dropped at once, and its drop needs
+        // the lock.
         let task = SessionTask::new(Arc::clone(self), session.clone(), messages);
         let aborted = self.aborted.clone();
         self.tasks.spawn(async move { aborted.run_until_cancelled(task.run(begin)).await });
@@ -419,7 +420,7 @@ impl Shared {
         lock(&self.tails).get(session).and_then(Weak::upgrade)
     }
 
-    /// Sessions that are followed here and that this node does not have in memory.
+    /// Sessions that are followed here but not loaded on this node.
     pub(crate) fn followed_elsewhere(&self) -> Vec<SessionId> {
         let tails = lock(&self.tails);
         let followed = |tail: &Weak<Tail>| tail.upgrade().is_some_and(|tail| tail.is_followed());

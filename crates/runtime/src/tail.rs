@@ -157,8 +157,8 @@ impl Tail {
                 inner.text_after(reader, &mut items);
                 inner.progress_at(reader, progress_seen, &mut items);
             }
-            // It read in the journal what the session's task is only about to publish. The text here
-            // may be of an earlier step.
+            // The follower has read an event in the journal that the session's task is about to
+            // publish. The text here may belong to an earlier step.
             Ordering::Greater => {}
         }
         if items.is_empty() { TailRead::Nothing } else { TailRead::Items(items) }

@@ -1,5 +1,6 @@
-//! Clients of other nodes that hold calls of sessions owned here. Only the node with the connection knows its
-//! clients; if that node dies, this record is how the owner learns that they are gone.
+//! Clients of other nodes that claimed calls of sessions owned here. Only the node with the
+//! connection knows its clients; if it dies, the owner learns from this record that they are
+//! disconnected.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -28,8 +29,8 @@ struct Clients {
 }
 
 impl RemoteClients {
-    /// Records the sender's clients that a request names. Returns those of an earlier process of that node,
-    /// which are gone.
+    /// Records the sender's clients that a request names. Returns those of an earlier process of
+    /// that node, which are disconnected.
     fn note(&self, request: &Request) -> Vec<Holder> {
         let Sender { name, instance } = &request.from;
         let mut nodes = lock(&self.nodes);
@@ -75,7 +76,7 @@ impl Runtime {
         self.disconnect(gone).await;
     }
 
-    /// Has the grace time begin of what clients of dead nodes hold.
+    /// Starts the grace time of calls that clients of dead nodes claimed.
     pub(super) async fn disconnect_dead(&self, cluster: &Cluster) {
         let known = self.shared().membership.remote_clients.nodes();
         if known.is_empty() {
@@ -93,9 +94,10 @@ impl Runtime {
     async fn disconnect(&self, gone: Vec<Holder>) {
         for (session, client) in gone {
             let disconnect = Action::Submit(Box::new(Command::Disconnect { client }));
-            // A session that is gone, or owned elsewhere by now, took its clients for lost when it was loaded.
+            // If the session is deleted or owned elsewhere by now, loading it started the grace
+            // time of all its clients.
             if let Err(error) = self.here(&session, disconnect).await {
-                tracing::debug!(%session, %error, "a client of a dead node is not disconnected");
+                tracing::debug!(%session, %error, "could not disconnect a client of a dead node");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Requests between nodes as they travel: JSON that only nodes of the same version read.
+//! Encoding of requests between nodes: JSON that only nodes of the same version read.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A request to the owner of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Action {
-    /// Carry out a command.
+    /// Execute a command.
     Submit(Box<Command>),
     /// Delete the session.
     Remove,
 }
 
 impl Action {
-    /// True if carrying it out twice is the same as once: it names what it changes, and what is so
-    /// already changes nothing or is refused.
+    /// True if executing the action twice has the same effect as once: it names what it changes,
+    /// and a repetition changes nothing or is refused.
     pub(super) fn is_repeatable(&self) -> bool {
         let Self::Submit(command) = self else { return true };
         match &**command {
@@ -80,7 +80,7 @@ impl Action {
         self
     }
 
-    /// The name of the message that it adds.
+    /// The key of the message that the action adds.
     pub(super) fn message_key(&self) -> Option<&str> {
         match self {
             Self::Submit(command) => match &**command {
@@ -102,7 +102,7 @@ pub(crate) enum Done {
 /// A request for the owner of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
-    /// Carried out once under this key.
+    /// A request with this key is executed once.
     pub(super) key: String,
     pub(super) from: Sender,
     pub(super) session: SessionId,
@@ -133,7 +133,7 @@ pub(super) enum Reply {
     Removed,
     /// Nothing was done: another node owns the session.
     NotOwner,
-    /// The node shuts down: the request was not read, or its result is not complete.
+    /// The node shuts down: the request was not read, or its result is incomplete.
     Closing,
     /// Nothing was done: the node has another version.
     Version(String),
@@ -159,10 +159,10 @@ impl Request {
     }
 }
 
-/// Why what is sent can be written.
+/// Why encoding cannot fail.
 const ALWAYS: &str = "commands have string keys and no failing serializers";
 
-/// Reads a request; gives the reply to one that cannot be read.
+/// Decodes a request; fails with the reply to a request that cannot be decoded.
 pub(super) fn decode(body: &[u8]) -> Result<Request, Vec<u8>> {
     let unreadable = |error: serde_json::Error| {
         let why = format!("the request of another node cannot be read: {error}");

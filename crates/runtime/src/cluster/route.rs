@@ -1,9 +1,9 @@
-//! Decides whether a request is carried out here or by the node that owns the session.
+//! Decides whether this node or the owner of the session executes a request.
 //!
-//! The owner is the node that holds the session's lease in the store. A request goes there over HTTP or, if
-//! that node cannot be reached, through the store's inbox. A request that may have been carried out already
-//! is sent again only if it is repeatable ([`Action::is_repeatable`]); otherwise the client is told that the
-//! outcome is unknown.
+//! The owner is the node that holds the session's lease in the store. A request goes there over
+//! HTTP or, if that node cannot be reached, through the store's inbox. A request that may have been
+//! executed already is sent again only if it is repeatable ([`Action::is_repeatable`]); otherwise
+//! the client gets an error that the outcome is unknown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +20,14 @@ use super::request::{Action, Done, Reply, Request, Sender};
 use super::{Cluster, elsewhere};
 use crate::runtime::Runtime;
 
-/// How long to wait before a request is tried again.
+/// Delay before a request is retried.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// How often the inbox is polled for a reply.
 const REPLY_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a node that lives may take for a request; a cancel waits for the end of what runs.
+/// Maximum time that a live node may take for a request; a cancel waits until running work has
+/// stopped.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Leases for which a request looks for an owner that carries it out.
+/// Number of lease durations after which the search for an owner ends.
 const ROUTE_LEASES_LIMIT: u32 = 3;
 
 const PAGE: Page = Page { events: 1024, bytes: 4 * 1024 * 1024 };
@@ -37,12 +38,12 @@ enum Attempt {
     Answered(Result<Done, Error>),
     /// Nothing was done.
     Nothing,
-    /// The request may have been carried out, or may yet be.
+    /// The request may have been executed, or may yet be.
     Unknown(String),
 }
 
 impl Runtime {
-    /// Has a request carried out by the node that owns the session.
+    /// Sends a request to the node that owns the session.
     pub(crate) async fn route(&self, session: &SessionId, action: Action) -> Result<Done, Error> {
         match self.deps().cluster.clone() {
             None => self.here(session, action).await,
@@ -61,7 +62,7 @@ impl Runtime {
         }
     }
 
-    /// Carries a request out, if this node may own the session.
+    /// Executes a request, if this node may own the session.
     pub(crate) async fn here(&self, session: &SessionId, action: Action) -> Result<Done, Error> {
         match action {
             Action::Submit(command) => self.carry_out(session, command).await.map(Done::Receipt),
@@ -70,14 +71,14 @@ impl Runtime {
     }
 }
 
-/// A request on its way.
+/// A request that is being routed.
 struct Route<'a> {
     runtime: &'a Runtime,
     cluster: Cluster,
     session: &'a SessionId,
     key: String,
     deadline: Instant,
-    /// True once the request may have been carried out elsewhere.
+    /// True once the request may have been executed elsewhere.
     sent: bool,
 }
 
@@ -100,7 +101,8 @@ impl Route<'_> {
                 answer => return self.completed(answer, &action).await,
             };
             if let Some(owner) = elsewhere(&error) {
-                // The owner was dead before, and no other node may own the session, because none has its workspace.
+                // The owner is dead, and no other node may own the session, because none has its
+                // workspace.
                 if dead.as_ref() == Some(owner) {
                     return Err(self.gave_up(error));
                 }
@@ -119,8 +121,8 @@ impl Route<'_> {
         }
     }
 
-    /// Carries the request out here, unless the session is owned elsewhere. One that may be in the inbox
-    /// is remembered by its key: this node may be the one to read it there.
+    /// Executes the request here, unless the session is owned elsewhere. A request that may be in
+    /// the inbox is recorded by its key, because this node may read it there, too.
     async fn attempt(&self, action: &Action) -> Result<Done, Error> {
         if !self.sent {
             return self.runtime.here(self.session, action.clone()).await;
@@ -130,7 +132,7 @@ impl Route<'_> {
         let reply = shared.membership.served.serve(self.runtime, request).await;
         match Reply::decode(&reply).map_err(|error| unknown(&error.to_string()))? {
             Reply::NotOwner => {
-                // Who it is then is found out by asking for the lease once more.
+                // The next attempt to acquire the lease finds the owner.
                 self.runtime.here(self.session, action.clone()).await
             }
             reply => match answered(reply) {
@@ -148,7 +150,7 @@ impl Route<'_> {
         Request { key, from, session, action: action.clone() }
     }
 
-    /// Asks another node.
+    /// Sends the request to another node.
     async fn there(&self, node: &NodeAddress, action: &Action) -> Attempt {
         let body = self.request(action).encode();
         if node.advertise.is_some() {
@@ -156,11 +158,11 @@ impl Route<'_> {
                 Ok(reply) => return read_reply(&reply),
                 Err(ForwardError::Unanswered(why)) => return Attempt::Unknown(why),
                 Err(ForwardError::Unreachable(why)) => {
-                    tracing::debug!(node = %node.name, %why, "a node cannot be reached");
+                    tracing::debug!(node = %node.name, %why, "could not reach a node");
                 }
             }
         }
-        // The request in the inbox may be read after this node stopped waiting.
+        // The request in the inbox may be read after this node has stopped waiting.
         if action.is_repeatable() && !self.is_dead(node).await {
             self.by_inbox(body).await
         } else {
@@ -173,7 +175,7 @@ impl Route<'_> {
         if self.sent { unknown(&error.to_string()) } else { error }
     }
 
-    /// Sends the request itself; a node that dies meanwhile is not waited for.
+    /// Sends the request directly; does not wait for a node that dies meanwhile.
     async fn directly(&self, node: &NodeAddress, body: Vec<u8>) -> Result<Vec<u8>, ForwardError> {
         let reply = self.cluster.forward.send(node, body);
         let died = async {
@@ -210,7 +212,7 @@ impl Route<'_> {
         Attempt::Unknown("it does not read its inbox".into())
     }
 
-    /// The node that takes a session which this one should not load, because it is being drained.
+    /// Another node for a session that this one should not load because it is being drained.
     async fn instead_of_this(&self) -> Option<NodeAddress> {
         if !self.cluster.nodes.draining() || self.runtime.shared().is_live(self.session) {
             return None;
@@ -224,15 +226,15 @@ impl Route<'_> {
         Some(NodeAddress { name, advertise })
     }
 
-    /// True if the store takes a node for dead.
+    /// True if the store considers a node dead.
     async fn is_dead(&self, node: &NodeAddress) -> bool {
         let nodes = self.cluster.nodes.list().await;
         let alive = |known: &NodeStatus| known.name == node.name && known.alive;
         nodes.is_ok_and(|nodes| !nodes.iter().any(alive))
     }
 
-    /// The result of a request that may have been carried out before: an existing message is found by its key,
-    /// and a missing session counts as deleted.
+    /// The result of a request that may have been executed before: an existing message is found by
+    /// its key, and a missing session counts as deleted.
     async fn completed(&self, answer: Result<Done, Error>, action: &Action) -> Result<Done, Error> {
         match (answer, action) {
             (Err(Error::NotFound(_)), Action::Remove) if self.sent => Ok(Done::Removed),
@@ -244,7 +246,7 @@ impl Route<'_> {
         }
     }
 
-    /// The events of a message that was added under this key.
+    /// The events of the message with this key.
     async fn receipt_of(&self, key: &str) -> Result<Receipt, Error> {
         let journal = &self.runtime.deps().journal;
         let (mut after, mut records) = (0, Vec::new());

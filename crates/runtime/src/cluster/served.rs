@@ -1,5 +1,5 @@
-//! Requests of other nodes that were carried out here, by key, so that one that comes again is not
-//! carried out again.
+//! Requests of other nodes that were executed here, by key, so that a repeated request is not
+//! executed again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -9,9 +9,9 @@ use tokio::sync::watch;
 use super::request::{Reply, Request, is_final};
 use crate::runtime::{Runtime, lock};
 
-/// Requests that are remembered. A sender that gave up is not served for ever.
+/// Maximum number of recorded requests; the oldest are dropped.
 const REQUESTS_LIMIT: usize = 4096;
-/// Bytes of the replies that are remembered.
+/// Maximum size of the recorded replies, in bytes.
 const REPLIES_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The newest requests.
@@ -37,8 +37,8 @@ struct Remembered {
 }
 
 impl Served {
-    /// The reply to a request, which is carried out unless it was before. The work continues if the sender
-    /// disconnects.
+    /// The reply to a request, which is executed unless it was before. The work continues if the
+    /// sender disconnects.
     pub(super) async fn serve(&self, runtime: &Runtime, request: Request) -> Arc<[u8]> {
         let mut reply = self.begin(runtime, request);
         let reply = reply.wait_for(Option::is_some).await;
@@ -73,7 +73,7 @@ impl Requests {
         self.evict();
     }
 
-    /// Notes the size of a reply; without one the request is forgotten, so that it can be tried again.
+    /// Records the size of a reply; without one the request is dropped, so that it can be retried.
     fn finish(&mut self, key: &str, size: Option<usize>) {
         match (self.replies.get_mut(key), size) {
             (Some(known), Some(size)) => {

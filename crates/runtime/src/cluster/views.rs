@@ -1,4 +1,4 @@
-//! Sessions that other nodes own, as their journals have them: read once, then only what is new.
+//! Cached states of sessions that other nodes own. After the first read, only new events are read.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use quintet_kernel::{SessionId, State};
 use crate::runtime::{Runtime, lock};
 use crate::session::recovery::{read, read_on};
 
-/// Sessions that are cached; the least recently used is dropped first.
+/// Maximum number of cached sessions; the least recently used is dropped first.
 const CACHED_VIEWS_LIMIT: usize = 32;
 
 /// The most recently viewed sessions.
@@ -37,7 +37,7 @@ impl Views {
 }
 
 impl Runtime {
-    /// A session as its journal has it, without owning it.
+    /// The state of a session from its journal, without owning the session.
     pub(crate) async fn view_elsewhere(&self, session: &SessionId) -> Result<Arc<State>, Error> {
         let (deps, views) = (self.deps(), &self.shared().membership.views);
         let known = views.take(session);

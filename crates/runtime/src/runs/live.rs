@@ -1,4 +1,4 @@
-//! Runs that are being worked on: one command at a time for each, and the last state of small ones.
+//! Runs in use: a lock for the commands of each, and the cached state of small ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,22 +9,22 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::lock;
 
-/// The most runs whose state is cached.
+/// Maximum number of cached runs.
 const LIVE_LIMIT: usize = 256;
-/// The largest run whose state is cached, in bytes of its request.
+/// Maximum size of a run's request for its state to be cached, in bytes.
 const LIVE_BYTES_LIMIT: usize = 64 * 1024;
 
 /// The lock for the commands of a run, with its state if that is cached.
 pub(super) type Slot = Arc<AsyncMutex<Option<RunEntry>>>;
 
-/// The runs that are being worked on.
+/// The runs in use.
 #[derive(Debug, Default)]
 pub(super) struct LiveRuns {
     slots: Mutex<HashMap<RunId, Slot>>,
 }
 
 impl LiveRuns {
-    /// The place of a run.
+    /// The slot of a run.
     pub(super) fn slot(&self, run: &RunId) -> Slot {
         Arc::clone(lock(&self.slots).entry(run.clone()).or_default())
     }
@@ -50,7 +50,7 @@ pub(super) fn keep(cached: &mut Option<RunEntry>, entry: RunEntry) {
     let metadata = |(name, value): (&String, &serde_json::Value)| {
         name.len() + value.as_str().map_or(64, str::len)
     };
-    // Nested notes are counted coarsely; requests with large ones have a limit of their own.
+    // Nested metadata are counted roughly; their size has a limit of its own.
     let bytes = brief.query.len() + brief.metadata.iter().map(metadata).sum::<usize>();
     let small = bytes <= LIVE_BYTES_LIMIT && brief.files.len() <= LIVE_LIMIT;
     *cached = (small && entry.run.progress.status.is_active()).then_some(entry);
@@ -80,7 +80,7 @@ mod tests {
         RunEntry { run: RunState::begun(id, &first).expect("a run"), heartbeat: None }
     }
 
-    /// Works on a run; says how many runs are held in memory then.
+    /// Uses a run; returns the number of runs in memory afterwards.
     async fn work(live: &LiveRuns, entry: RunEntry) -> usize {
         let id = entry.run.id.clone();
         let slot = live.slot(&id);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn few_runs_and_no_large_ones_are_held() {
+    async fn only_few_and_small_runs_are_cached() {
         let live = LiveRuns::default();
         assert_eq!(work(&live, entry("large", "x".repeat(LIVE_BYTES_LIMIT + 1))).await, 0);
         assert_eq!(work(&live, entry("small", "x".into())).await, 1);
@@ -101,6 +101,6 @@ mod tests {
         for n in 0..1000 {
             work(&live, entry(&format!("s{n}"), "x".into())).await;
         }
-        assert!(Arc::ptr_eq(&used, &live.slot(&RunId::named("used".into()))), "one in use stays");
+        assert!(Arc::ptr_eq(&used, &live.slot(&RunId::named("used".into()))), "a run in use stays");
     }
 }

@@ -1,4 +1,4 @@
-//! Questions of a running call: put to its session, and waited for until they are closed.
+//! Questions of a running call: submitted to its session and awaited until they are closed.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl CallQuestions {
             Event::QuestionAsked { id, .. } => Some((id.clone(), record.seq)),
             _ => None,
         });
-        // The kernel found that nobody can be asked.
+        // The kernel decided that no user can be asked.
         let Some((id, seq)) = asked else { return Ok(QuestionAnswer::Declined) };
         tokio::select! {
             answer = self.answer(&id, seq) => answer,

@@ -73,7 +73,7 @@ pub(super) struct TurnWaiter {
 /// A session in memory.
 pub(super) struct LiveSession {
     pub(super) shared: Arc<Shared>,
-    /// Shared with readers, so that viewing is free; copied if it changes while shared.
+    /// Shared with readers, so that viewing needs no copy; copied if it changes while shared.
     pub(super) state: Arc<State>,
     pub(super) lease: Lease,
     pub(super) tail: Arc<Tail>,
@@ -85,7 +85,7 @@ pub(super) struct LiveSession {
     pub(super) decided: DecidedEvents,
     pub(super) pending: VecDeque<PendingAppend>,
     pub(super) model_call: Option<ModelCall>,
-    /// Messages of the last prompt, most of which the next one repeats.
+    /// Messages of the last prompt, reused in the next one.
     pub(super) prompts: PromptCache,
     pub(super) buffer: Option<TextBuffer>,
     pub(super) effects: EffectTasks,
@@ -180,7 +180,7 @@ impl LiveSession {
             let leave = Arc::clone(&self.idle_memory.leave);
             let room = self.pending.len() < PENDING_APPENDS_LIMIT;
             let due = self.buffer.as_ref().and_then(TextBuffer::flush_at);
-            // The model comes last: however fast it writes, it never keeps a "stop" waiting.
+            // The model comes last, so that fast output never delays a cancel.
             tokio::select! {
                 biased;
                 kept = oldest_append(&mut self.pending) => match kept {
@@ -342,8 +342,8 @@ impl LiveSession {
         }
     }
 
-    /// Starts the append of what was decided. What takes longer, such as assembling a prompt,
-    /// happens while it is synced.
+    /// Starts the append of decided events. Slower work, such as assembling a prompt, happens while
+    /// the disk is synced.
     pub(super) fn append_decided(&mut self) {
         if self.decided.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! A model call in progress. The session's own task polls it, so that text takes no detour.
+//! A model call in progress. The session's own task polls it, so that text needs no extra channel.
 
 use std::future;
 use std::sync::Arc;

@@ -37,7 +37,7 @@ pub(crate) async fn load(deps: &RuntimeDeps, id: &SessionId) -> Result<LoadedSes
     let lease = deps.leases.acquire(id).await?;
     let loaded = load_owned(deps, id, lease.clone()).await;
     if loaded.is_err() {
-        // Another node may have more luck; if nobody learns of it, it ends with this one.
+        // Another node may succeed; if the release fails, the lease ends with this node.
         let _ = deps.leases.release(&lease).await;
     }
     loaded
@@ -58,7 +58,7 @@ async fn load_owned(
             deps.refresh_models(&mut state, &Command::Wake);
             deps.refresh_tools(&mut state);
             refresh_summary(deps, &state, &lease).await?;
-            // The daemon may have died between the end of a turn and this.
+            // The daemon may have died between the end of a turn and this cleanup.
             if let Some(turn) = state.turns.last().map(|turn| turn.id.clone()) {
                 let workspaces = Arc::clone(&deps.workspaces);
                 let _ = spawn_blocking(move || workspaces.turn_ended(&turn)).await;
@@ -99,7 +99,7 @@ async fn restored(journal: &dyn Journal, rules: &Arc<Rules>, id: &SessionId) -> 
     let found = journal.snapshot(id).await;
     let found = found.inspect_err(|error| tracing::warn!(session = %id, %error, "could not read the snapshot; reading the whole journal"));
     let (found, session, rules) = (found.ok()??, id.clone(), Arc::clone(rules));
-    // A long session takes a while, and others run on this thread.
+    // Restoring a long session takes a while, and other tasks run on this thread.
     let restore = move || snapshot::restore(&found, &session, &rules);
     spawn_blocking(restore).await.ok()?
 }

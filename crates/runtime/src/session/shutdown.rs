@@ -11,7 +11,7 @@ use super::command_loop::{LiveEnd, LiveSession, TurnWaiter};
 use crate::session::CommandReply;
 use crate::session::pending_appends::{PendingReply, oldest_append};
 
-/// What clients are told whose commands were kept or may have been.
+/// The error for clients whose commands were stored or may have been.
 const MOVED: &str = "the session moves to another node; whether this was done is not known";
 
 impl LiveSession {
@@ -23,7 +23,7 @@ impl LiveSession {
             pending.answers.into_iter().for_each(|answer| answer.fail(&error));
         }
         let unfinished = match &error {
-            // The command itself was kept, so it must not be sent to the new owner again.
+            // The command itself was stored, so it must not be sent to the new owner again.
             StorageError::Fenced => StorageError::Unavailable(MOVED.into()),
             error => error.clone(),
         };
@@ -39,12 +39,12 @@ impl LiveSession {
         }
     }
 
-    /// Ends the session after this node lost its leases: another node may own it by now. Whether what is
-    /// on its way was kept is not known.
+    /// Ends the session after this node lost its leases: another node may own it by now. It is
+    /// unknown whether pending appends were stored.
     pub(super) async fn fenced(self) -> LiveEnd {
         let (shared, lease) = (Arc::clone(&self.shared), self.lease.clone());
         self.storage_failed(StorageError::Unavailable(MOVED.into())).await;
-        // Ignored, unless the lease was given after the others were lost.
+        // Ignored, unless the lease was acquired after the others were lost.
         shared.release(&lease).await;
         LiveEnd::Fenced
     }

@@ -25,7 +25,8 @@ pub(super) struct TextBuffer {
     bytes: usize,
     /// Deltas that followers may not see yet, because an earlier event is not durable.
     held: Vec<Delta>,
-    /// Text is shown when the journal has it: a draft could not be written, or would die with this node.
+    /// True if text is shown only once the journal has it: a draft could not be written, or would
+    /// be lost with this node.
     draft_failed: bool,
     /// When the unflushed text must be appended.
     flush_at: Option<Instant>,

@@ -84,7 +84,7 @@ fn invocation(state: &State, id: &CallId) -> Option<(String, Invocation)> {
     let call = open.call(id)?;
     let (turn, workspace) = (open.id.clone(), state.workspace.clone());
     let (session, input) = (state.id.clone(), call.request.input.clone());
-    // Only the tool that reads pictures pays for looking for them.
+    // Only the tool that reads pictures needs them.
     let looks = call.request.tool == LOOK_TOOL;
     let pictures = if looks { session_pictures(state) } else { Vec::new() };
     let invocation = Invocation { session, call: id.clone(), turn, workspace, input, pictures };

@@ -25,7 +25,7 @@ impl SubagentRun {
     pub(super) async fn run_to_end(&self, task: Task) -> Outcome {
         match self.work(task).await {
             Ok(outcome) => outcome,
-            // The call is made again when the daemon is back.
+            // The call is repeated after the restart.
             Err(Error::Closing) => stopped(),
             Err(Error::Refused(refusal)) => Outcome::failure(refusal.to_string()),
             Err(error) => Outcome::failure(format!("the subagent is lost: {error}")),
@@ -140,7 +140,7 @@ impl SubagentRun {
             Ok(state) => Ok(subagent::subagent_result(&state).0),
             // The subagent could not start, or the daemon crashed before it existed.
             Err(Error::NotFound(_) | Error::Refused(_)) => Ok(lost("it never began".into())),
-            // Nothing can ever run for it again.
+            // The session cannot be read, so nothing can run for it.
             Err(Error::Storage(error @ StorageError::Damaged(_))) => Ok(lost(error.to_string())),
             Err(error) => Err(error),
         }

@@ -1,4 +1,4 @@
-//! The window that is at hand, and who has to read the journal instead.
+//! Tests of the bounded tail and of followers that have to read the journal.
 
 use super::*;
 use quintet_kernel::model::Channel;
@@ -17,7 +17,7 @@ fn ids() -> (TurnId, StepId) {
 }
 
 #[test]
-fn only_a_window_is_at_hand() {
+fn only_the_newest_events_are_in_memory() {
     let tail = Tail::new();
     let (turn, step) = ids();
     let call = CallId::parse("c").unwrap();
@@ -47,7 +47,7 @@ fn a_follower_far_behind_reads_the_journal() {
 }
 
 #[test]
-fn what_is_at_hand_is_bounded_in_bytes() {
+fn the_tail_is_bounded_in_bytes() {
     let tail = Tail::new();
     let (turn, call) = (ids().0, CallId::parse("c").unwrap());
     let long = "x".repeat(TAIL_BYTES_LIMIT / 4);
@@ -58,7 +58,7 @@ fn what_is_at_hand_is_bounded_in_bytes() {
     let inner = tail.lock();
     assert_eq!((inner.recent.len(), inner.progress.len()), (3, 4));
     drop(inner);
-    // One that is longer than that is read in the journal.
+    // A longer event is read from the journal.
     tail.publish(&[appended(RECENT_EVENTS_LIMIT as u64 + 1, &"x".repeat(2 * TAIL_BYTES_LIMIT))]);
     let found =
         tail.find(&mut Cursor::after(RECENT_EVENTS_LIMIT as u64).into(), &mut u64::MAX.clone());

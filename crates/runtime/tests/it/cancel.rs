@@ -1,4 +1,4 @@
-//! Calling a turn off reaches everything that runs for it.
+//! Tests that cancelling a turn stops everything that runs for it.
 
 use quintet_kernel::port::Sessions;
 use quintet_kernel::tool::{Ending, Outcome, ToolKind};
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::gated_store::Gate;
 use crate::world::{Client, World, name, settle, waits, within};
 
-async fn said(world: &World) -> (Runtime, SessionId) {
+async fn with_message(world: &World) -> (Runtime, SessionId) {
     let runtime = world.start();
     let session = runtime.begin().await;
     runtime.say(&session, "go").await.unwrap();
@@ -21,30 +21,30 @@ fn cancel() -> Command {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_thinking_the_stream_is_dropped() {
+async fn cancelling_a_model_call_drops_its_stream() {
     let world = World::new();
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     let asked = world.asked().await;
     asked.say("I was about to");
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     watcher.until("about to").await;
     let receipt = within(runtime.submit(&session, cancel())).await.unwrap();
-    let told: Vec<_> = receipt.records.iter().map(|record| name(&record.event)).collect();
-    assert_eq!(told, ["text", "stop", "interrupted", "cancelled"]);
+    let actual: Vec<_> = receipt.records.iter().map(|record| name(&record.event)).collect();
+    assert_eq!(actual, ["text", "stop", "interrupted", "cancelled"]);
     assert!(asked.dropped());
     watcher.turn_over().await;
-    let told = "<created><said><turn><step>I was about to<stop><interrupted><cancelled>";
-    assert_eq!(watcher.story(), told);
-    // Nothing is left to cancel, and that is no mistake.
+    let expected = "<created><said><turn><step>I was about to<stop><interrupted><cancelled>";
+    assert_eq!(watcher.story(), expected);
+    // Cancelling when nothing runs is no error.
     assert!(runtime.cancel(&session).await.unwrap().records.is_empty());
     runtime.say(&session, "again").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_waiting_for_approval() {
+async fn a_turn_that_waits_for_approval_can_be_cancelled() {
     let mut world = World::new();
     world.ask_for = vec![ToolKind::Exec];
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     world.asked().await.call(&[("c1", "shell", "{}")]);
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     watcher.until("<ask>").await;
@@ -56,9 +56,9 @@ async fn while_waiting_for_approval() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_a_tool_runs_it_is_answered_when_the_tool_has_ended() {
+async fn cancelling_a_running_tool_returns_once_it_has_ended() {
     let world = World::new();
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     world.asked().await.call(&[("c1", "shell", "{}")]);
     let job = within(world.shell.started()).await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;
@@ -73,7 +73,7 @@ async fn while_a_tool_runs_it_is_answered_when_the_tool_has_ended() {
     job.finish(Outcome::ended(Ending::Cancelled, "stopped"));
     within(cancelled).await.unwrap();
     within(twice).await.unwrap();
-    // Everything is over when the answer comes.
+    // Everything has ended when the reply arrives.
     assert!(runtime.state(&session).await.open.is_none());
     watcher.turn_over().await;
     assert!(watcher.story().ends_with("<call><stop><result><cancelled>"), "{}", watcher.story());
@@ -81,9 +81,9 @@ async fn while_a_tool_runs_it_is_answered_when_the_tool_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_does_not_stop_is_given_up() {
+async fn a_tool_that_does_not_stop_is_abandoned() {
     let world = World::new();
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     world.asked().await.call(&[("c1", "shell", "{}")]);
     let job = within(world.shell.started()).await;
     let began = Instant::now();
@@ -97,9 +97,9 @@ async fn a_tool_that_does_not_stop_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reads_side_by_side_all_stop() {
+async fn concurrent_reads_all_stop() {
     let world = World::new();
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     world.asked().await.call(&[("c1", "look", r#"{"n":1}"#), ("c2", "look", r#"{"n":2}"#)]);
     let (one, two) = (within(world.look.started()).await, within(world.look.started()).await);
     let mut cancelled = runtime.submit(&session, cancel());
@@ -117,7 +117,7 @@ async fn reads_side_by_side_all_stop() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_about_to_start_never_does() {
     let world = World::new();
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     let asked = world.asked().await;
     world.journal.set(Gate::Shut);
     asked.call(&[("c1", "shell", "{}")]);
@@ -136,9 +136,9 @@ async fn a_call_that_was_about_to_start_never_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_writes_without_pause_does_not_keep_it_waiting() {
+async fn a_fast_model_does_not_delay_a_cancel() {
     let world = World::new();
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     let asked = world.asked().await;
     asked.write_without_pause("bla ");
     runtime.watch(&session, Cursor::START).await.until("bla ").await;

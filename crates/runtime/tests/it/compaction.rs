@@ -1,4 +1,4 @@
-//! Text in flight becomes durable in few and contiguous pieces.
+//! Tests that streamed text is appended in few and contiguous pieces.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn texts(world: &World, session: &SessionId) -> Vec<(u64, Channel, String)
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_while() {
+async fn text_is_appended_after_the_flush_interval() {
     let world = World::new();
     let (_runtime, session, asked) = thinking(&world).await;
     asked.say("a");
@@ -40,7 +40,7 @@ async fn after_a_while() {
     assert_eq!(texts(&world, &session).await, []);
     tokio::time::sleep(world.timing.flush_after * 2 / 10).await;
     assert_eq!(texts(&world, &session).await, [(0, Channel::Text, "ab".into())]);
-    // The clock starts with the next byte, not with the last flush.
+    // The timer starts with the next byte, not with the last flush.
     tokio::time::sleep(world.timing.flush_after * 10).await;
     asked.say("c");
     tokio::time::sleep(world.timing.flush_after * 9 / 10).await;
@@ -50,7 +50,7 @@ async fn after_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_so_many_bytes() {
+async fn text_is_appended_once_enough_bytes_are_buffered() {
     let mut world = World::new();
     world.timing.flush_bytes = 8;
     let (_runtime, session, asked) = thinking(&world).await;
@@ -62,7 +62,7 @@ async fn after_so_many_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_every_boundary() {
+async fn text_is_appended_before_every_other_event() {
     let world = World::new();
     let (runtime, session, asked) = thinking(&world).await;
     asked.think("hm");
@@ -81,7 +81,7 @@ async fn at_every_boundary() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drafts_hold_what_was_shown_and_are_cleared_when_the_turn_is_over() {
+async fn drafts_hold_shown_text_and_are_cleared_after_the_turn() {
     let world = World::new();
     let (runtime, session, asked) = thinking(&world).await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;
@@ -97,7 +97,7 @@ async fn drafts_hold_what_was_shown_and_are_cleared_when_the_turn_is_over() {
     assert!(world.store.load(&session).unwrap().is_empty());
 }
 
-/// A long turn, or a queue of turns, does not make a draft grow for ever.
+/// A long turn, or a queue of turns, must not make a draft grow without limit.
 #[tokio::test(start_paused = true)]
 async fn drafts_are_cleared_after_each_step_unless_the_next_one_writes() {
     let world = World::new();
@@ -107,7 +107,7 @@ async fn drafts_are_cleared_after_each_step_unless_the_next_one_writes() {
     asked.call(&[("c1", "look", "{}")]);
     let job = within(world.look.started()).await;
     assert!(world.store.load(&session).unwrap().is_empty());
-    // The next step writes before it is durable that the call is over.
+    // The next step writes before the end of the call is durable.
     world.journal.set(Gate::Shut);
     job.finish(Outcome::success("fine"));
     let asked = world.asked().await;
@@ -141,7 +141,7 @@ async fn nothing_is_shown_of_a_step_after_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_takes_too_long_ends_by_itself() {
+async fn a_turn_ends_at_its_time_limit() {
     let mut world = World::new();
     world.time = Duration::from_secs(60);
     let (runtime, session, asked) = thinking(&world).await;
@@ -150,16 +150,16 @@ async fn a_turn_that_takes_too_long_ends_by_itself() {
     asked.think("hm");
     asked.say("so…");
     watcher.turn_over().await;
-    let told = "<created><said><turn><step>(hm)so…<stop><interrupted><failed>";
-    assert_eq!(watcher.story(), told);
+    let expected = "<created><said><turn><step>(hm)so…<stop><interrupted><failed>";
+    assert_eq!(watcher.story(), expected);
     let mut late = runtime.watch(&session, Cursor::START).await;
     late.turn_over().await;
-    assert_eq!(late.story(), told);
+    assert_eq!(late.story(), expected);
     assert!(asked.dropped());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_without_end_fails_and_keeps_what_it_wrote() {
+async fn an_endless_step_fails_and_keeps_its_text() {
     let world = World::new();
     let (runtime, session, asked) = thinking(&world).await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;
@@ -178,7 +178,7 @@ async fn a_step_without_end_fails_and_keeps_what_it_wrote() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_without_end_is_not_written() {
+async fn an_endless_summary_is_not_stored() {
     let world = World::new();
     let (runtime, session, asked) = thinking(&world).await;
     asked.finish();

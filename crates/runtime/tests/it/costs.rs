@@ -1,4 +1,5 @@
-//! Numbers, to be looked at: `cargo test -p quintet-runtime --test it measure -- --ignored --nocapture`.
+//! Measurements to be read by people: `cargo test -p quintet-runtime --test it measure -- --ignored
+//! --nocapture`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,8 @@ fn resident() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// How long a turn takes by how many came before it, and of that the assembly of its prompt and a copy
-/// of the state.
+/// The duration of a turn by the number of earlier turns, and how much of it is prompt assembly and
+/// copying the state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 #[ignore = "prints numbers"]
 async fn turns_by_history() {
@@ -55,8 +56,8 @@ async fn turns_by_history() {
     }
 }
 
-/// How long after a message is sent the model is asked, the message acknowledged and the first text
-/// there, with a model that answers at once; and how long it takes to keep a single event.
+/// The time from a message to the model call, its acknowledgement and the first text, with a model
+/// that answers at once; and the time to append one event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "prints numbers"]
 async fn first_text() {
@@ -114,7 +115,7 @@ fn on_disk(world: &World, data: &DataDir) -> Runtime {
     })
 }
 
-/// Memory after many sessions were begun and left alone.
+/// The memory after many sessions were created and became idle.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "prints numbers"]
 async fn memory_by_sessions() {

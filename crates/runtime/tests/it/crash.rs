@@ -1,4 +1,4 @@
-//! The process dies and another one goes on.
+//! Tests of crashes: the process dies and another one continues.
 
 use quintet_kernel::model::PromptMessage;
 use quintet_kernel::tool::Outcome;
@@ -7,8 +7,8 @@ use quintet_testkit::scripted_model::ScriptedCall;
 
 use crate::world::{Client, World, settle, within};
 
-/// One life of the daemon, which ends without warning.
-pub(crate) fn life<T>(future: impl Future<Output = T>) -> T {
+/// Runs a future in a daemon that ends without warning afterwards.
+pub(crate) fn until_crash<T>(future: impl Future<Output = T>) -> T {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let tokio = builder.enable_time().start_paused(true).build().unwrap();
     let result = tokio.block_on(future);
@@ -16,7 +16,7 @@ pub(crate) fn life<T>(future: impl Future<Output = T>) -> T {
     result
 }
 
-/// What the model is told came of its calls.
+/// The results of its calls that the model reads.
 pub(crate) fn results<'a>(asked: &'a ScriptedCall) -> Vec<&'a str> {
     let result = |message: &'a PromptMessage| match message {
         PromptMessage::Result { text, .. } => Some(text.as_str()),
@@ -30,9 +30,9 @@ fn count(names: &[&str], name: &str) -> usize {
 }
 
 #[test]
-fn what_a_follower_saw_is_kept_and_the_model_is_asked_again() {
+fn shown_text_is_kept_and_the_model_is_called_again() {
     let mut world = World::new();
-    let (session, at) = life(async {
+    let (session, at) = until_crash(async {
         let runtime = world.start();
         let session = runtime.begin().await;
         runtime.say(&session, "go").await.unwrap();
@@ -46,11 +46,11 @@ fn what_a_follower_saw_is_kept_and_the_model_is_asked_again() {
         watcher.until("partial").await;
         (session, watcher.position())
     });
-    let durable = life(world.names_of(&session));
+    let durable = until_crash(world.names_of(&session));
     assert_eq!(count(&durable, "text"), 2, "{durable:?}");
 
     world.reopen();
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         assert_eq!(runtime.recover().await.unwrap(), 1);
         let asked = world.asked().await;
@@ -69,9 +69,9 @@ fn what_a_follower_saw_is_kept_and_the_model_is_asked_again() {
 }
 
 #[test]
-fn a_started_command_is_not_run_again_but_reported() {
+fn a_started_command_is_reported_and_not_run_again() {
     let mut world = World::new();
-    let session = life(async {
+    let session = until_crash(async {
         let runtime = world.start();
         let session = runtime.begin().await;
         runtime.say(&session, "go").await.unwrap();
@@ -80,12 +80,13 @@ fn a_started_command_is_not_run_again_but_reported() {
         session
     });
     world.reopen();
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         runtime.recover().await.unwrap();
         let asked = world.asked().await;
-        let told = "the daemon stopped while this call was running; how far it got is not known";
-        assert_eq!(results(&asked), [told]);
+        let expected =
+            "the daemon stopped while this call was running; how far it got is not known";
+        assert_eq!(results(&asked), [expected]);
         asked.finish();
         runtime.watch(&session, Cursor::START).await.turn_over().await;
     });
@@ -93,9 +94,9 @@ fn a_started_command_is_not_run_again_but_reported() {
 }
 
 #[test]
-fn a_look_is_taken_again() {
+fn a_read_is_repeated() {
     let mut world = World::new();
-    let session = life(async {
+    let session = until_crash(async {
         let runtime = world.start();
         let session = runtime.begin().await;
         runtime.say(&session, "go").await.unwrap();
@@ -104,7 +105,7 @@ fn a_look_is_taken_again() {
         session
     });
     world.reopen();
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         runtime.recover().await.unwrap();
         within(world.look.started()).await.finish(Outcome::success("there"));
@@ -114,11 +115,11 @@ fn a_look_is_taken_again() {
         runtime.watch(&session, Cursor::START).await.turn_over().await;
     });
     assert_eq!(world.look.count(), 2);
-    let names = life(world.names_of(&session));
+    let names = until_crash(world.names_of(&session));
     assert_eq!((count(&names, "call"), count(&names, "result")), (1, 1));
 }
 
-/// Plays the model and the tool until the turn is over, or until nothing goes on.
+/// Plays the model and the tool until the turn ends or nothing happens.
 async fn play(world: &World, watcher: &mut crate::watcher::Watcher) {
     let acting = async {
         loop {
@@ -141,13 +142,12 @@ async fn play(world: &World, watcher: &mut crate::watcher::Watcher) {
     }
 }
 
-/// However many appends get through before the daemon dies: the turn ends once, and the command
-/// runs at most once.
+/// Whatever append the daemon dies at: the turn ends once, and the command runs at most once.
 #[test]
 fn a_crash_at_any_append() {
     for appends in 2..12 {
         let mut world = World::new();
-        let session: SessionId = life(async {
+        let session: SessionId = until_crash(async {
             let runtime = world.start();
             let session = runtime.begin().await;
             world.journal.end_after(appends);
@@ -162,14 +162,14 @@ fn a_crash_at_any_append() {
             session
         });
         world.reopen();
-        life(async {
+        until_crash(async {
             let runtime = world.start();
             let mut watcher = runtime.watch(&session, Cursor::START).await;
             if runtime.recover().await.unwrap() > 0 {
                 play(&world, &mut watcher).await;
             }
         });
-        let names = life(world.names_of(&session));
+        let names = until_crash(world.names_of(&session));
         assert_eq!(count(&names, "done"), 1, "after {appends}: {names:?}");
         assert_eq!(names.last(), Some(&"done"), "after {appends}: {names:?}");
         assert_eq!(count(&names, "call"), 1, "after {appends}: {names:?}");

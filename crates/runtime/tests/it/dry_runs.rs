@@ -1,4 +1,4 @@
-//! What would become of commands, tried without doing anything.
+//! Tests of dry runs.
 
 use quintet_kernel::port::{Error, SessionInspection as _, Sessions as _};
 use quintet_kernel::{Command, Cursor, prompt};
@@ -15,7 +15,7 @@ async fn a_dry_run_shows_exactly_the_prompt() {
         || vec![Command::SetSystemPrompt { system_prompt: Some("be brief".into()) }, say("go")];
     let session = runtime.begin().await;
     let tried = within(runtime.dry_run(Some(&session), commands())).await.unwrap();
-    let told = prompt::assemble(&tried);
+    let assembled = prompt::assemble(&tried);
     assert_eq!((world.model.count(), runtime.state(&session).await.turns.len()), (0, 0));
     let mut first = vec![Command::Create(origin())];
     first.extend(commands());
@@ -24,15 +24,21 @@ async fn a_dry_run_shows_exactly_the_prompt() {
         within(runtime.submit(&session, command)).await.unwrap();
     }
     let asked = world.asked().await;
-    for told in [told, prompt::assemble(&fresh)] {
-        assert_eq!((&told.system, &told.messages), (&asked.prompt.system, &asked.prompt.messages));
-        assert_eq!((&told.tools, &told.model), (&asked.prompt.tools, &asked.prompt.model));
+    for assembled in [assembled, prompt::assemble(&fresh)] {
+        assert_eq!(
+            (&assembled.system, &assembled.messages),
+            (&asked.prompt.system, &asked.prompt.messages)
+        );
+        assert_eq!(
+            (&assembled.tools, &assembled.model),
+            (&asked.prompt.tools, &asked.prompt.model)
+        );
     }
     assert!(asked.prompt.system.contains("be brief"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_would_be_refused_is_refused() {
+async fn a_dry_run_is_refused_like_the_command() {
     let world = World::new();
     let runtime = world.start();
     let refused = within(runtime.dry_run(None, vec![say("go")])).await;
@@ -40,7 +46,7 @@ async fn what_would_be_refused_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_can_be_tried_without_keeping_it() {
+async fn a_summary_can_be_previewed_without_storing_it() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;

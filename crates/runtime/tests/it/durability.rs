@@ -1,4 +1,5 @@
-//! Nothing is published before it is durable, and nothing waits for a sync that need not.
+//! Tests that nothing is published before it is durable, and that nothing waits for a sync without
+//! need.
 
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ async fn a_message_is_acknowledged_and_shown_once_it_is_durable() {
     world.journal.set(Gate::Shut);
     let mut submitted = runtime.submit(&session, say("hello"));
     assert!(waits(&mut submitted).await);
-    // The model is asked meanwhile: that can be repeated. What it says is not shown, because
-    // nobody knows yet that it was asked.
+    // The model is called meanwhile, because that can be repeated. Its text is not shown, because
+    // the start of the step is not published yet.
     let asked = world.asked().await;
     asked.say("Hi");
     settle().await;
@@ -33,8 +34,8 @@ async fn a_message_is_acknowledged_and_shown_once_it_is_durable() {
 
     world.journal.set(Gate::Open);
     let receipt = within(submitted).await.unwrap();
-    let told: Vec<_> = receipt.records.iter().map(|record| name(&record.event)).collect();
-    assert_eq!(told, ["said", "turn", "step"]);
+    let actual: Vec<_> = receipt.records.iter().map(|record| name(&record.event)).collect();
+    assert_eq!(actual, ["said", "turn", "step"]);
     watcher.until("<step>Hi").await;
     asked.finish();
     watcher.turn_over().await;
@@ -53,7 +54,7 @@ async fn a_message_and_the_start_of_its_turn_share_one_append() {
     runtime.say(&session, "go").await.unwrap();
     let asked = world.asked().await;
     let names = world.names_of(&session).await;
-    assert_eq!(names, ["created", "said", "turn", "told", "step"]);
+    assert_eq!(names, ["created", "said", "turn", "context", "step"]);
     assert_eq!(world.journal.appends(), before + 1);
     asked.say("Hi");
     asked.finish();
@@ -66,7 +67,7 @@ async fn a_message_and_the_start_of_its_turn_share_one_append() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_is_there_once_it_is_durable() {
+async fn a_session_exists_once_it_is_durable() {
     let world = World::new();
     let runtime = world.start();
     world.journal.set(Gate::Shut);
@@ -81,7 +82,7 @@ async fn a_session_is_there_once_it_is_durable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_does_not_begin_before_it_is_durable_that_it_will() {
+async fn a_tool_starts_only_once_its_start_is_durable() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -121,7 +122,7 @@ async fn a_view_shows_only_what_is_durable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_are_answered_in_the_order_they_came() {
+async fn commands_are_answered_in_order() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -139,8 +140,8 @@ async fn commands_are_answered_in_the_order_they_came() {
     }
 }
 
-/// Text never overtakes an event: a follower that left right after the event would be given the text
-/// again.
+/// Text never overtakes an event: a follower that disconnected right after the event would receive
+/// the text twice.
 #[tokio::test(start_paused = true)]
 async fn text_does_not_overtake_an_event_that_was_decided_before_it() {
     let world = World::new();
@@ -168,12 +169,12 @@ async fn text_does_not_overtake_an_event_that_was_decided_before_it() {
     assert_eq!(back.story(), "after");
     asked.finish();
     watcher.turn_over().await;
-    let told = "<created><said><turn><step>before <labelled>after<answered><done>";
-    assert_eq!(watcher.story(), told);
+    let expected = "<created><said><turn><step>before <labelled>after<answered><done>";
+    assert_eq!(watcher.story(), expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_that_had_to_wait_is_not_shown_after_it_came_with_the_journal() {
+async fn held_text_is_not_shown_again_after_the_journal() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -203,13 +204,13 @@ async fn text_that_had_to_wait_is_not_shown_after_it_came_with_the_journal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_that_waited_for_its_step_is_shown_before_what_follows() {
+async fn held_text_is_shown_before_later_items() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     watcher.until("<created>").await;
-    // So much text that it is on its way to the journal before the step it belongs to is in it.
+    // Enough text to be appended before the step's start is durable.
     world.journal.set(Gate::Shut);
     let mut submitted = runtime.submit(&session, say("hello"));
     assert!(waits(&mut submitted).await);

@@ -1,4 +1,4 @@
-//! Storage that cannot be read, or never answers: nobody hangs, and no open turn is forgotten.
+//! Tests of storage that fails or hangs: no client hangs, and no open turn is lost.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use quintet_kernel::{BlobId, Cursor, SessionId, Status};
 use quintet_runtime::{Runtime, RuntimeDeps};
 use quintet_stores::memory::MemoryStore;
 
-use crate::crash::life;
+use crate::crash::until_crash;
 use crate::gated_store::Gate;
 use crate::world::{Client, FOREVER, World, label, say, settle, waits, within};
 
-/// A session with an open turn, after the death of the daemon.
-fn cut_off(world: &mut World) -> SessionId {
-    let session = life(async {
+/// A session with an open turn, after a crash of the daemon.
+fn crashed_session(world: &mut World) -> SessionId {
+    let session = until_crash(async {
         let runtime = world.start();
         let session = runtime.begin().await;
         runtime.say(&session, "go").await.unwrap();
@@ -34,11 +34,11 @@ fn unavailable<T>(result: Result<T, Error>) -> bool {
 }
 
 #[test]
-fn an_open_turn_goes_on_once_its_session_can_be_read() {
+fn an_open_turn_continues_once_its_session_can_be_read() {
     let mut world = World::new();
-    let session = cut_off(&mut world);
+    let session = crashed_session(&mut world);
     world.journal.fail_reads(20);
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         runtime.recover().await.unwrap();
         while world.journal.read_failures() > 0 {
@@ -54,9 +54,9 @@ fn an_open_turn_goes_on_once_its_session_can_be_read() {
 #[test]
 fn clients_of_an_unreadable_session_get_the_error_at_once() {
     let mut world = World::new();
-    let session = cut_off(&mut world);
+    let session = crashed_session(&mut world);
     world.journal.fail_reads(usize::MAX);
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         runtime.recover().await.unwrap();
         settle().await;
@@ -67,7 +67,7 @@ fn clients_of_an_unreadable_session_get_the_error_at_once() {
         }
         assert_eq!(begun.elapsed(), Duration::ZERO);
         assert_eq!(runtime.awake(), 1);
-        // Whoever wants something of it when it can be read again does not wait either.
+        // Clients that use the session once it can be read again do not wait either.
         tokio::time::sleep(Duration::from_secs(300)).await;
         world.journal.fail_reads(0);
         let healed = tokio::time::Instant::now();
@@ -78,7 +78,7 @@ fn clients_of_an_unreadable_session_get_the_error_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_at_rest_that_cannot_be_read_is_let_go() {
+async fn an_unreadable_idle_session_is_dropped() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -108,11 +108,11 @@ async fn a_follower_waits_for_storage_that_does_not_answer() {
 }
 
 #[test]
-fn lists_say_that_a_session_failed_that_cannot_be_read() {
+fn an_unreadable_session_is_listed_as_failed() {
     let mut world = World::new();
-    let session = cut_off(&mut world);
+    let session = crashed_session(&mut world);
     world.journal.damage(&session);
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         assert!(within(runtime.summary(&session)).await.unwrap().open);
         runtime.recover().await.unwrap();
@@ -124,7 +124,7 @@ fn lists_say_that_a_session_failed_that_cannot_be_read() {
     });
 }
 
-/// Files of which some reads fail.
+/// Blobs of which some reads fail.
 struct FlakyBlobs {
     store: MemoryStore,
     failures: AtomicUsize,
@@ -153,7 +153,7 @@ impl Blobs for FlakyBlobs {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_cannot_be_read_yet_is_waited_for() {
+async fn reading_an_attachment_is_retried() {
     let world = World::new();
     let (store, failures) = (world.store.clone(), AtomicUsize::new(3));
     let blob = store.put(b"read me".to_vec()).await.unwrap();
@@ -168,9 +168,9 @@ async fn a_file_that_cannot_be_read_yet_is_waited_for() {
     runtime.watch(&session, Cursor::START).await.until("<step><answered><done>").await;
 }
 
-/// Many sessions with an open turn, after the death of the daemon.
-fn cut_off_many(world: &mut World) -> Vec<SessionId> {
-    let sessions = life(async {
+/// Many sessions with an open turn, after a crash of the daemon.
+fn crashed_sessions(world: &mut World) -> Vec<SessionId> {
+    let sessions = until_crash(async {
         let runtime = world.start();
         let mut sessions = Vec::new();
         for _ in 0..100 {
@@ -188,14 +188,14 @@ fn cut_off_many(world: &mut World) -> Vec<SessionId> {
 #[test]
 fn sessions_are_recovered_some_at_a_time() {
     let mut world = World::new();
-    let sessions = cut_off_many(&mut world);
-    life(async {
+    let sessions = crashed_sessions(&mut world);
+    until_crash(async {
         let runtime = world.start();
         world.journal.hold_reads(true);
         assert_eq!(within(runtime.recover()).await.unwrap(), 100);
         settle().await;
         assert_eq!(world.journal.reading(), 16);
-        // The daemon is ready meanwhile, and who asks for one of them does not wait in line.
+        // The daemon is ready meanwhile, and a client that uses one of the sessions does not wait.
         runtime.begin().await;
         let mut labelled = runtime.submit(&sessions[99], label("a"));
         assert!(waits(&mut labelled).await);
@@ -213,11 +213,11 @@ fn sessions_are_recovered_some_at_a_time() {
 }
 
 #[test]
-fn models_of_recovered_sessions_are_asked_some_at_a_time() {
+fn models_of_recovered_sessions_are_called_some_at_a_time() {
     let mut world = World::new();
-    cut_off_many(&mut world);
+    crashed_sessions(&mut world);
     let asked_before = world.model.count();
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         within(runtime.recover()).await.unwrap();
         settle().await;
@@ -232,11 +232,11 @@ fn models_of_recovered_sessions_are_asked_some_at_a_time() {
 }
 
 #[test]
-fn models_that_stay_silent_hold_up_no_other_session() {
+fn silent_models_do_not_delay_other_sessions() {
     let mut world = World::new();
-    cut_off_many(&mut world);
+    crashed_sessions(&mut world);
     let asked_before = world.model.count();
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         within(runtime.recover()).await.unwrap();
         tokio::time::sleep(Duration::from_secs(10)).await;
@@ -245,7 +245,7 @@ fn models_that_stay_silent_hold_up_no_other_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_hangs_does_not_hang_the_end() {
+async fn a_hanging_disk_does_not_hang_the_shutdown() {
     let world = World::new();
     let runtime = world.start();
     let (session, other) = (runtime.begin().await, runtime.begin().await);
@@ -258,7 +258,7 @@ async fn a_disk_that_hangs_does_not_hang_the_end() {
     let unfinished = within(runtime.close(Duration::from_secs(5))).await;
     assert_eq!(unfinished, [session]);
     assert!(begun.elapsed() < Duration::from_secs(6));
-    // Nobody is told that it is kept.
+    // No client gets an acknowledgement.
     assert!(unavailable(within(labelled).await));
     watcher.end().await;
     assert_eq!(watcher.story(), "<created>");
@@ -267,10 +267,10 @@ async fn a_disk_that_hangs_does_not_hang_the_end() {
 }
 
 #[test]
-fn closing_does_not_load_the_sessions_that_are_still_in_line() {
+fn closing_does_not_load_sessions_that_wait_for_recovery() {
     let mut world = World::new();
-    let sessions = cut_off_many(&mut world);
-    life(async {
+    let sessions = crashed_sessions(&mut world);
+    until_crash(async {
         let runtime = world.start();
         world.journal.hold_reads(true);
         runtime.recover().await.unwrap();

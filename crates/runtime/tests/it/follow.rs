@@ -1,4 +1,4 @@
-//! Followers: what was, then what is, everything once and in order.
+//! Tests of followers: history first, then live items, each once and in order.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::gated_store::Gate;
 use crate::world::{Client, World, settle, within};
 
 #[tokio::test(start_paused = true)]
-async fn history_first_then_what_happens() {
+async fn history_comes_before_live_items() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -80,7 +80,7 @@ async fn a_slow_follower_reads_the_journal() {
     }
     asked.finish();
     runtime.watch(&session, Cursor::START).await.turn_over().await;
-    // Far more happened than is at hand.
+    // Far more happened than the tail holds.
     assert!(world.journal_of(&session).await.len() > 500);
     slow.turn_over().await;
     assert_eq!(slow.text(), text);
@@ -118,19 +118,19 @@ async fn positions_that_do_not_exist_are_refused() {
     assert!(matches!(ahead, Some(Error::Ahead(3, 2))), "{ahead:?}");
     assert_eq!(runtime.follow(&session, Cursor::after(2)).await.unwrap().head(), 2);
 
-    let nobody = SessionId::parse("sess_nobody").unwrap();
-    let missing = runtime.follow(&nobody, Cursor::START).await.err();
-    assert!(matches!(missing, Some(Error::NotFound(id)) if id == nobody));
-    let missing = runtime.view(&nobody).await.err();
+    let unknown = SessionId::parse("sess_nobody").unwrap();
+    let missing = runtime.follow(&unknown, Cursor::START).await.err();
+    assert!(matches!(missing, Some(Error::NotFound(id)) if id == unknown));
+    let missing = runtime.view(&unknown).await.err();
     assert!(matches!(missing, Some(Error::NotFound(_))));
-    let missing = runtime.label(&nobody, "a").await.err();
+    let missing = runtime.label(&unknown, "a").await.err();
     assert!(matches!(missing, Some(Error::NotFound(_))));
     assert_eq!(runtime.awake(), 1);
 }
 
-/// The journal may be readable a moment before the session's task hears that its append is through.
+/// An append may be readable shortly before the session's task learns that it is durable.
 #[tokio::test(start_paused = true)]
-async fn a_follower_that_is_ahead_of_the_task_is_not_given_old_text_again() {
+async fn a_follower_ahead_of_the_task_receives_no_old_text() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -142,7 +142,7 @@ async fn a_follower_that_is_ahead_of_the_task_is_not_given_old_text_again() {
     // The tool is unknown, so the next step begins in the same batch.
     asked.call(&[("c1", "nothing", "{}")]);
     let second = world.asked().await;
-    // The question goes out first, then the batch is handed over.
+    // The approval request is published first, then the batch.
     settle().await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     watcher.until("looking<answered><result><step>").await;
@@ -154,12 +154,12 @@ async fn a_follower_that_is_ahead_of_the_task_is_not_given_old_text_again() {
     world.journal.set(Gate::Open);
     second.finish();
     watcher.turn_over().await;
-    let told = "<created><said><turn><step>looking<answered><result><step>done<answered><done>";
-    assert_eq!(watcher.story(), told);
+    let expected = "<created><said><turn><step>looking<answered><result><step>done<answered><done>";
+    assert_eq!(watcher.story(), expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_of_a_running_call_come_between_its_start_and_its_end() {
+async fn progress_of_a_call_comes_between_its_start_and_its_end() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -173,7 +173,7 @@ async fn words_of_a_running_call_come_between_its_start_and_its_end() {
     quick.until("<call>[a]").await;
     job.say("b");
     quick.until("[a][b]").await;
-    // Who comes later reads the whole of it in the outcome.
+    // Later followers read all output in the outcome.
     let mut late = runtime.watch(&session, Cursor::START).await;
     job.finish(Outcome::success("ab"));
     world.asked().await.finish();

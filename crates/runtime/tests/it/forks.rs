@@ -1,4 +1,4 @@
-//! Branching off: a fork has its parent's past and a future of its own.
+//! Tests of forks: a fork has its parent's history and then its own.
 
 use quintet_kernel::port::{Error, Sessions};
 use quintet_kernel::session::TurnStatus;
@@ -17,7 +17,7 @@ async fn answered(world: &World, runtime: &Runtime, session: &SessionId, text: &
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fork_goes_on_from_where_its_parent_was() {
+async fn a_fork_continues_from_its_parents_history() {
     let world = World::new();
     let runtime = world.start();
     let parent = runtime.begin().await;
@@ -36,7 +36,7 @@ async fn a_fork_goes_on_from_where_its_parent_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_is_open_there_is_over_here() {
+async fn a_turn_that_is_open_in_the_parent_ends_in_the_fork() {
     let world = World::new();
     let runtime = world.start();
     let parent = runtime.begin().await;
@@ -72,14 +72,14 @@ async fn a_fork_outlives_its_parent_and_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_is_no_fork_of_what_is_not_there() {
+async fn a_missing_session_or_event_cannot_be_forked() {
     let world = World::new();
     let runtime = world.start();
     let parent = runtime.begin().await;
     let ahead = runtime.fork(&parent, Some(2)).await.err();
     assert!(matches!(ahead, Some(Error::Ahead(2, 1))), "{ahead:?}");
-    let nobody = SessionId::parse("nobody").unwrap();
-    let missing = runtime.fork(&nobody, None).await.err();
+    let missing = SessionId::parse("nobody").unwrap();
+    let missing = runtime.fork(&missing, None).await.err();
     assert!(matches!(missing, Some(Error::NotFound(_))), "{missing:?}");
 }
 

@@ -1,4 +1,4 @@
-//! A journal that holds appends and reads back, or fails them, when a test says so.
+//! A journal that delays or fails appends and reads on request.
 
 use std::future;
 use std::sync::OnceLock;
@@ -31,15 +31,15 @@ pub(crate) enum Gate {
 pub(crate) struct GatedJournal {
     store: MemoryStore,
     gate: watch::Sender<Gate>,
-    /// Appends that fail before the gate is looked at.
+    /// Appends that fail, whatever the gate.
     failures: AtomicUsize,
     appends: watch::Sender<usize>,
-    /// Appends after this many wait for ever.
+    /// Later appends wait forever.
     last: AtomicUsize,
     /// Reads that fail.
     read_failures: AtomicUsize,
     reads: watch::Sender<Reads>,
-    /// A session of which nothing can be read.
+    /// A session that cannot be read.
     damaged: OnceLock<SessionId>,
 }
 
@@ -69,58 +69,58 @@ impl GatedJournal {
         self.gate.send_replace(gate);
     }
 
-    /// The next append fails, and nothing of it is kept.
+    /// Makes the next append fail without storing anything.
     pub(crate) fn fail_next(&self) {
         self.failures.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// So many reads fail, beginning with the next.
+    /// Makes the next `count` reads fail.
     pub(crate) fn fail_reads(&self, count: usize) {
         self.read_failures.store(count, Ordering::SeqCst);
     }
 
-    /// Nothing of this session can be read any more.
+    /// Makes a session unreadable.
     pub(crate) fn damage(&self, session: &SessionId) {
         self.damaged.set(session.clone()).unwrap();
     }
 
-    /// Reads wait, or go on.
+    /// Holds or releases reads.
     pub(crate) fn hold_reads(&self, held: bool) {
         self.reads.send_modify(|reads| reads.held = held);
     }
 
-    /// How many reads that were to fail are left.
+    /// Number of reads that are still to fail.
     pub(crate) fn read_failures(&self) -> usize {
         self.read_failures.load(Ordering::SeqCst)
     }
 
-    /// How many reads are under way.
+    /// Number of reads in progress.
     pub(crate) fn reading(&self) -> usize {
         self.reads.borrow().under_way
     }
 
-    /// Appends after this many wait for ever, as if the process had died by then.
+    /// Appends after this many wait forever, as if the process had died.
     pub(crate) fn end_after(&self, appends: usize) {
         self.last.store(appends, Ordering::SeqCst);
     }
 
-    /// How many appends were asked for so far.
+    /// Number of appends so far.
     pub(crate) fn appends(&self) -> usize {
         *self.appends.borrow()
     }
 
-    /// Waits until so many appends were asked for.
+    /// Waits for this many appends.
     pub(crate) async fn appended(&self, count: usize) {
         let mut appends = self.appends.subscribe();
         appends.wait_for(|n| *n >= count).await.unwrap();
     }
 
     fn fails(&self) -> bool {
-        one_of(&self.failures)
+        take_one(&self.failures)
     }
 }
 
-fn one_of(failures: &AtomicUsize) -> bool {
+fn take_one(failures: &AtomicUsize) -> bool {
     let one_less = |left: usize| left.checked_sub(1);
     failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok()
 }
@@ -169,7 +169,7 @@ impl Journal for GatedJournal {
     ) -> BoxFuture<'_, Result<Vec<Record>, StorageError>> {
         let session = session.clone();
         Box::pin(async move {
-            if one_of(&self.read_failures) {
+            if take_one(&self.read_failures) {
                 return Err(StorageError::Unavailable("the disk does not answer".into()));
             }
             if self.damaged.get() == Some(&session) {

@@ -1,4 +1,4 @@
-//! Sessions with nothing to do leave memory, and nobody notices.
+//! Tests that idle sessions leave memory, unnoticed by clients.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use crate::world::{Client, World, label, within};
 
 #[tokio::test(start_paused = true)]
-async fn a_session_with_nothing_to_do_leaves_memory() {
+async fn an_idle_session_leaves_memory() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -34,7 +34,7 @@ async fn a_session_with_nothing_to_do_leaves_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_that_were_used_last_stay_as_long_as_there_is_room() {
+async fn the_most_recently_used_sessions_stay_within_the_budget() {
     let mut world = World::new();
     world.timing.idle_bytes = 3 * 16 * 1024;
     let runtime = world.start();
@@ -44,7 +44,7 @@ async fn those_that_were_used_last_stay_as_long_as_there_is_room() {
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(runtime.awake(), 3);
-    // A look is a use.
+    // A view counts as use.
     runtime.state(&first).await;
     let busy = runtime.begin().await;
     runtime.say(&busy, "go").await.unwrap();
@@ -54,12 +54,12 @@ async fn those_that_were_used_last_stay_as_long_as_there_is_room() {
         runtime.state(&first).await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(runtime.awake(), 4, "three that rest and one at work");
+    assert_eq!(runtime.awake(), 4, "three idle sessions and a busy one");
     world.journal.fail_reads(1);
     runtime.state(&first).await;
-    assert_eq!(world.journal.read_failures(), 1, "it had not left");
+    assert_eq!(world.journal.read_failures(), 1, "the session was still in memory");
     world.journal.fail_reads(0);
-    // One with more to remember than there is room for stays alone.
+    // A session that exceeds the budget stays alone.
     asked.say(&"x".repeat(world.timing.idle_bytes));
     asked.finish();
     runtime.watch(&busy, Cursor::START).await.turn_over().await;
@@ -95,14 +95,14 @@ async fn a_session_whose_call_a_client_runs_stays() {
     runtime.submit(&session, claim).await.unwrap();
     tokio::time::sleep(world.timing.hibernate_after * 3).await;
     assert_eq!(runtime.awake(), 1);
-    let told = world.journal_of(&session).await;
-    assert!(matches!(told.last().unwrap().event, Event::CallClaimed { .. }));
+    let actual = world.journal_of(&session).await;
+    assert!(matches!(actual.last().unwrap().event, Event::CallClaimed { .. }));
     let (call, outcome) = (calls[0].clone(), Outcome::success("done"));
     runtime.submit(&session, Command::ReturnResult { call, by, outcome }).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_at_work_stays() {
+async fn a_busy_session_stays() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -138,8 +138,8 @@ async fn a_hibernated_session_can_be_approved() {
     within(world.shell.started()).await.finish(Outcome::success("fine"));
     world.asked().await.finish();
     watcher.turn_over().await;
-    let told = "<created><said><turn><step><answered><ask><word><call><result><step>";
-    assert_eq!(watcher.story(), format!("{told}<answered><done>"));
+    let expected = "<created><said><turn><step><answered><ask><word><call><result><step>";
+    assert_eq!(watcher.story(), format!("{expected}<answered><done>"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,11 +156,11 @@ async fn a_turn_of_a_hibernated_session_can_be_cancelled() {
     assert!(world.names_of(&session).await.ends_with(&["stop", "result", "cancelled"]));
 }
 
-/// Letters arrive all the time at the very moment of falling asleep.
+/// Commands arrive all the time, also while the session leaves memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn no_command_is_lost() {
     const CLIENTS: usize = 6;
-    const LETTERS: usize = 300;
+    const COMMANDS: usize = 300;
     let mut world = World::new();
     world.timing.hibernate_after = Duration::from_nanos(1);
     let runtime = world.start();
@@ -170,7 +170,7 @@ async fn no_command_is_lost() {
     for client in 0..CLIENTS {
         let (runtime, session) = (runtime.clone(), session.clone());
         clients.spawn(async move {
-            for n in 0..LETTERS {
+            for n in 0..COMMANDS {
                 let receipt = runtime.submit(&session, label(&format!("{client}-{n}"))).await;
                 assert_eq!(receipt.unwrap().records.len(), 1);
                 if n % 5 == 0 {
@@ -183,15 +183,15 @@ async fn no_command_is_lost() {
         while let Some(client) = clients.join_next().await {
             client.unwrap();
         }
-        while watcher.items.len() <= CLIENTS * LETTERS {
+        while watcher.items.len() <= CLIENTS * COMMANDS {
             watcher.more().await.unwrap();
         }
     })
     .await;
     let state = runtime.state(&session).await;
-    assert_eq!(state.labels.len(), CLIENTS * LETTERS);
-    assert_eq!(state.head, 1 + (CLIENTS * LETTERS) as u64);
-    assert_eq!(watcher.items.len(), 1 + CLIENTS * LETTERS);
+    assert_eq!(state.labels.len(), CLIENTS * COMMANDS);
+    assert_eq!(state.head, 1 + (CLIENTS * COMMANDS) as u64);
+    assert_eq!(watcher.items.len(), 1 + CLIENTS * COMMANDS);
     let removed = Command::SetLabel { key: "0-0".into(), value: None };
     within(runtime.submit(&session, removed)).await.unwrap();
 }

@@ -1,5 +1,5 @@
-//! Text is cut once: every follower gets the same pieces at the same positions, however fast it reads,
-//! whenever it comes, and also after a crash.
+//! Tests that text is split once: every follower receives the same pieces at the same positions,
+//! whenever and however fast it reads, also after a crash.
 
 use proptest::prelude::*;
 use quintet_kernel::port::Sessions;
@@ -7,26 +7,26 @@ use quintet_kernel::{Cursor, Item, SessionId};
 use quintet_runtime::Runtime;
 use quintet_testkit::scripted_model::ScriptedCall;
 
-use crate::crash::life;
+use crate::crash::until_crash;
 use crate::gated_store::Gate;
 use crate::watcher::Watcher;
 use crate::world::{Client, World, label, settle, waits};
 
-/// Something that happens while a model writes.
+/// A step of a random test while a model writes.
 #[derive(Clone, Debug)]
 enum Act {
     Say(String),
     Think(String),
-    /// Text so far is handed to the journal.
+    /// Buffered text is appended to the journal.
     Flush,
-    /// Another event comes between the text.
+    /// Another event is appended between the text.
     Label,
     /// Appends wait from here on.
     Shut,
-    /// Appends are kept, but not acknowledged, from here on.
+    /// Appends are stored but not acknowledged from here on.
     Late,
     Open,
-    /// The follower that seldom reads does so.
+    /// The slow follower reads.
     Look,
 }
 
@@ -45,8 +45,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 0..24)
 }
 
-/// The pieces of text that a follower got, with their positions.
-fn cuts(items: &[Item]) -> Vec<String> {
+/// The pieces of text that a follower received, with their positions.
+fn pieces(items: &[Item]) -> Vec<String> {
     let cut = |item: &Item| match item {
         Item::Text { position, channel, text, .. } => {
             Some(format!("{position} {channel:?} {text}"))
@@ -66,42 +66,42 @@ fn written(acts: &[Act]) -> Vec<String> {
     acts.iter().filter_map(piece).collect()
 }
 
-/// Cuts without their positions.
-fn bare(cuts: &[String]) -> Vec<&str> {
-    cuts.iter().filter_map(|cut| Some(cut.split_once(' ')?.1)).collect()
+/// Pieces without their positions.
+fn without_positions(pieces: &[String]) -> Vec<&str> {
+    pieces.iter().filter_map(|cut| Some(cut.split_once(' ')?.1)).collect()
 }
 
-struct Scene {
+struct Followed {
     runtime: Runtime,
     session: SessionId,
     asked: ScriptedCall,
-    /// Reads after everything that happens.
+    /// A follower that reads after every step.
     quick: Watcher,
     slow: Watcher,
 }
 
-async fn begin(world: &World) -> Scene {
+async fn begin(world: &World) -> Followed {
     let runtime = world.start();
     let session = runtime.begin().await;
     runtime.say(&session, "go").await.unwrap();
     let asked = world.asked().await;
     let quick = runtime.watch(&session, Cursor::START).await;
     let slow = runtime.watch(&session, Cursor::START).await;
-    Scene { runtime, session, asked, quick, slow }
+    Followed { runtime, session, asked, quick, slow }
 }
 
-async fn play(world: &World, scene: &mut Scene, acts: &[Act]) {
+async fn play(world: &World, followed: &mut Followed, acts: &[Act]) {
     let mut held = false;
     for act in acts {
         match act {
-            Act::Say(text) => scene.asked.say(text),
-            Act::Think(text) => scene.asked.think(text),
+            Act::Say(text) => followed.asked.say(text),
+            Act::Think(text) => followed.asked.think(text),
             Act::Flush => tokio::time::sleep(world.timing.flush_after * 2).await,
             Act::Label => {
-                let mut labelled = scene.runtime.submit(&scene.session, label("between"));
+                let mut labelled = followed.runtime.submit(&followed.session, label("between"));
                 waits(&mut labelled).await;
             }
-            // Appends that wait must not be overtaken by such as do not.
+            // Waiting appends must not be overtaken.
             Act::Shut | Act::Late if held => {}
             Act::Shut => {
                 held = true;
@@ -115,21 +115,21 @@ async fn play(world: &World, scene: &mut Scene, acts: &[Act]) {
                 held = false;
                 world.journal.set(Gate::Open);
             }
-            Act::Look => scene.slow.peek().await,
+            Act::Look => followed.slow.peek().await,
         }
         settle().await;
-        scene.quick.peek().await;
+        followed.quick.peek().await;
     }
 }
 
-/// Followers from every position that a follower has been at get the rest, cut alike.
-async fn resume(scene: &Scene, all: &[String]) {
-    for (n, item) in scene.quick.items.iter().enumerate() {
+/// Followers that resume at any earlier position receive the rest in the same pieces.
+async fn resume(followed: &Followed, all: &[String]) {
+    for (n, item) in followed.quick.items.iter().enumerate() {
         let Item::Text { position, .. } = item else { continue };
-        let known = cuts(&scene.quick.items[..=n]).len();
-        let mut back = scene.runtime.watch(&scene.session, *position).await;
+        let known = pieces(&followed.quick.items[..=n]).len();
+        let mut back = followed.runtime.watch(&followed.session, *position).await;
         back.turn_over().await;
-        assert_eq!(cuts(&back.items), all[known..], "resumed at {position}");
+        assert_eq!(pieces(&back.items), all[known..], "resumed at {position}");
     }
 }
 
@@ -139,43 +139,43 @@ proptest! {
     #[test]
     fn all_followers_get_the_same_pieces(acts in acts()) {
         let world = World::new();
-        life(async {
-            let mut scene = begin(&world).await;
-            play(&world, &mut scene, &acts).await;
+        until_crash(async {
+            let mut followed = begin(&world).await;
+            play(&world, &mut followed, &acts).await;
             world.journal.set(Gate::Open);
-            scene.asked.finish();
-            scene.quick.turn_over().await;
-            scene.slow.turn_over().await;
-            let mut late = scene.runtime.watch(&scene.session, Cursor::START).await;
+            followed.asked.finish();
+            followed.quick.turn_over().await;
+            followed.slow.turn_over().await;
+            let mut late = followed.runtime.watch(&followed.session, Cursor::START).await;
             late.turn_over().await;
-            let all = cuts(&scene.quick.items);
-            assert_eq!(bare(&all), written(&acts));
-            assert_eq!(cuts(&scene.slow.items), all);
-            assert_eq!(cuts(&late.items), all);
-            resume(&scene, &all).await;
+            let all = pieces(&followed.quick.items);
+            assert_eq!(without_positions(&all), written(&acts));
+            assert_eq!(pieces(&followed.slow.items), all);
+            assert_eq!(pieces(&late.items), all);
+            resume(&followed, &all).await;
         });
     }
 
     #[test]
     fn a_crash_changes_no_piece_that_was_shown(acts in acts()) {
         let mut world = World::new();
-        let (session, quick, slow) = life(async {
-            let mut scene = begin(&world).await;
-            play(&world, &mut scene, &acts).await;
-            (scene.session, cuts(&scene.quick.items), cuts(&scene.slow.items))
+        let (session, quick, slow) = until_crash(async {
+            let mut followed = begin(&world).await;
+            play(&world, &mut followed, &acts).await;
+            (followed.session, pieces(&followed.quick.items), pieces(&followed.slow.items))
         });
         world.reopen();
-        let late = life(async {
+        let late = until_crash(async {
             let runtime = world.start();
             runtime.recover().await.unwrap();
             world.asked().await.finish();
             let mut late = runtime.watch(&session, Cursor::START).await;
             late.turn_over().await;
-            cuts(&late.items)
+            pieces(&late.items)
         });
         for shown in [quick, slow] {
             prop_assert_eq!(&late[..shown.len()], &shown[..]);
         }
-        prop_assert_eq!(bare(&late), &written(&acts)[..late.len()]);
+        prop_assert_eq!(without_positions(&late), &written(&acts)[..late.len()]);
     }
 }

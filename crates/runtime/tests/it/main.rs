@@ -1,6 +1,6 @@
-//! What the runtime promises, checked with a scripted model, puppet tools and a store in memory.
+//! Integration tests of the runtime with a scripted model, scripted tools and a store in memory.
 
-#![expect(clippy::unwrap_used, reason = "this is all test code, also outside of #[test] functions")]
+#![expect(clippy::unwrap_used, reason = "only test code")]
 
 mod cancel;
 mod compaction;

@@ -1,4 +1,4 @@
-//! Many sessions at once.
+//! Tests of many concurrent sessions.
 
 use quintet_kernel::Cursor;
 use quintet_kernel::tool::Outcome;
@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use crate::world::{Client, FOREVER, World, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_sessions_all_come_to_their_end() {
+async fn two_hundred_sessions_all_complete() {
     const SESSIONS: usize = 200;
     let world = World::new();
     let runtime = world.start();
@@ -42,8 +42,8 @@ async fn two_hundred_sessions_all_come_to_their_end() {
             watcher.turn_over().await;
             let text: String = (0..20).map(|n| format!("{n} ")).collect();
             let acted = format!("<step>{text}<answered><call><result>");
-            let told = format!("<created><said><turn>{acted}<step>{text}<answered><done>");
-            assert_eq!(watcher.story(), told);
+            let expected = format!("<created><said><turn>{acted}<step>{text}<answered><done>");
+            assert_eq!(watcher.story(), expected);
         });
     }
     within(async {

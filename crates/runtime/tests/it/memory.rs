@@ -1,4 +1,4 @@
-//! What a summary names as worth keeping reaches memory, once, whatever happens meanwhile.
+//! Tests that the facts of a summary are saved to memory exactly once.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use quintet_kernel::{Command, Cursor, SessionId};
 use quintet_runtime::Runtime;
 use quintet_testkit::memory_notes::MemoryNotes;
 
-use crate::crash::life;
+use crate::crash::until_crash;
 use crate::gated_store::Gate;
 use crate::world::{Client, World, settle, within};
 
 const TODAY: &str = "memory/2025-01-01.md";
 
-fn remembering() -> World {
+fn with_memory() -> World {
     World { memory: Some(Arc::new(MemoryNotes::new())), ..World::new() }
 }
 
@@ -38,7 +38,7 @@ async fn summarize(world: &World) {
 
 #[tokio::test(start_paused = true)]
 async fn facts_are_written_and_the_summary_is_without_them() {
-    let world = remembering();
+    let world = with_memory();
     let runtime = world.start();
     let session = compacting(&world, &runtime).await;
     summarize(&world).await;
@@ -52,7 +52,7 @@ async fn facts_are_written_and_the_summary_is_without_them() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_before_it_is_durable() {
-    let world = remembering();
+    let world = with_memory();
     let runtime = world.start();
     let session = compacting(&world, &runtime).await;
     world.journal.set(Gate::Shut);
@@ -67,7 +67,7 @@ async fn nothing_is_written_before_it_is_durable() {
 
 #[tokio::test(start_paused = true)]
 async fn a_memory_failure_is_recorded_and_ends_there() {
-    let world = remembering();
+    let world = with_memory();
     world.memory.as_ref().unwrap().fail_with(MemoryError::Storage("the disk is full".into()));
     let runtime = world.start();
     let session = compacting(&world, &runtime).await;
@@ -77,11 +77,11 @@ async fn a_memory_failure_is_recorded_and_ends_there() {
     world.asked().await.finish();
 }
 
-/// The daemon dies after the facts were written and before that was written down.
+/// The daemon dies after the facts were saved and before that was recorded.
 #[test]
-fn after_a_crash_facts_are_there_once() {
-    let mut world = remembering();
-    let session = life(async {
+fn after_a_crash_facts_are_saved_once() {
+    let mut world = with_memory();
+    let session = until_crash(async {
         let runtime = world.start();
         let session = compacting(&world, &runtime).await;
         world.journal.end_after(world.journal.appends() + 1);
@@ -92,12 +92,12 @@ fn after_a_crash_facts_are_there_once() {
     });
     assert_eq!(world.memory.as_ref().unwrap().lines(TODAY).len(), 2);
     world.reopen();
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         assert_eq!(runtime.recover().await.unwrap(), 1);
         runtime.watch(&session, Cursor::START).await.until("<compacted><saved>").await;
     });
     assert_eq!(world.memory.as_ref().unwrap().lines(TODAY).len(), 2);
     world.reopen();
-    assert_eq!(life(async { world.start().recover().await.unwrap() }), 0);
+    assert_eq!(until_crash(async { world.start().recover().await.unwrap() }), 0);
 }

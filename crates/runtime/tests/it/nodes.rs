@@ -1,5 +1,5 @@
-//! Two nodes on one store: who owns a session, who carries out its commands, and what becomes of it
-//! when a node dies, pauses or is drained.
+//! Tests of two nodes on one store: ownership of sessions, routing of commands, and nodes that die,
+//! pause or are drained.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,30 +24,30 @@ use crate::world::{Client, World, label, name, say, settle, within};
 
 const LEASE: Duration = Duration::from_secs(10);
 
-/// Connections between the nodes, which can be cut.
+/// Connections between the nodes, which can be broken.
 #[derive(Clone, Default)]
-struct Wires {
+struct Network {
     nodes: Arc<Mutex<HashMap<String, Runtime>>>,
-    state: Arc<Mutex<Wire>>,
+    state: Arc<Mutex<Link>>,
     sent: Arc<AtomicUsize>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Wire {
+enum Link {
     #[default]
     Whole,
     Cut,
-    /// Requests arrive, replies do not.
+    /// Requests arrive, but replies do not.
     NoReplies,
 }
 
-impl Wires {
-    fn set(&self, state: Wire) {
+impl Network {
+    fn set(&self, state: Link) {
         *self.state.lock().unwrap() = state;
     }
 }
 
-impl Forward for Wires {
+impl Forward for Network {
     fn send(
         &self,
         to: &NodeAddress,
@@ -56,20 +56,20 @@ impl Forward for Wires {
         let node = self.nodes.lock().unwrap().get(&to.name).cloned();
         let state = *self.state.lock().unwrap();
         Box::pin(async move {
-            let Some(node) = node.filter(|_| state != Wire::Cut) else {
+            let Some(node) = node.filter(|_| state != Link::Cut) else {
                 return Err(ForwardError::Unreachable("no connection".into()));
             };
             self.sent.fetch_add(1, Ordering::SeqCst);
             let reply = node.serve_node(&body).await;
             match state {
-                Wire::NoReplies => Err(ForwardError::Unanswered("connection reset".into())),
-                Wire::Whole | Wire::Cut => Ok(reply),
+                Link::NoReplies => Err(ForwardError::Unanswered("connection reset".into())),
+                Link::Whole | Link::Cut => Ok(reply),
             }
         })
     }
 }
 
-/// Drafts that nobody may use: another node could not read them.
+/// Drafts must not be used: another node could not read them.
 struct NoDrafts;
 
 impl Drafts for NoDrafts {
@@ -88,13 +88,13 @@ impl Drafts for NoDrafts {
 struct Node {
     store: MemoryStore,
     runtime: Runtime,
-    hinted: Arc<Hinted>,
+    observed: Arc<Observed>,
 }
 
 #[derive(Default)]
-struct Hinted(Mutex<Vec<SessionId>>, Notify);
+struct Observed(Mutex<Vec<SessionId>>, Notify);
 
-impl SessionObserver for Hinted {
+impl SessionObserver for Observed {
     fn published(&self, session: &SessionId, _: u64) {
         self.0.lock().unwrap().push(session.clone());
     }
@@ -104,33 +104,33 @@ impl SessionObserver for Hinted {
     }
 }
 
-async fn node(world: &World, wires: &Wires, name: &str) -> Node {
+async fn node(world: &World, network: &Network, name: &str) -> Node {
     let store = world.store.node(name);
-    let hinted = Arc::new(Hinted::default());
+    let observed = Arc::new(Observed::default());
     let runtime = Runtime::new(RuntimeDeps {
         journal: Arc::new(store.clone()),
         leases: Arc::new(store.clone()),
         session_index: Arc::new(store.clone()),
         drafts: Arc::new(NoDrafts),
-        observers: vec![hinted.clone()],
+        observers: vec![observed.clone()],
         cluster: Some(Cluster {
             nodes: Arc::new(store.clone()),
-            forward: Arc::new(wires.clone()),
+            forward: Arc::new(network.clone()),
             lease: LEASE,
         }),
         ..world.deps()
     });
-    wires.nodes.lock().unwrap().insert(name.into(), runtime.clone());
+    network.nodes.lock().unwrap().insert(name.into(), runtime.clone());
     runtime.recover().await.unwrap();
-    Node { store, runtime, hinted }
+    Node { store, runtime, observed }
 }
 
-async fn pair(world: &World) -> (Node, Node, Wires) {
-    let wires = Wires::default();
-    (node(world, &wires, "a").await, node(world, &wires, "b").await, wires)
+async fn pair(world: &World) -> (Node, Node, Network) {
+    let network = Network::default();
+    (node(world, &network, "a").await, node(world, &network, "b").await, network)
 }
 
-/// What is durable, numbered without gaps.
+/// The names of the durable events; checks that they are numbered without gaps.
 async fn names(world: &World, session: &SessionId) -> Vec<&'static str> {
     let records = world.journal_of(session).await;
     let seqs: Vec<u64> = records.iter().map(|record| record.seq).collect();
@@ -138,7 +138,7 @@ async fn names(world: &World, session: &SessionId) -> Vec<&'static str> {
     records.iter().map(|record| name(&record.event)).collect()
 }
 
-/// How many sessions a node owns.
+/// Number of sessions that a node owns.
 async fn owned(node: &Node) -> u64 {
     let this = node.store.this().name;
     let nodes = node.store.list().await.unwrap();
@@ -148,13 +148,13 @@ async fn owned(node: &Node) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn any_node_reads_follows_and_commands_any_session() {
     let world = World::new();
-    let (a, b, wires) = pair(&world).await;
+    let (a, b, network) = pair(&world).await;
     let session = a.runtime.begin().await;
     assert_eq!(b.runtime.state(&session).await.head, 1);
     let mut watcher = b.runtime.watch(&session, Cursor::START).await;
     let receipt = b.runtime.say(&session, "go").await.unwrap();
     assert!(receipt.message().unwrap().started, "the receipt comes back");
-    assert_eq!(wires.sent.load(Ordering::SeqCst), 1);
+    assert_eq!(network.sent.load(Ordering::SeqCst), 1);
     let asked = world.asked().await;
     asked.say("some ");
     watcher.until("<step>some ").await;
@@ -162,10 +162,13 @@ async fn any_node_reads_follows_and_commands_any_session() {
     asked.finish();
     watcher.turn_over().await;
     assert_eq!(watcher.story(), "<created><said><turn><step>some text<answered><done>");
-    assert!(b.hinted.0.lock().unwrap().contains(&session), "copies learn of it");
+    assert!(
+        b.observed.0.lock().unwrap().contains(&session),
+        "observers on other nodes are notified"
+    );
     let state = b.runtime.state(&session).await;
     assert_eq!((state.status, state.turns.len()), (Status::Active, 1));
-    assert_eq!((owned(&a).await, owned(&b).await), (1, 0), "looking takes nothing over");
+    assert_eq!((owned(&a).await, owned(&b).await), (1, 0), "viewing does not take ownership");
     assert!(matches!(b.runtime.say(&"s-unknown".parse_id(), "x").await, Err(Error::NotFound(_))));
     assert_eq!(b.runtime.list(9).await.unwrap().len(), 1);
 }
@@ -181,7 +184,7 @@ impl ParseId for str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_of_the_owner_comes_back() {
+async fn a_refusal_of_the_owner_is_returned() {
     let world = World::new();
     let (a, b, _) = pair(&world).await;
     let session = a.runtime.begin().await;
@@ -209,77 +212,77 @@ async fn a_session_is_erased_and_forked_from_any_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_where_nobody_follows_learns_that_a_session_was_erased() {
+async fn a_node_without_followers_learns_that_a_session_was_erased() {
     let world = World::new();
     let (a, b, _) = pair(&world).await;
     let session = a.runtime.begin().await;
     a.runtime.remove(&session).await.unwrap();
-    within(b.hinted.1.notified()).await;
+    within(b.observed.1.notified()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_connection_commands_go_through_the_store() {
     let world = World::new();
-    let (a, b, wires) = pair(&world).await;
+    let (a, b, network) = pair(&world).await;
     let session = a.runtime.begin().await;
-    wires.set(Wire::Cut);
+    network.set(Link::Cut);
     let receipt = b.runtime.say(&session, "go").await.unwrap();
     assert!(receipt.turn().is_some());
     world.asked().await.finish();
     b.runtime.watch(&session, Cursor::START).await.turn_over().await;
-    // What could count twice is not left in the store: whoever reads it there may be too late.
+    // A command that is not repeatable is not left in the store, because it may be read too late.
     let refused = within(b.runtime.submit(&session, Command::Compact)).await;
     assert!(matches!(refused, Err(Error::Storage(StorageError::Held(_)))), "{refused:?}");
     assert_eq!(names(&world, &session).await.len(), 6);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_is_lost_doubles_nothing() {
+async fn a_lost_reply_duplicates_nothing() {
     let world = World::new();
-    let (a, b, wires) = pair(&world).await;
+    let (a, b, network) = pair(&world).await;
     let session = a.runtime.begin().await;
-    wires.set(Wire::NoReplies);
+    network.set(Link::NoReplies);
     let mut sending = Box::pin(b.runtime.submit(&session, say("go")));
     let asked = tokio::select! {
         asked = world.asked() => asked,
-        done = &mut sending => panic!("no reply can come: {done:?}"),
+        done = &mut sending => panic!("there can be no reply: {done:?}"),
     };
-    wires.set(Wire::Whole);
+    network.set(Link::Whole);
     let receipt = within(sending).await.unwrap();
     assert!(receipt.message().is_some_and(|added| added.started));
     asked.finish();
     b.runtime.watch(&session, Cursor::START).await.turn_over().await;
-    let told = ["created", "said", "turn", "step", "answered", "done"];
-    assert_eq!(names(&world, &session).await, told);
-    // Of what cannot be sent again the client is told so.
-    wires.set(Wire::NoReplies);
+    let story = ["created", "said", "turn", "step", "answered", "done"];
+    assert_eq!(names(&world, &session).await, story);
+    // The client learns that the outcome of a command that is not repeatable is unknown.
+    network.set(Link::NoReplies);
     let unknown = within(b.runtime.submit(&session, Command::Compact)).await;
     assert!(matches!(unknown, Err(Error::Storage(StorageError::Unavailable(_)))), "{unknown:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_was_taken_before_its_owner_died_is_found_again() {
+async fn a_message_that_a_dead_owner_stored_is_found() {
     let world = World::new();
-    let (a, b, wires) = pair(&world).await;
+    let (a, b, network) = pair(&world).await;
     let session = a.runtime.begin().await;
-    wires.set(Wire::NoReplies);
+    network.set(Link::NoReplies);
     let mut sending = Box::pin(b.runtime.submit(&session, say("go")));
     tokio::select! {
         _ = world.asked() => {}
-        done = &mut sending => panic!("no reply can come: {done:?}"),
+        done = &mut sending => panic!("there can be no reply: {done:?}"),
     }
     a.store.crash();
-    wires.nodes.lock().unwrap().remove("a");
+    network.nodes.lock().unwrap().remove("a");
     let receipt = within(sending).await.unwrap();
     assert!(receipt.message().is_some_and(|added| added.started));
     assert_eq!(names(&world, &session).await.iter().filter(|name| **name == "said").count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_nodes_turn_goes_on_and_its_tools_do_not_run_again() {
+async fn a_dead_nodes_turn_continues_without_repeating_its_tools() {
     let mut world = World::new();
     world.ask_for = vec![ToolKind::Exec];
-    let (a, b, wires) = pair(&world).await;
+    let (a, b, network) = pair(&world).await;
     let session = a.runtime.begin().await;
     a.runtime.say(&session, "go").await.unwrap();
     world.asked().await.call(&[("c1", "edit", "{}"), ("c2", "shell", "{}")]);
@@ -287,8 +290,9 @@ async fn a_dead_nodes_turn_goes_on_and_its_tools_do_not_run_again() {
     let mut watcher = b.runtime.watch(&session, Cursor::START).await;
     watcher.until("<call>").await;
     a.store.crash();
-    wires.nodes.lock().unwrap().remove("a");
-    // The call that ran is reported as interrupted; the question of the other one is answered at b.
+    network.nodes.lock().unwrap().remove("a");
+    // The running call is reported as interrupted; the approval request of the other one is
+    // answered at b.
     watcher.until("<ask>").await;
     assert_eq!(b.runtime.state(&session).await.status, Status::WaitingApproval);
     b.runtime.allow(&session, "c2").await.unwrap();
@@ -302,7 +306,7 @@ async fn a_dead_nodes_turn_goes_on_and_its_tools_do_not_run_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_node_appends_nothing_when_it_comes_back() {
+async fn a_paused_node_appends_nothing_when_it_resumes() {
     let world = World::new();
     let (a, b, _) = pair(&world).await;
     let session = a.runtime.begin().await;
@@ -312,16 +316,16 @@ async fn a_paused_node_appends_nothing_when_it_comes_back() {
     watcher.until("<step>").await;
     a.store.crash();
     let second = world.asked().await;
-    // Node a does not know yet, and its model goes on writing.
+    // Node a does not know yet, and its model continues to write.
     first.say("old");
     first.finish();
     settle().await;
     second.say("new");
     second.finish();
     watcher.turn_over().await;
-    let told = "<created><said><turn><step><resumed>new<answered><done>";
-    assert_eq!(watcher.story(), told, "followers at a see what b does");
-    // The command is carried out by b, and a knows it.
+    let story = "<created><said><turn><step><resumed>new<answered><done>";
+    assert_eq!(watcher.story(), story, "followers at a see what b does");
+    // Node b executes the command, and a knows that.
     a.runtime.label(&session, "x").await.unwrap();
     watcher.until("<labelled>").await;
     assert_eq!((owned(&a).await, owned(&b).await), (0, 1));
@@ -329,7 +333,7 @@ async fn a_paused_node_appends_nothing_when_it_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_leases_end_what_runs() {
+async fn lost_leases_stop_running_work() {
     let world = World::new();
     let (a, b, _) = pair(&world).await;
     let session = a.runtime.begin().await;
@@ -340,7 +344,7 @@ async fn lost_leases_end_what_runs() {
     a.store.lose_leases();
     within(job.stopped()).await;
     job.finish(Outcome::success("too late"));
-    // The node that lost them takes the turn up again; the call is not run again.
+    // The node that lost its leases resumes the turn; the call is not repeated.
     let asked = world.asked().await;
     asked.finish();
     b.runtime.watch(&session, Cursor::START).await.turn_over().await;
@@ -349,20 +353,20 @@ async fn lost_leases_end_what_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_leaves_memory_belongs_to_whoever_asks_next() {
+async fn a_session_that_leaves_memory_can_be_owned_by_any_node() {
     let world = World::new();
-    let (a, b, wires) = pair(&world).await;
+    let (a, b, network) = pair(&world).await;
     let session = a.runtime.begin().await;
     tokio::time::sleep(world.timing.hibernate_after * 2).await;
     assert_eq!((a.runtime.awake(), owned(&a).await), (0, 0));
     b.runtime.label(&session, "x").await.unwrap();
-    assert_eq!((owned(&b).await, wires.sent.load(Ordering::SeqCst)), (1, 0));
+    assert_eq!((owned(&b).await, network.sent.load(Ordering::SeqCst)), (1, 0));
     a.runtime.label(&session, "y").await.unwrap();
-    assert_eq!(wires.sent.load(Ordering::SeqCst), 1);
+    assert_eq!(network.sent.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_waits_stays_with_its_node_until_that_is_drained() {
+async fn a_waiting_turn_stays_with_its_node_until_the_node_is_drained() {
     let mut world = World::new();
     world.ask_for = vec![ToolKind::Exec];
     let (a, b, _) = pair(&world).await;
@@ -392,14 +396,14 @@ async fn a_drained_node_takes_no_sessions() {
     assert_eq!(owned(&a).await, 0);
     a.runtime.label(&session, "x").await.unwrap();
     assert_eq!((owned(&a).await, owned(&b).await), (0, 1));
-    // With nobody else left it works all the same.
+    // The only node left accepts sessions even while it is drained.
     b.store.drain("b", true).await.unwrap();
     tokio::time::sleep(LEASE).await;
     a.runtime.label(&session, "y").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_gives_everything_away() {
+async fn closing_releases_all_sessions() {
     let world = World::new();
     let (a, b, _) = pair(&world).await;
     let session = a.runtime.begin().await;
@@ -410,12 +414,12 @@ async fn closing_gives_everything_away() {
     world.asked().await.finish();
     let mut watcher = b.runtime.watch(&session, Cursor::START).await;
     watcher.turn_over().await;
-    let told = "<created><said><turn><step>part<interrupted><resumed><step><answered><done>";
-    assert_eq!(watcher.story(), told);
+    let story = "<created><said><turn><step>part<interrupted><resumed><step><answered><done>";
+    assert_eq!(watcher.story(), story);
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_at_once_from_both_nodes_are_all_taken() {
+async fn concurrent_commands_from_both_nodes_are_all_accepted() {
     let world = World::new();
     let (a, b, _) = pair(&world).await;
     let session = a.runtime.begin().await;
@@ -456,7 +460,7 @@ async fn calls_of_a_dead_nodes_clients_are_given_to_others() {
         came_back,
     };
     within(b.runtime.submit(&session, claim("one", false))).await.unwrap();
-    // The client was connected to b. It comes back at a, which learns that b is dead.
+    // The client was connected to b. It reconnects at a, which learns that b is dead.
     let refused = within(a.runtime.submit(&session, claim("two", true))).await;
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
     b.store.crash();

@@ -1,4 +1,4 @@
-//! A bug somewhere ends a call or a session's task, not the session.
+//! Tests that a panic ends a call or a session's task, not the session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ impl Tool for Buggy {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_panics_failed() {
+async fn a_tool_that_panics_fails() {
     let world = World::new();
     let mut deps = world.deps();
     let buggy = Buggy(Arc::clone(&deps.tools["shell"]));
@@ -48,9 +48,9 @@ async fn a_tool_that_panics_failed() {
 }
 
 /// Drafts that panic once.
-struct Trap(MemoryStore, AtomicBool);
+struct PanicsOnce(MemoryStore, AtomicBool);
 
-impl Drafts for Trap {
+impl Drafts for PanicsOnce {
     fn push(&self, session: &SessionId, piece: &Delta) -> Result<(), StorageError> {
         assert!(!self.1.swap(false, Ordering::SeqCst), "a bug in the session's task");
         self.0.push(session, piece)
@@ -68,7 +68,7 @@ impl Drafts for Trap {
 #[tokio::test(start_paused = true)]
 async fn a_session_whose_task_panicked_is_loaded_by_the_next_command() {
     let world = World::new();
-    let drafts = Arc::new(Trap(world.store.clone(), AtomicBool::new(true)));
+    let drafts = Arc::new(PanicsOnce(world.store.clone(), AtomicBool::new(true)));
     let runtime = Runtime::new(RuntimeDeps { drafts, ..world.deps() });
     let session = runtime.begin().await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;
@@ -84,9 +84,9 @@ async fn a_session_whose_task_panicked_is_loaded_by_the_next_command() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_whose_task_panicked_goes_on_by_itself() {
+async fn a_turn_continues_after_its_task_panicked() {
     let world = World::new();
-    let drafts = Arc::new(Trap(world.store.clone(), AtomicBool::new(true)));
+    let drafts = Arc::new(PanicsOnce(world.store.clone(), AtomicBool::new(true)));
     let runtime = Runtime::new(RuntimeDeps { drafts, ..world.deps() });
     let session = runtime.begin().await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;

@@ -1,4 +1,4 @@
-//! A follower may leave and come back at any position, to the byte.
+//! Tests that a follower can disconnect and resume at every byte position.
 
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{Cursor, Event, Record, SessionId};
@@ -10,7 +10,7 @@ use crate::world::{Client, World, name, within};
 const FIRST: &str = "Grüße, 世界! ";
 const SECOND: &str = "und noch etwas";
 
-/// Every position that a follower can have been at, and what it has to be given from there on.
+/// Every position that a follower can have, and what it must receive from there.
 fn positions(records: &[Record]) -> Vec<(Cursor, String)> {
     let mut positions = vec![(Cursor::START, rest(records, Cursor::START))];
     let mut written = None;
@@ -24,7 +24,7 @@ fn positions(records: &[Record]) -> Vec<(Cursor, String)> {
         let bare = Cursor::after(record.seq);
         positions.push((bare, rest(records, bare)));
         let Some(written) = written else { continue };
-        // Bytes that are in flight here become durable before the step ends.
+        // Streamed bytes become durable before the step ends.
         let ahead = records[n + 1..].iter().map_while(|record| match &record.event {
             Event::TextAppended { offset, text, .. } => Some(Some((*offset, text))),
             Event::ModelCompleted { .. } => None,
@@ -64,7 +64,7 @@ fn rest(records: &[Record], from: Cursor) -> String {
 }
 
 /// A turn with a tool call, thoughts and characters of several bytes, up to its last step.
-async fn talk(world: &World, runtime: &Runtime, session: &SessionId) {
+async fn run_turn(world: &World, runtime: &Runtime, session: &SessionId) {
     runtime.say(session, "go").await.unwrap();
     let asked = world.asked().await;
     asked.think("hmm… ");
@@ -83,7 +83,7 @@ async fn every_position_of_a_finished_session() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
-    talk(&world, &runtime, &session).await;
+    run_turn(&world, &runtime, &session).await;
     let asked = world.asked().await;
     asked.say(SECOND);
     asked.finish();
@@ -104,10 +104,11 @@ async fn every_position_of_a_running_session() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
-    talk(&world, &runtime, &session).await;
+    run_turn(&world, &runtime, &session).await;
     let asked = world.asked().await;
     let mut words = SECOND.split_inclusive(' ');
-    // One word is durable, the next is in flight when the followers come, the last comes later.
+    // One word is durable, the next is streamed before the followers connect, and the last after
+    // that.
     asked.say(words.next().unwrap());
     tokio::time::sleep(world.timing.flush_after * 2).await;
     asked.say(words.next().unwrap());
@@ -140,11 +141,11 @@ async fn every_position_of_a_running_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leaving_after_every_item_and_coming_back_loses_and_repeats_nothing() {
+async fn reconnecting_after_every_item_loses_and_repeats_nothing() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
-    talk(&world, &runtime, &session).await;
+    run_turn(&world, &runtime, &session).await;
     let asked = world.asked().await;
     let mut whole = runtime.watch(&session, Cursor::START).await;
     let (mut items, mut at) = (Vec::new(), Cursor::START);

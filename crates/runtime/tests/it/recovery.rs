@@ -1,4 +1,4 @@
-//! What a new start does with what it finds, by policy.
+//! Tests of recovery at start, by policy.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use quintet_kernel::session_summary::Status;
 use quintet_kernel::tool::{Outcome, ToolKind};
 use quintet_kernel::{Command, Cursor, SessionId};
 
-use crate::crash::{life, results};
+use crate::crash::{results, until_crash};
 use crate::world::{Client, World, settle, within};
 
-/// A life that ends while the model is writing.
-fn cut_off(world: &World) -> SessionId {
-    life(async {
+/// A session whose daemon crashed while the model was writing.
+fn crashed_session(world: &World) -> SessionId {
+    until_crash(async {
         let runtime = world.start();
         let session = runtime.begin().await;
         runtime.say(&session, "go").await.unwrap();
@@ -27,7 +27,7 @@ fn cut_off(world: &World) -> SessionId {
 fn approvals_survive() {
     let mut world = World::new();
     world.ask_for = vec![ToolKind::Exec];
-    let session = life(async {
+    let session = until_crash(async {
         let runtime = world.start();
         let session = runtime.begin().await;
         runtime.say(&session, "go").await.unwrap();
@@ -38,7 +38,7 @@ fn approvals_survive() {
     for recovery in [Recovery::Leave, Recovery::Ask, Recovery::Continue] {
         world.reopen();
         world.recovery = recovery;
-        life(async {
+        until_crash(async {
             let runtime = world.start();
             assert_eq!(runtime.recover().await.unwrap(), 1);
             assert_eq!(runtime.state(&session).await.status, Status::WaitingApproval);
@@ -46,7 +46,7 @@ fn approvals_survive() {
         });
     }
     world.reopen();
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         runtime.recover().await.unwrap();
         runtime.allow(&session, "c1").await.unwrap();
@@ -58,8 +58,8 @@ fn approvals_survive() {
         asked.finish();
         let mut watcher = runtime.watch(&session, Cursor::START).await;
         watcher.turn_over().await;
-        let told = "<created><said><turn><step><answered><ask><word><call><result><step>";
-        assert_eq!(watcher.story(), format!("{told}<answered><done>"));
+        let expected = "<created><said><turn><step><answered><ask><word><call><result><step>";
+        assert_eq!(watcher.story(), format!("{expected}<answered><done>"));
     });
     assert_eq!(world.shell.count(), 1);
 }
@@ -68,11 +68,11 @@ fn approvals_survive() {
 fn recovery_ask_holds_the_turn_until_a_client_decides() {
     let mut world = World::new();
     world.recovery = Recovery::Ask;
-    let session = cut_off(&world);
-    // Starting again and again does not ask again and again.
+    let session = crashed_session(&world);
+    // Repeated starts do not repeat the request.
     for _ in 0..3 {
         world.reopen();
-        life(async {
+        until_crash(async {
             let runtime = world.start();
             assert_eq!(runtime.recover().await.unwrap(), 1);
             runtime.watch(&session, Cursor::START).await.until("part<interrupted><held>").await;
@@ -81,7 +81,7 @@ fn recovery_ask_holds_the_turn_until_a_client_decides() {
             assert_eq!(world.model.count(), 1);
         });
     }
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         let turn = runtime.state(&session).await.turns[0].id.clone();
         within(runtime.submit(&session, Command::StartTurn { turn })).await.unwrap();
@@ -93,30 +93,30 @@ fn recovery_ask_holds_the_turn_until_a_client_decides() {
 }
 
 #[test]
-fn leave_ends_the_turn() {
+fn recovery_leave_ends_the_turn() {
     let mut world = World::new();
     world.recovery = Recovery::Leave;
-    let session = cut_off(&world);
+    let session = crashed_session(&world);
     world.reopen();
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         assert_eq!(runtime.recover().await.unwrap(), 1);
         let mut watcher = runtime.watch(&session, Cursor::START).await;
         watcher.turn_over().await;
-        let told = "<created><said><turn><step>part<interrupted><stop><failed>";
-        assert_eq!(watcher.story(), told);
+        let expected = "<created><said><turn><step>part<interrupted><stop><failed>";
+        assert_eq!(watcher.story(), expected);
     });
     world.reopen();
-    life(async {
+    until_crash(async {
         assert_eq!(world.start().recover().await.unwrap(), 0);
     });
     assert_eq!(world.model.count(), 1);
 }
 
 #[test]
-fn a_cancelled_turn_whose_tool_died_with_the_daemon_is_over_at_the_next_start() {
+fn a_cancelled_turn_ends_at_the_next_start() {
     let mut world = World::new();
-    let session = life(async {
+    let session = until_crash(async {
         let runtime = world.start();
         let session = runtime.begin().await;
         runtime.say(&session, "go").await.unwrap();
@@ -128,7 +128,7 @@ fn a_cancelled_turn_whose_tool_died_with_the_daemon_is_over_at_the_next_start() 
         session
     });
     world.reopen();
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         assert_eq!(runtime.recover().await.unwrap(), 1);
         let mut watcher = runtime.watch(&session, Cursor::START).await;
@@ -139,10 +139,10 @@ fn a_cancelled_turn_whose_tool_died_with_the_daemon_is_over_at_the_next_start() 
 }
 
 #[test]
-fn all_that_was_shown_is_kept_even_if_the_turn_is_out_of_time_by_then() {
+fn shown_text_is_kept_even_if_the_turn_has_timed_out() {
     let mut world = World::new();
     world.time = Duration::from_secs(60);
-    let session = life(async {
+    let session = until_crash(async {
         let runtime = world.start();
         let session = runtime.begin().await;
         runtime.say(&session, "go").await.unwrap();
@@ -154,7 +154,7 @@ fn all_that_was_shown_is_kept_even_if_the_turn_is_out_of_time_by_then() {
         session
     });
     world.reopen();
-    life(async {
+    until_crash(async {
         tokio::time::sleep(Duration::from_secs(3600)).await;
         let runtime = world.start();
         runtime.recover().await.unwrap();
@@ -165,11 +165,12 @@ fn all_that_was_shown_is_kept_even_if_the_turn_is_out_of_time_by_then() {
     });
 }
 
-/// A life that ends while a call of this tool runs, which named `a` and `b` and changed `a`.
-fn cut_off_while_changing(world: &World, tool: &str) -> SessionId {
+/// A session whose daemon crashed while a call of this tool ran, which named `a` and `b` and
+/// changed `a`.
+fn crashed_during_change(world: &World, tool: &str) -> SessionId {
     world.folder.write("a", "old");
     world.folder.write("b", "same");
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         let session = runtime.begin().await;
         runtime.say(&session, "go").await.unwrap();
@@ -185,11 +186,11 @@ fn cut_off_while_changing(world: &World, tool: &str) -> SessionId {
 }
 
 #[test]
-fn a_change_that_was_cut_off_can_be_undone() {
+fn an_interrupted_change_can_be_reverted() {
     let mut world = World::new();
-    let session = cut_off_while_changing(&world, "edit");
+    let session = crashed_during_change(&world, "edit");
     world.reopen();
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         assert_eq!(runtime.recover().await.unwrap(), 1);
         let asked = world.asked().await;
@@ -212,11 +213,11 @@ fn a_change_that_was_cut_off_can_be_undone() {
 }
 
 #[test]
-fn what_a_command_did_that_was_cut_off_is_said_to_be_unknown() {
+fn the_changes_of_an_interrupted_command_are_unrecorded() {
     let mut world = World::new();
-    let session = cut_off_while_changing(&world, "shell");
+    let session = crashed_during_change(&world, "shell");
     world.reopen();
-    life(async {
+    until_crash(async {
         let runtime = world.start();
         assert_eq!(runtime.recover().await.unwrap(), 1);
         world.asked().await.finish();

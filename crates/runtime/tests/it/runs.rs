@@ -1,4 +1,5 @@
-//! The control plane of runs: one worker for each, whoever asks and however many daemons there are.
+//! Tests of the control plane of runs: each run has one worker, however many workers and daemons
+//! there are.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +78,7 @@ async fn two_daemons_on_one_store_never_assign_a_run_twice() {
         polls.spawn(async move { poll(&service, &format!("w{n}"), "ready").await });
     }
     let mut assigned: Vec<RunId> = polls.join_all().await.into_iter().flatten().collect();
-    // Workers that got no run ask again.
+    // Workers that got no run poll again.
     while let Some(run) = poll(&daemons[0], "last", "ready").await {
         assigned.push(run);
     }
@@ -88,7 +89,7 @@ async fn two_daemons_on_one_store_never_assign_a_run_twice() {
 }
 
 #[tokio::test]
-async fn what_another_daemon_did_is_seen_before_anything_is_decided() {
+async fn a_decision_uses_the_events_of_other_daemons() {
     let daemons = daemons(2);
     let run = create(&daemons[0]).await;
     poll(&daemons[0], "x", "ready").await;
@@ -110,11 +111,11 @@ async fn a_silent_worker_loses_its_run_and_then_the_run_fails() {
         for _ in 0..10 {
             advance(Duration::from_secs(10)).await;
             poll(&service, "x", "busy").await;
-            assert_eq!(service.expire().await.unwrap(), 0, "the worker is heard of");
+            assert_eq!(service.expire().await.unwrap(), 0, "the worker sent a heartbeat");
         }
         for _ in 0..5 {
             advance(Duration::from_secs(10)).await;
-            assert_eq!(service.expire().await.unwrap(), 0, "the lease is not over");
+            assert_eq!(service.expire().await.unwrap(), 0, "the lease has not expired");
         }
         advance(Duration::from_secs(20)).await;
         assert_eq!(service.expire().await.unwrap(), 1);
@@ -126,11 +127,11 @@ async fn a_silent_worker_loses_its_run_and_then_the_run_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_its_worker_never_began_goes_back_to_the_queue() {
+async fn a_run_that_was_never_started_is_queued_again() {
     let service = daemons(1).remove(0);
     let run = create(&service).await;
     assert_eq!(poll(&service, "x", "ready").await, Some(run.clone()));
-    // The answer was lost: the worker has nothing to do, and says so.
+    // The reply was lost: the worker has no run and reports `ready`.
     for _ in 0..7 {
         advance(Duration::from_secs(10)).await;
         poll(&service, "x", "ready").await;
@@ -142,14 +143,14 @@ async fn a_run_that_its_worker_never_began_goes_back_to_the_queue() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn workers_have_a_whole_lease_after_the_daemon_was_away() {
+async fn workers_have_a_full_lease_after_downtime() {
     let (store, clock) = (MemoryStore::new(), Arc::new(FakeClock::new()));
     let start = || RunService::new(Arc::new(store.clone()), clock.clone(), SETTINGS);
     let service = start();
     let run = create(&service).await;
     poll(&service, "x", "ready").await;
     advance(Duration::from_secs(3600)).await;
-    // A machine that slept, and a daemon that was started again.
+    // A machine that slept, and a daemon that was restarted.
     for service in [service, start()] {
         assert_eq!(service.expire().await.unwrap(), 0);
         advance(Duration::from_secs(10)).await;
@@ -159,7 +160,7 @@ async fn workers_have_a_whole_lease_after_the_daemon_was_away() {
 }
 
 #[tokio::test]
-async fn everything_is_stopped_at_once_also_without_workers() {
+async fn all_runs_are_stopped_even_without_workers() {
     let service = daemons(1).remove(0);
     let mut runs = Vec::new();
     for _ in 0..300 {
@@ -174,7 +175,7 @@ async fn everything_is_stopped_at_once_also_without_workers() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_taken_over_assigns_nothing() {
+async fn a_fenced_store_assigns_nothing() {
     let (store, clock) = (MemoryStore::new(), Arc::new(FakeClock::new()));
     let service = RunService::new(Arc::new(store.clone()), clock, SETTINGS);
     create(&service).await;

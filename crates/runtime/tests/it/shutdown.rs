@@ -1,4 +1,4 @@
-//! Shutting down: nothing new, nothing lost, nothing left running.
+//! Tests of shutdown: nothing is accepted, lost or left running.
 
 use quintet_kernel::port::{Error, Sessions};
 use quintet_kernel::tool::{Ending, Outcome};
@@ -12,7 +12,7 @@ fn closing<T>(result: Result<T, Error>) -> bool {
     matches!(result, Err(Error::Closing))
 }
 
-async fn said(world: &World) -> (Runtime, SessionId) {
+async fn with_message(world: &World) -> (Runtime, SessionId) {
     let runtime = world.start();
     let session = runtime.begin().await;
     runtime.say(&session, "go").await.unwrap();
@@ -20,7 +20,7 @@ async fn said(world: &World) -> (Runtime, SessionId) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_new_is_taken() {
+async fn no_command_is_accepted() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -32,16 +32,16 @@ async fn nothing_new_is_taken() {
     settle().await;
     assert_eq!(runtime.awake(), 0);
     assert_eq!(world.names_of(&session).await, ["created"]);
-    // What was can still be read.
+    // The history can still be read.
     let mut watcher = runtime.watch(&session, Cursor::START).await;
     watcher.end().await;
     assert_eq!(watcher.story(), "<created>");
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_that_come_while_it_closes_are_turned_away() {
+async fn commands_during_shutdown_are_refused() {
     let world = World::new();
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     world.asked().await.call(&[("c1", "shell", "{}")]);
     let job = within(world.shell.started()).await;
     let mut closed = Box::pin(runtime.close(FOREVER));
@@ -55,9 +55,9 @@ async fn commands_that_come_while_it_closes_are_turned_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_in_flight_is_kept_and_the_turn_goes_on_at_the_next_start() {
+async fn streamed_text_is_kept_and_the_turn_continues_at_the_next_start() {
     let mut world = World::new();
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     let asked = world.asked().await;
     asked.say("part");
     let mut watcher = runtime.watch(&session, Cursor::START).await;
@@ -83,7 +83,7 @@ async fn text_in_flight_is_kept_and_the_turn_goes_on_at_the_next_start() {
 #[tokio::test(start_paused = true)]
 async fn a_running_tool_is_stopped_and_the_next_start_tells_the_model() {
     let mut world = World::new();
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     world.asked().await.call(&[("c1", "shell", "{}")]);
     let job = within(world.shell.started()).await;
     let mut closed = Box::pin(runtime.close(FOREVER));
@@ -106,9 +106,9 @@ async fn a_running_tool_is_stopped_and_the_next_start_tells_the_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_ends_by_itself_at_the_last_moment_is_over() {
+async fn the_result_of_a_tool_that_ends_during_shutdown_is_kept() {
     let mut world = World::new();
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     world.asked().await.call(&[("c1", "shell", "{}")]);
     let job = within(world.shell.started()).await;
     let mut watcher = runtime.watch(&session, Cursor::START).await;
@@ -132,9 +132,9 @@ async fn a_tool_that_ends_by_itself_at_the_last_moment_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_cancels_just_before_is_answered() {
+async fn a_cancel_before_shutdown_is_answered() {
     let world = World::new();
-    let (runtime, session) = said(&world).await;
+    let (runtime, session) = with_message(&world).await;
     world.asked().await.call(&[("c1", "shell", "{}")]);
     let job = within(world.shell.started()).await;
     let cancel = quintet_kernel::Command::Cancel { reason: None };
@@ -150,7 +150,7 @@ async fn who_cancels_just_before_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn followers_end_after_they_got_everything() {
+async fn followers_end_after_the_last_item() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;

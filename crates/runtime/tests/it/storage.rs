@@ -1,4 +1,4 @@
-//! Storage fails, and the session goes on with what is really there.
+//! Tests of storage failures: the session continues from what is stored.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn unavailable<T>(result: Result<T, Error>) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_that_could_not_be_kept_did_not_happen() {
+async fn a_command_that_could_not_be_stored_has_no_effect() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -37,7 +37,7 @@ async fn a_command_that_could_not_be_kept_did_not_happen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_could_not_be_kept_is_not_there() {
+async fn a_session_that_could_not_be_stored_does_not_exist() {
     let world = World::new();
     let runtime = world.start();
     world.journal.fail_next();
@@ -49,7 +49,7 @@ async fn a_session_that_could_not_be_kept_is_not_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_was_not_kept_is_not_answered() {
+async fn a_turn_that_was_not_stored_is_not_run() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -65,7 +65,7 @@ async fn a_turn_that_was_not_kept_is_not_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_append_with_unknown_result_is_found() {
+async fn an_append_with_unknown_result_is_read_back() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -73,7 +73,7 @@ async fn an_append_with_unknown_result_is_found() {
     world.journal.set(Gate::Unsure);
     assert!(unavailable(runtime.label(&session, "a").await));
     world.journal.set(Gate::Open);
-    // Trying again is harmless.
+    // Retrying has no effect.
     assert!(runtime.label(&session, "a").await.unwrap().records.is_empty());
     runtime.label(&session, "b").await.unwrap();
     watcher.until("<created><labelled><labelled>").await;
@@ -95,15 +95,16 @@ async fn text_that_was_shown_survives_a_failed_append() {
     second.say("again");
     second.finish();
     watcher.turn_over().await;
-    let told = "<created><said><turn><step>shown<interrupted><resumed><step>again<answered><done>";
-    assert_eq!(watcher.story(), told);
+    let expected =
+        "<created><said><turn><step>shown<interrupted><resumed><step>again<answered><done>";
+    assert_eq!(watcher.story(), expected);
     let mut late = runtime.watch(&session, Cursor::START).await;
     late.turn_over().await;
-    assert_eq!(late.story(), told);
+    assert_eq!(late.story(), expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_is_stopped_before_the_session_is_read_again() {
+async fn a_tool_is_stopped_before_the_session_is_reloaded() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -125,7 +126,7 @@ async fn a_tool_is_stopped_before_the_session_is_read_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn storage_that_stays_broken_neither_keeps_the_model_busy_nor_the_daemon_up() {
+async fn a_permanent_storage_failure_blocks_neither_model_nor_shutdown() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -139,7 +140,7 @@ async fn storage_that_stays_broken_neither_keeps_the_model_busy_nor_the_daemon_u
     within(runtime.close(FOREVER)).await;
 }
 
-/// Drafts of which one cannot be written.
+/// Drafts of which one write fails.
 struct Flaky {
     store: MemoryStore,
     left: AtomicUsize,
@@ -167,7 +168,7 @@ impl Drafts for Flaky {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_draft_that_could_not_be_written_leaves_no_hole() {
+async fn a_failed_draft_leaves_no_gap() {
     for failing in 1..4 {
         let mut world = World::new();
         let left = AtomicUsize::new(failing);
@@ -236,7 +237,7 @@ impl Journal for Damaged {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_cannot_be_read_says_so() {
+async fn an_unreadable_session_returns_the_error() {
     let world = World::new();
     let session = world.start().begin().await;
     let damaged = Arc::new(Damaged(world.store.clone()));
@@ -252,7 +253,7 @@ async fn a_session_that_cannot_be_read_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_lost_the_session_to_another_lets_go() {
+async fn a_fenced_session_is_dropped() {
     let mut world = World::new();
     let old = world.start();
     let session = old.begin().await;
@@ -266,7 +267,7 @@ async fn who_lost_the_session_to_another_lets_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_stands_still_does_not_fill_memory() {
+async fn a_hanging_disk_does_not_fill_memory() {
     let mut world = World::new();
     world.timing.flush_bytes = 1;
     let runtime = world.start();

@@ -1,4 +1,4 @@
-//! Subagents: sessions that work for a call of another one.
+//! Tests of subagents.
 
 mod budgets;
 mod ends;
@@ -35,7 +35,7 @@ pub(crate) async fn children(runtime: &Runtime, parent: &SessionId) -> Vec<Sessi
 }
 
 #[tokio::test(start_paused = true)]
-async fn subagents_work_side_by_side_and_their_words_are_read() {
+async fn subagents_run_concurrently_and_their_results_are_read() {
     let world = World::new();
     let runtime = start(&world);
     let parent = runtime.begin().await;
@@ -77,7 +77,7 @@ async fn cancelling_reaches_subagents() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_goes_on_with_the_subagent_and_its_parent() {
+async fn subagent_and_parent_continue_after_a_restart() {
     let mut world = World::new();
     let runtime = start(&world);
     let parent = runtime.begin().await;
@@ -101,7 +101,7 @@ async fn a_restart_goes_on_with_the_subagent_and_its_parent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subagent_gets_no_more_than_its_parent_has() {
+async fn a_subagent_gets_at_most_the_tools_of_its_parent() {
     let world = World::new();
     let runtime = start(&world);
     let parent = runtime.begin().await;
@@ -131,14 +131,14 @@ pub(crate) fn approve(call: &str, answer: ApprovalDecision) -> Command {
     Command::Approve(Approve { question, turn, answer, reason, by, remember, content })
 }
 
-/// What the model of a session was told of its calls.
+/// The results of its calls that the model of a session reads.
 pub(crate) async fn results(runtime: &Runtime, session: &SessionId) -> Vec<String> {
     let view = runtime.state(session).await;
     view.messages.iter().filter(|message| message.call.is_some()).map(|m| m.text()).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_of_a_subagent_of_a_subagent_is_answered_at_the_root_and_once() {
+async fn a_nested_approval_request_is_answered_once_at_the_root() {
     let mut world = World::new();
     world.ask_for = vec![ToolKind::Exec];
     let runtime = start(&world);
@@ -160,7 +160,7 @@ async fn a_question_of_a_subagent_of_a_subagent_is_answered_at_the_root_and_once
         within(runtime.submit(&root, approve(&call, ApprovalDecision::Allow))).await.unwrap();
     assert_eq!(receipt.session, grandchild);
     let job = within(world.shell.started()).await;
-    // The first answer counts, wherever the next one is given.
+    // The first answer counts, in whichever session the next one is given.
     for session in [&root, &child, &grandchild] {
         let late = within(runtime.submit(session, approve(&call, ApprovalDecision::Deny))).await;
         assert!(matches!(late, Err(Error::Refused(_))), "{late:?}");
@@ -179,7 +179,7 @@ async fn a_question_of_a_subagent_of_a_subagent_is_answered_at_the_root_and_once
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_known_above_after_a_restart_too() {
+async fn an_approval_request_is_forwarded_again_after_a_restart() {
     let mut world = World::new();
     world.ask_for = vec![ToolKind::Exec];
     let runtime = start(&world);
@@ -195,7 +195,7 @@ async fn a_question_is_known_above_after_a_restart_too() {
     within(runtime.recover()).await.unwrap();
     settle().await;
     let asked = runtime.state(&parent).await.asked.clone();
-    assert_eq!(asked.len(), 1, "known, and known once");
+    assert_eq!(asked.len(), 1, "the request is known once");
     let deny = approve(asked[0].question.as_str(), ApprovalDecision::Deny);
     within(runtime.submit(&parent, deny)).await.unwrap();
     settle().await;
@@ -203,7 +203,7 @@ async fn a_question_is_known_above_after_a_restart_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subagent_that_uses_up_its_budget_is_stopped_and_says_so() {
+async fn a_subagent_that_uses_up_its_budget_is_stopped() {
     let world = World::new();
     let budget = Budget { steps: Some(2), ..Budget::default() };
     let runtime = start_with(&world, SubagentLimits { budget, ..SubagentLimits::default() });
@@ -263,7 +263,7 @@ async fn depth_and_number_are_limited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn policy_has_a_say_in_subagents() {
+async fn policy_applies_to_subagents() {
     let mut world = World::new();
     world.ask_for = vec![ToolKind::Delegate];
     let runtime = start(&world);
@@ -276,7 +276,7 @@ async fn policy_has_a_say_in_subagents() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_works_for_a_session_goes_with_it_but_not_with_its_fork() {
+async fn subagents_are_deleted_with_their_parent_but_not_with_its_fork() {
     let world = World::new();
     let runtime = start(&world);
     let parent = runtime.begin().await;
@@ -287,14 +287,14 @@ async fn who_works_for_a_session_goes_with_it_but_not_with_its_fork() {
     let child = children(&runtime, &parent).await.remove(0);
     let fork = within(runtime.fork(&parent, None)).await.unwrap().session;
     within(runtime.remove(&fork)).await.unwrap();
-    assert!(runtime.state(&child).await.busy(), "it works for the other session");
+    assert!(runtime.state(&child).await.busy(), "it works for the parent");
     within(runtime.remove(&parent)).await.unwrap();
     for session in [&parent, &child] {
         assert!(matches!(within(runtime.view(session)).await, Err(Error::NotFound(_))));
     }
 }
 
-/// Models name their calls themselves, and both of these name theirs alike.
+/// Models choose their own call ids, and both of these choose the same.
 #[tokio::test(start_paused = true)]
 async fn an_answer_reaches_the_subagent_that_asked() {
     let mut world = World::new();

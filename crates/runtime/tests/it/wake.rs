@@ -1,4 +1,4 @@
-//! Waking a session costs what is new in it, not what it ever was.
+//! Tests that loading a session costs as much as is new in it, not its whole length.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::world::{Client, FOREVER, World, origin, within};
 
-/// A journal that counts what is read of it.
+/// A journal that counts the events that are read.
 struct Counting {
     store: MemoryStore,
     read: AtomicUsize,
@@ -29,7 +29,7 @@ impl Counting {
         Arc::new(Self { store: world.store.clone(), read: AtomicUsize::new(0) })
     }
 
-    /// How many events were read since the last time.
+    /// Number of events read since the last call.
     fn events(&self) -> usize {
         self.read.swap(0, Ordering::SeqCst)
     }
@@ -92,7 +92,7 @@ impl Journal for Counting {
     }
 }
 
-/// Labels a session so often that its next sleep is worth a snapshot.
+/// Labels a session often enough for a snapshot.
 async fn grow(runtime: &Runtime, session: &SessionId) {
     for n in 0..1000 {
         runtime.label(session, &format!("{}", n % 10)).await.unwrap();
@@ -103,7 +103,7 @@ async fn grow(runtime: &Runtime, session: &SessionId) {
 
 async fn sleep(world: &World, runtime: &Runtime) {
     tokio::time::sleep(world.timing.hibernate_after * 2).await;
-    // A snapshot is taken on another thread, for which the clock does not wait.
+    // A snapshot is stored on another thread, for which the paused clock does not wait.
     while runtime.awake() > 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
@@ -122,14 +122,14 @@ async fn a_long_session_is_loaded_from_its_snapshot() {
     assert_eq!(kept.seq, before.head);
     journal.events();
     assert_eq!(*runtime.state(&session).await, *before);
-    assert_eq!(journal.events(), 0, "all of it is in the snapshot");
+    assert_eq!(journal.events(), 0, "the snapshot has all events");
     runtime.label(&session, "new").await.unwrap();
     sleep(&world, &runtime).await;
     assert_eq!(world.store.snapshot(&session).await.unwrap(), Some(kept.clone()), "little is new");
     let after = runtime.state(&session).await;
     assert_eq!(journal.events(), 1);
     assert_eq!((after.head, after.labels.len()), (before.head + 1, 11));
-    // What cannot be read is passed over.
+    // An unreadable snapshot is ignored.
     sleep(&world, &runtime).await;
     let lease = world.store.acquire(&session).await.unwrap();
     let broken = Snapshot { body: b"{".to_vec(), ..kept };
@@ -139,7 +139,7 @@ async fn a_long_session_is_loaded_from_its_snapshot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fork_begins_with_its_parents_snapshot() {
+async fn a_fork_is_loaded_from_its_parents_snapshot() {
     let world = World::new();
     let journal = Counting::new(&world);
     let runtime = Runtime::new(RuntimeDeps { journal: journal.clone(), ..world.deps() });
@@ -157,7 +157,7 @@ async fn a_fork_begins_with_its_parents_snapshot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_that_shuts_down_leaves_snapshots() {
+async fn shutdown_stores_snapshots() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -170,7 +170,7 @@ async fn a_daemon_that_shuts_down_leaves_snapshots() {
     assert_eq!(kept.map(|kept| kept.seq), Some(head));
 }
 
-/// Turns of ten events each, of which six are text, as a talk with a model leaves them.
+/// Turns of ten events each, of which six are text, as in a usual conversation.
 fn turns(count: u64) -> Vec<Event> {
     let mut events = vec![Event::SessionCreated(origin())];
     let model = ModelRef::parse("fake/fake").unwrap();
@@ -227,7 +227,7 @@ fn turns(count: u64) -> Vec<Event> {
     events
 }
 
-/// `cargo test -p quintet-runtime --test it waking::measured -- --ignored --nocapture`
+/// `cargo test -p quintet-runtime --test it wake::measured -- --ignored --nocapture`
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement"]
 async fn measured() {

@@ -1,4 +1,4 @@
-//! A follower that writes down what it is given.
+//! A follower that records what it receives.
 
 use quintet_kernel::model::Channel;
 use quintet_kernel::port::{Error, Follower};
@@ -6,7 +6,7 @@ use quintet_kernel::{Cursor, Event, Item};
 
 use crate::world::{name, within};
 
-/// A follower and what it saw.
+/// A follower and what it received.
 pub(crate) struct Watcher {
     follow: Box<dyn Follower>,
     pub(crate) items: Vec<Item>,
@@ -18,7 +18,7 @@ impl Watcher {
         Self { follow, items: Vec::new(), ended: false }
     }
 
-    /// What comes next; the number of new items.
+    /// Waits for more items; returns their number.
     pub(crate) async fn more(&mut self) -> Result<usize, Error> {
         match self.follow.next().await? {
             Some(items) => {
@@ -32,7 +32,7 @@ impl Watcher {
         }
     }
 
-    /// Reads on until what it saw, as a [`story`](Self::story), ends like this.
+    /// Reads until the [`story`](Self::story) ends like this.
     pub(crate) async fn until(&mut self, end: &str) {
         within(async {
             while !self.story().ends_with(end) {
@@ -43,7 +43,7 @@ impl Watcher {
         .await;
     }
 
-    /// Reads on until the turn is over.
+    /// Reads until the turn has ended.
     pub(crate) async fn turn_over(&mut self) {
         within(async {
             while !self.items.last().is_some_and(ends_turn) {
@@ -54,7 +54,7 @@ impl Watcher {
         .await;
     }
 
-    /// Reads on until the daemon is gone.
+    /// Reads until the daemon has shut down.
     pub(crate) async fn end(&mut self) {
         within(async {
             while !self.ended {
@@ -64,17 +64,17 @@ impl Watcher {
         .await;
     }
 
-    /// Takes what is there without waiting.
+    /// Reads the available items without waiting.
     pub(crate) async fn peek(&mut self) {
         let nothing = std::time::Duration::ZERO;
         while let Ok(more) = tokio::time::timeout(nothing, self.more()).await {
             more.unwrap();
-            assert!(!self.ended, "the daemon is gone");
+            assert!(!self.ended, "the daemon shut down");
         }
     }
 
-    /// What it saw: events as `<name>`, text as it is, thoughts as `(thought)`, progress as
-    /// `[progress]`. The same whatever way the text was cut.
+    /// What was received: events as `<name>`, text unchanged, thoughts as `(thought)`, progress as
+    /// `[progress]`. The same however the text was split.
     pub(crate) fn story(&self) -> String {
         story(&self.items)
     }
@@ -88,7 +88,7 @@ impl Watcher {
         self.items.iter().filter_map(text).collect()
     }
 
-    /// Where it stands now, as far as items tell.
+    /// The position after the last item.
     pub(crate) fn position(&self) -> Cursor {
         let position = |item: &Item| match item {
             Item::Text { position, .. } => Some(*position),

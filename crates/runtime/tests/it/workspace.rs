@@ -1,4 +1,4 @@
-//! What sessions have to do with their workspace beside running tools: looking, undoing, reviewing.
+//! Tests of workspaces: context, reverting and reviews.
 
 use quintet_kernel::change::FileKind;
 use quintet_kernel::policy::ReviewMode;
@@ -41,20 +41,20 @@ fn revert(turn: &TurnId) -> Command {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_is_shown_and_undone() {
+async fn a_turn_is_shown_and_reverted() {
     let world = World::new();
     let runtime = world.start();
     let (session, turn) = changed(&world, &runtime).await;
     let set = within(runtime.turn_changes(&session, &turn)).await.unwrap();
     assert_eq!(set.diff, "a: \"old\" -> \"new\"\nb: \"\" -> \"more\"\n");
     let receipt = within(runtime.submit(&session, revert(&turn))).await.unwrap();
-    let told: Vec<_> = receipt.records.iter().map(|record| name(&record.event)).collect();
-    assert_eq!(told, ["undo", "undone"]);
+    let result: Vec<_> = receipt.records.iter().map(|record| name(&record.event)).collect();
+    assert_eq!(result, ["undo", "undone"]);
     assert_eq!((world.folder.read("a").as_deref(), world.folder.read("b")), (Some("old"), None));
     assert!(within(runtime.turn_changes(&session, &turn)).await.unwrap().reverted);
     let again = within(runtime.submit(&session, revert(&turn))).await.unwrap_err();
     assert_eq!(again.to_string(), format!("the changes of turn {turn} are undone already"));
-    // The undo is undone, if nobody changed the files since.
+    // The revert is reapplied, unless the files were changed since.
     world.folder.write("a", "mine");
     let conflicts = within(runtime.revert_conflicts(&session, &turn)).await.unwrap();
     assert_eq!(conflicts.as_deref(), Some("a was changed since"));
@@ -69,7 +69,7 @@ async fn a_turn_is_shown_and_undone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_list_of_changes_is_cut_in_the_event_and_undone_whole() {
+async fn a_long_list_of_changes_is_shortened_in_the_event_and_reverted_completely() {
     let world = World::new();
     let runtime = world.start();
     let session = runtime.begin().await;
@@ -98,7 +98,7 @@ async fn a_long_list_of_changes_is_cut_in_the_event_and_undone_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_waits_for_an_undo_that_has_begun() {
+async fn closing_waits_for_a_started_revert() {
     let world = World::new();
     let runtime = world.start();
     let (session, turn) = changed(&world, &runtime).await;
@@ -128,7 +128,7 @@ async fn a_revert_keeps_later_changes_of_others() {
     assert_eq!(reason, "b was changed since");
     assert_eq!(world.folder.read("a").as_deref(), Some("new"));
     assert_eq!(world.folder.read("b").as_deref(), Some("by hand"));
-    // And the session goes on.
+    // The session continues.
     runtime.say(&session, "again").await.unwrap();
 }
 
@@ -148,15 +148,15 @@ async fn the_model_gets_the_current_workspace_context() {
     world.folder.write("b.rs", "");
     runtime.say(&session, "more").await.unwrap();
     let asked = world.asked().await;
-    assert!(asked.prompt.system.ends_with("REPO TREE:\na.rs"), "what was sent stays as it was");
-    let told = format!("{:?}", asked.prompt.messages);
-    assert!(told.contains("changed since:\\nREPO TREE:\\na.rs\\nb.rs"), "{told}");
+    assert!(asked.prompt.system.ends_with("REPO TREE:\na.rs"), "sent context stays unchanged");
+    let result = format!("{:?}", asked.prompt.messages);
+    assert!(result.contains("changed since:\\nREPO TREE:\\na.rs\\nb.rs"), "{result}");
     let names = world.names_of(&session).await;
-    assert_eq!(names[..5], ["created", "said", "turn", "told", "step"]);
+    assert_eq!(names[..5], ["created", "said", "turn", "context", "step"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_is_read_again_by_the_model() {
+async fn a_change_is_reviewed_by_the_model() {
     let mut world = World::new();
     world.review = ReviewMode::Auto;
     let runtime = world.start();
@@ -169,8 +169,8 @@ async fn a_change_is_read_again_by_the_model() {
     review.say("REJECT: it drops a test");
     review.finish();
     let next = world.asked().await;
-    let told = format!("{:?}", next.prompt.messages.last());
-    assert!(told.contains("review: it drops a test"), "{told}");
+    let result = format!("{:?}", next.prompt.messages.last());
+    assert!(result.contains("review: it drops a test"), "{result}");
     next.call(&[("c2", "edit", r#"{"n":2}"#)]);
     let review = world.asked().await;
     review.say("APPROVE: better");

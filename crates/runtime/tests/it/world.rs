@@ -1,4 +1,4 @@
-//! A runtime with everything around it, and what clients do with it.
+//! A runtime with its dependencies, and client operations for tests.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -30,14 +30,14 @@ use crate::watcher::Watcher;
 /// Longer than closing ever takes.
 pub(crate) const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
-/// Everything around a runtime. It outlives the runtime, as disks do.
+/// The dependencies of a runtime. They outlive it, as disks do.
 pub(crate) struct World {
     pub(crate) store: MemoryStore,
     pub(crate) journal: Arc<GatedJournal>,
     pub(crate) drafts: Arc<dyn Drafts>,
     pub(crate) model: ScriptedModel,
     pub(crate) clock: Arc<FakeClock>,
-    /// Looks.
+    /// Reads.
     pub(crate) look: Arc<ManualTool>,
     /// Changes files.
     pub(crate) edit: Arc<ManualTool>,
@@ -50,7 +50,7 @@ pub(crate) struct World {
     pub(crate) context_tokens: u64,
     /// The workspace.
     pub(crate) folder: MemoryWorkspace,
-    /// What is remembered; nothing where it is off.
+    /// The memory; `None` if it is off.
     pub(crate) memory: Option<Arc<MemoryNotes>>,
     pub(crate) time: Duration,
 }
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// A runtime in this world.
+    /// Starts a runtime with these dependencies.
     pub(crate) fn start(&self) -> Runtime {
         Runtime::new(self.deps())
     }
@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// The machine is as after a crash: whoever wrote before may not write any more.
+    /// Reopens the stores as after a crash: earlier owners may no longer write.
     pub(crate) fn reopen(&mut self) {
         self.store = self.store.reopen();
         self.journal = Arc::new(GatedJournal::new(self.store.clone()));
@@ -142,24 +142,24 @@ impl World {
         }
     }
 
-    /// What is durable.
+    /// The durable events.
     pub(crate) async fn journal_of(&self, session: &SessionId) -> Vec<Record> {
         let page = Page { events: usize::MAX, bytes: usize::MAX };
         self.store.read(session, 0, page).await.unwrap()
     }
 
-    /// What is durable, by name.
+    /// The names of the durable events.
     pub(crate) async fn names_of(&self, session: &SessionId) -> Vec<&'static str> {
         self.journal_of(session).await.iter().map(|record| name(&record.event)).collect()
     }
 
-    /// The question that the agent asks the model next.
+    /// The next model call.
     pub(crate) async fn asked(&self) -> ScriptedCall {
         within(self.model.asked()).await
     }
 }
 
-/// What clients do.
+/// Operations of clients.
 pub(crate) trait Client {
     async fn begin(&self) -> SessionId;
     async fn say(&self, session: &SessionId, text: &str) -> Result<Receipt, Error>;
@@ -222,19 +222,19 @@ pub(crate) fn label(key: &str) -> Command {
     Command::SetLabel { key: key.into(), value: Some("x".into()) }
 }
 
-/// The future, unless it hangs. Longer than everything that a session waits for by itself.
+/// The result of a future; fails if it hangs. The timeout exceeds all timeouts of a session.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     let patience = Duration::from_secs(120);
     tokio::time::timeout(patience, future).await.expect("this hangs")
 }
 
-/// Whether the future is not ready yet.
+/// True if the future is pending.
 pub(crate) async fn waits<F: Future + Unpin>(future: &mut F) -> bool {
     poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx).is_pending())).await
 }
 
-/// Lets everything happen that can happen without waiting. Where the clock stands still it moves on by
-/// a millisecond, once nothing is left to do, also on threads that may block.
+/// Runs everything that can run without waiting. If the clock is paused it advances by a
+/// millisecond once all tasks are idle, also those on blocking threads.
 pub(crate) async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -255,7 +255,7 @@ pub(crate) fn name(event: &Event) -> &'static str {
         Event::AttachmentAdded(_) => "attached",
         Event::MessageAdded { .. } => "said",
         Event::TurnStarted { .. } => "turn",
-        Event::ContextGathered { .. } => "told",
+        Event::ContextGathered { .. } => "context",
         Event::StepStarted { .. } => "step",
         Event::TextAppended { .. } => "text",
         Event::ModelRetrying { .. } => "retrying",

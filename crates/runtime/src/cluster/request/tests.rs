@@ -1,4 +1,4 @@
-//! Requests and replies as they travel.
+//! Tests of the encoding of requests and replies.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn request(action: Action) -> Request {
 }
 
 #[test]
-fn a_request_arrives_as_it_was_sent() {
+fn a_request_survives_encoding() {
     let approve = Command::Approve(Approve {
         question: ApprovalId::parse("call_1").unwrap(),
         turn: Some(TurnId::named("t1".into())),
@@ -45,7 +45,7 @@ fn a_request_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn a_reply_arrives_as_it_was_sent() {
+fn a_reply_survives_encoding() {
     let at = Time::from_micros(7);
     let event = Event::Labelled { key: "a".into(), value: None };
     let records = vec![Arc::new(Record { seq: 3, at, event: event.clone() })];

@@ -1,4 +1,4 @@
-//! What subagents may take: tokens and time. Steps are counted next door.
+//! Tests of token and time limits of subagents.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use quintet_testkit::scripted_model::ScriptedCall;
 use super::{children, results, start_with};
 use crate::world::{Client as _, World, settle};
 
-/// Has a subagent work on a task, and gives what its model is asked first.
+/// Starts a subagent; returns its first model call.
 async fn delegated(world: &World, runtime: &Runtime, task: &str) -> (SessionId, ScriptedCall) {
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
@@ -21,8 +21,8 @@ async fn delegated(world: &World, runtime: &Runtime, task: &str) -> (SessionId, 
     (parent, world.asked().await)
 }
 
-/// Ends an answer that read and wrote so many tokens and wants to look.
-fn look(asked: &ScriptedCall, input: u64, output: u64) {
+/// Completes a response that used this many tokens and calls `look`.
+fn call_look(asked: &ScriptedCall, input: u64, output: u64) {
     let call = RawToolCall { id: "l1".into(), tool: "look".into(), arguments: "{}".into() };
     let usage = Usage { input, output, ..Usage::default() };
     asked.send(vec![Chunk::Finished(ModelResponse::new(
@@ -38,13 +38,13 @@ async fn status(runtime: &Runtime, parent: &SessionId) -> TurnStatus {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subagent_that_reads_too_much_is_stopped_and_its_parent_pays() {
+async fn the_tokens_of_a_stopped_subagent_count_for_its_parent() {
     let world = World::new();
     let budget = Budget { tokens: Some(100), ..Budget::default() };
     let runtime = start_with(&world, SubagentLimits { budget, ..SubagentLimits::default() });
     let (parent, asked) = delegated(&world, &runtime, r#"{"task":"a","max_tokens":1000}"#).await;
     asked.say("looking");
-    look(&asked, 90, 20);
+    call_look(&asked, 90, 20);
     world.look.started().await.finish(quintet_kernel::tool::Outcome::success("seen"));
     settle().await;
     assert_eq!(status(&runtime, &parent).await, TurnStatus::Failed);
@@ -57,12 +57,12 @@ async fn a_subagent_that_reads_too_much_is_stopped_and_its_parent_pays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_may_give_a_subagent_less_than_it_could_have() {
+async fn a_model_may_limit_a_subagent_further() {
     let world = World::new();
     let budget = Budget { tokens: Some(1000), ..Budget::default() };
     let runtime = start_with(&world, SubagentLimits { budget, ..SubagentLimits::default() });
     let (parent, asked) = delegated(&world, &runtime, r#"{"task":"a","max_tokens":100}"#).await;
-    look(&asked, 90, 20);
+    call_look(&asked, 90, 20);
     world.look.started().await.finish(quintet_kernel::tool::Outcome::success("seen"));
     settle().await;
     assert_eq!(status(&runtime, &parent).await, TurnStatus::Failed);

@@ -1,4 +1,4 @@
-//! However a call ends, its subagent gives its place back, is paid for once and does not go on.
+//! Tests that a subagent frees its slot, is counted once and stops, however its call ends.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use quintet_testkit::scripted_model::ScriptedCall;
 use super::{children, results, start, start_with};
 use crate::world::{Client as _, FOREVER, World, settle, within};
 
-/// A session whose subagent has asked its model.
+/// A session whose subagent has called its model.
 async fn delegated(world: &World, runtime: &Runtime) -> (SessionId, ScriptedCall) {
     let parent = runtime.begin().await;
     runtime.say(&parent, "go").await.unwrap();
@@ -23,7 +23,7 @@ async fn delegated(world: &World, runtime: &Runtime) -> (SessionId, ScriptedCall
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_subagent_gives_its_place_back() {
+async fn a_cancelled_subagent_frees_its_slot() {
     let world = World::new();
     let runtime = start_with(&world, SubagentLimits { at_once: 1, ..SubagentLimits::default() });
     let (parent, _asked) = delegated(&world, &runtime).await;
@@ -44,7 +44,7 @@ async fn a_cancelled_subagent_gives_its_place_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subagent_that_cannot_begin_gives_its_place_back() {
+async fn a_subagent_that_cannot_start_frees_its_slot() {
     let world = World::new();
     let runtime = start_with(&world, SubagentLimits { at_once: 1, ..SubagentLimits::default() });
     let parent = runtime.begin().await;
@@ -63,7 +63,7 @@ async fn a_subagent_that_cannot_begin_gives_its_place_back() {
     assert!(view.subagents.iter().all(|known| known.completed), "{:?}", view.subagents);
 }
 
-/// The daemon dies when the turn is being stopped and the subagent has not heard of it.
+/// The daemon dies while the turn is being stopped and the subagent does not know yet.
 #[tokio::test(start_paused = true)]
 async fn a_stopped_session_leaves_no_subagent_running_after_a_crash() {
     let mut world = World::new();
@@ -86,9 +86,9 @@ async fn a_stopped_session_leaves_no_subagent_running_after_a_crash() {
     assert_eq!(names.iter().filter(|name| **name == "cancelled").count(), 1, "{names:?}");
 }
 
-/// A subagent is called off whose own subagent does not stop in time, and has cost something by then.
+/// Cancels a subagent whose own subagent does not stop in time and has used tokens by then.
 #[tokio::test(start_paused = true)]
-async fn what_a_subagents_subagent_cost_is_paid_at_the_root() {
+async fn the_cost_of_nested_subagents_is_counted_at_the_root() {
     let world = World::new();
     let runtime = start(&world);
     let (root, asked) = delegated(&world, &runtime).await;
@@ -110,7 +110,7 @@ async fn what_a_subagents_subagent_cost_is_paid_at_the_root() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subagent_that_cannot_be_read_is_let_go() {
+async fn an_unreadable_subagent_is_dropped() {
     let mut world = World::new();
     let runtime = start(&world);
     let (parent, asked) = delegated(&world, &runtime).await;
@@ -129,7 +129,7 @@ async fn a_subagent_that_cannot_be_read_is_let_go() {
     assert!(!within(runtime.summary(&parent)).await.unwrap().open);
 }
 
-/// Writes into a journal that the open turn is to be stopped, as if there had been time for no more.
+/// Appends a stop request for the open turn, as if the daemon had died right after it.
 async fn stop(world: &World, session: &SessionId) {
     let records = world.journal_of(session).await;
     let mut state = quintet_kernel::State::new(session.clone(), Arc::clone(&world.deps().rules));

@@ -1,4 +1,4 @@
-//! Subagents that are held after a restart, until a person says that they may go on.
+//! Tests of subagents that are held after a restart until a person decides.
 
 use quintet_kernel::event::ApprovalDecision;
 use quintet_kernel::policy::Recovery;
@@ -10,7 +10,7 @@ use quintet_runtime::{Runtime, subagents};
 use super::{approve, children, results, start};
 use crate::world::{Client as _, FOREVER, World, settle, within};
 
-/// A session and its subagent, both cut off and held; the person has let the session itself go on.
+/// A session and its subagent, both interrupted and held; the session itself was released.
 async fn held(world: &mut World) -> (Runtime, SessionId, SessionId) {
     world.recovery = Recovery::Ask;
     let runtime = start(world);
@@ -33,7 +33,7 @@ async fn held(world: &mut World) -> (Runtime, SessionId, SessionId) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_subagent_is_a_question_at_the_root() {
+async fn a_held_subagent_is_an_approval_request_at_the_root() {
     let mut world = World::new();
     let (runtime, parent, child) = held(&mut world).await;
     let asked = runtime.state(&parent).await.asked.clone();
@@ -53,7 +53,7 @@ async fn a_held_subagent_is_a_question_at_the_root() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_subagent_can_be_let_go_at_the_root() {
+async fn a_held_subagent_can_be_cancelled_at_the_root() {
     let mut world = World::new();
     let (runtime, parent, child) = held(&mut world).await;
     let call = runtime.state(&parent).await.asked[0].question.clone();
@@ -65,7 +65,7 @@ async fn a_held_subagent_can_be_let_go_at_the_root() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_releases_a_subagent_itself_settles_the_question_above() {
+async fn releasing_a_subagent_directly_closes_the_request_at_the_root() {
     let mut world = World::new();
     let (runtime, parent, child) = held(&mut world).await;
     let call = runtime.state(&parent).await.asked[0].question.clone();
@@ -76,7 +76,7 @@ async fn who_releases_a_subagent_itself_settles_the_question_above() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_question_is_left_of_a_subagents_subagent_that_was_let_go() {
+async fn no_request_is_left_of_a_cancelled_nested_subagent() {
     let mut world = World::new();
     world.recovery = Recovery::Ask;
     let runtime = start(&world);
@@ -106,7 +106,7 @@ async fn no_question_is_left_of_a_subagents_subagent_that_was_let_go() {
     let grandchild = children(&runtime, &child).await.remove(0);
     let stop = of(&grandchild).await.unwrap();
     within(runtime.submit(&root, approve(stop.as_str(), ApprovalDecision::Deny))).await.unwrap();
-    // The child goes on with what it has, and nothing is asked any more.
+    // The child continues with what it has, and no approval request is left.
     let _goes_on = world.asked().await;
     settle().await;
     assert!(runtime.state(&root).await.asked.is_empty());
