@@ -167,7 +167,7 @@ fn write_all(root: &Path, contents: Vec<BlobBody>) -> Result<Vec<BlobId>, Storag
 /// Writes content; returns its id and path.
 fn write(root: &Path, content: &[u8]) -> io::Result<(BlobId, PathBuf)> {
     let blob = blob_id(content);
-    let path = path(root, &blob).expect("our own names are whole");
+    let path = path(root, &blob).expect("a generated id is a SHA-256");
     if !is_stored(&path, content) {
         // Not synced: at worst a power failure leaves an unreferenced blob.
         let mut list = File::options().append(true).create(true).open(root.join(PUT_LIST))?;

@@ -36,12 +36,12 @@ pub struct DataDir {
 #[derive(Debug)]
 pub(crate) struct DirLock(File);
 
-/// Unlocks for good: a process that is just being started has a copy of the open file for a moment, and closing
-/// this one alone would leave the lock to that copy.
+/// Unlocks explicitly: a child process that is just being started has a copy of the open file for a
+/// moment, and closing only this one would leave the lock with that copy.
 impl Drop for DirLock {
     fn drop(&mut self) {
         if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
-            tracing::warn!(%error, "the data directory was not unlocked");
+            tracing::warn!(%error, "could not unlock the data directory");
         }
     }
 }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_is_being_started_keeps_no_lock() {
+    fn a_starting_child_process_does_not_keep_the_lock() {
         let home = tempfile::tempdir().unwrap();
         let dir = DataDir::open(home.path()).unwrap();
         let _copy = dir.lock.0.try_clone().unwrap();

@@ -26,7 +26,7 @@ pub struct FileDrafts {
     /// The directory to use if the first one disappears, for example at the end of a login
     /// session.
     fallback: Option<PathBuf>,
-    // A lock of its own for each draft: what waits for a disk holds up its own session alone.
+    // Each draft has its own lock, so that a slow disk blocks only one session.
     drafts: Mutex<HashMap<SessionId, Arc<Mutex<Draft>>>>,
 }
 
@@ -37,7 +37,7 @@ impl FileDrafts {
         create_private(root)?;
         let drafts = Self { root: root.into(), fallback: None, drafts: Mutex::default() };
         if let Err(error) = drafts.tidy() {
-            tracing::warn!(%error, "empty drafts could not be removed");
+            tracing::warn!(%error, "could not remove empty drafts");
         }
         Ok(drafts)
     }
@@ -105,14 +105,14 @@ impl Drafts for FileDrafts {
     fn clear(&self, session: &SessionId) {
         let cleared = self.draft(session).and_then(|draft| lock(&draft).clear());
         if let Err(error) = cleared {
-            tracing::warn!(%session, %error, "a draft could not be cleared");
+            tracing::warn!(%session, %error, "could not clear a draft");
         }
     }
 
     fn release(&self, session: &SessionId) {
         let Some(draft) = lock(&self.drafts).remove(session) else { return };
         if let Err(error) = lock(&draft).close() {
-            tracing::warn!(%session, %error, "an empty draft could not be removed");
+            tracing::warn!(%session, %error, "could not remove an empty draft");
         }
     }
 }

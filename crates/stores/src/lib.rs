@@ -15,7 +15,7 @@
 //!
 //! * [`sqlite::SqliteStore`]: one writer thread commits what was queued during the last commit;
 //!   a few readers run next to it.
-//! * [`postgres::Store`]: the same ports in a database that several daemons share; [`objects`] is where its long
+//! * [`postgres::Store`]: the same ports in a database that several daemons share; [`objects`] holds its long
 //!   blobs are.
 //! * [`memory::MemoryStore`]: the same ports in memory, for tests. `tests/it/conformance.rs`
 //!   runs the same cases against all.

@@ -27,7 +27,7 @@ mod runs;
 pub struct MemoryStore {
     contents: Arc<Mutex<Contents>>,
     epoch: u64,
-    /// The node that uses it, where several do.
+    /// The node of this handle, if the store has several.
     node: Option<Arc<str>>,
 }
 

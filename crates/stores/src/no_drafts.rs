@@ -4,9 +4,9 @@ use quintet_kernel::follow::Delta;
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Drafts, StorageError};
 
-/// Drafts for stores that several nodes share. A draft is a file of one machine, and what a client saw must
-/// be there for the node that takes the session over; so every piece is declined, and text waits for the
-/// journal.
+/// Drafts for stores that several nodes share. A draft is a file on one machine, but text that a
+/// client saw must be available to the node that takes over the session. So every delta is refused,
+/// and text is shown once the journal has it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoDrafts;
 

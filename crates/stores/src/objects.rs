@@ -1,7 +1,7 @@
-//! Content that is too long for the database: in a folder that all nodes see, or in a bucket of an
-//! S3-compatible store.
+//! Blobs that are too long for the database: in a folder that all nodes can access, or in a bucket
+//! of an S3-compatible store.
 //!
-//! An object never changes. Which objects there are is in the database, so that nothing here has to be listed.
+//! An object never changes. The database lists all objects, so that nothing here has to be listed.
 
 mod bucket;
 mod folder;
@@ -19,14 +19,14 @@ use folder::FolderObjects;
 
 pub use location::{BucketLocation, Location};
 
-/// How content that is too long for the database is kept.
+/// How long blobs are stored.
 #[derive(Clone, Debug)]
 pub struct ObjectSettings {
-    /// The place of the objects.
+    /// The location of the objects.
     pub location: Location,
     /// The access to a bucket.
     pub credentials: Option<Credentials>,
-    /// Content of more bytes than this is an object.
+    /// Longer content, in bytes, is stored as an object.
     pub limit: usize,
 }
 
@@ -35,9 +35,9 @@ pub struct ObjectSettings {
 pub struct Credentials {
     /// The name of the key.
     pub access_key: String,
-    /// The secret that requests are signed with.
+    /// The secret with which requests are signed.
     pub secret_key: String,
-    /// The token of credentials that end.
+    /// The token of temporary credentials.
     pub session_token: Option<String>,
 }
 
@@ -48,17 +48,17 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// A place for objects.
+/// Storage for objects.
 pub(crate) trait Objects: Send + Sync + fmt::Debug {
-    /// Stores an object, unless it is there; durable when the future resolves.
+    /// Stores an object, unless it exists; durable when the future resolves.
     fn put(&self, name: &str, content: Bytes) -> BoxFuture<'_, Result<(), StorageError>>;
-    /// Reads an object as it is there, damaged or not.
+    /// Reads an object without verifying it.
     fn get(&self, name: &str) -> BoxFuture<'_, Result<Vec<u8>, StorageError>>;
-    /// Deletes an object, if it is there.
+    /// Deletes an object, if it exists.
     fn delete(&self, name: &str) -> BoxFuture<'_, Result<(), StorageError>>;
 }
 
-/// Objects, and which content is one.
+/// The objects, and the size from which content is stored as one.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectStore {
     pub(crate) objects: Arc<dyn Objects>,
@@ -66,7 +66,8 @@ pub(crate) struct ObjectStore {
 }
 
 impl ObjectStore {
-    /// Fails if a folder cannot be made, or a bucket has no credentials. A bucket is not looked at.
+    /// Opens the object store. Fails if its folder cannot be created, or a bucket has no
+    /// credentials. Does not connect to a bucket.
     pub(crate) fn open(settings: &ObjectSettings) -> Result<Self, Error> {
         let ObjectSettings { location, credentials, limit } = settings;
         let objects: Arc<dyn Objects> = match location {
@@ -81,10 +82,10 @@ impl ObjectStore {
     }
 }
 
-/// Writes an object, reads it and deletes it again.
+/// Writes, reads and deletes an object.
 ///
 /// # Errors
-/// If one of that cannot be done.
+/// Fails if one of these operations fails.
 pub async fn probe(settings: &ObjectSettings) -> Result<(), Error> {
     let objects = ObjectStore::open(settings)?.objects;
     let content = format!("written by quintet doctor, process {}", std::process::id());

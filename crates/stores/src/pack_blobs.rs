@@ -1,9 +1,10 @@
 //! Blobs for undo: a bounded cache in a few large files.
 //!
-//! One command may change thousands of files, so blobs are appended to a pack instead of each having a
-//! file of its own, and nothing is synced: after a power cut some may be gone or torn, which their hash
-//! shows. Beside each pack `N.pack` lies its index `N.idx`: for each blob 48 bytes with its hash, offset and length. A process never appends
-//! to a pack of an earlier one. Where there is too much, the oldest packs are deleted.
+//! One command may change thousands of files, so blobs are appended to a pack instead of each
+//! having its own file. Nothing is synced: after a power failure some blobs may be missing or
+//! incomplete, which their hash shows. Each pack `N.pack` has an index `N.idx` with 48 bytes per
+//! blob: its hash, offset and length. A process never appends to a pack of an earlier one. If the
+//! limit is exceeded, the oldest packs are deleted.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -148,7 +149,7 @@ impl Packs {
             match (name.parse::<u64>(), path.extension().is_some_and(|it| it == "pack")) {
                 (Ok(number), true) => numbers.push(number),
                 (Ok(_), false) if path.is_file() => {}
-                // An earlier version kept a file for each blob.
+                // An earlier version stored a file per blob.
                 _ if path.is_dir() => fs::remove_dir_all(&path)?,
                 _ => {}
             }
@@ -255,7 +256,7 @@ impl Packs {
         {
             for path in [self.data(oldest), self.index(oldest)] {
                 if let Err(error) = fs::remove_file(&path) {
-                    tracing::warn!(path = %path.display(), %error, "an old pack could not be deleted");
+                    tracing::warn!(path = %path.display(), %error, "could not delete an old pack");
                 }
             }
             self.lengths.remove(0);
@@ -277,7 +278,7 @@ impl Packs {
         let mut content = vec![0; length];
         let read = File::open(self.data(place.pack))
             .and_then(|file| file.read_exact_at(&mut content, place.offset));
-        // A power cut may have taken the end of a pack.
+        // A power failure may have truncated the pack.
         let torn = read.is_err() || id_of_hash(Sha256::digest(&content)) != *blob;
         if torn { Err(StorageError::Missing(format!("blob {blob}"))) } else { Ok(content) }
     }

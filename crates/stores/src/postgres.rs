@@ -1,9 +1,9 @@
 //! All ports in a PostgreSQL database that several daemons can share.
 //!
-//! A thread of its own with a runtime of its own does the work: heartbeats do not wait for a busy daemon,
-//! and what is queued is written before the store is gone. Each node has a row with a heartbeat, each
-//! session a row that says which node may append; see `node` and `writer` for how they exclude each
-//! other.
+//! The store has its own thread and async runtime: heartbeats do not wait for a busy daemon, and
+//! queued changes are written before the store is dropped. Each node has a row with a heartbeat,
+//! and each session a row with the node that may append; see `node` and `writer` for how they
+//! exclude each other.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -51,46 +51,48 @@ pub use probe::{Probe, probe};
 
 /// Worker threads of a store; the database does most of the work.
 const THREADS: usize = 2;
-/// How long closing may take once everything that was queued is written.
+/// Maximum time for closing once all queued changes are written.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long the server waits for an observer in the middle of a write.
 const OBSERVER_LEASE: Duration = Duration::from_secs(10);
 
-/// What a store is to the other ones.
+/// The role of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// A node, which may own sessions.
     Node,
-    /// No node: the store is only read.
+    /// Not a node: the store is only read.
     Observer,
 }
 
-/// How a node uses a database.
+/// Settings of a node.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where the database is: `postgres://user:password@host/database`.
+    /// The URL of the database: `postgres://user:password@host/database`.
     pub url: String,
-    /// This node, and where others reach it.
+    /// The name of this node and its address for other nodes.
     pub node: NodeAddress,
-    /// How long a node that is not heard of owns its sessions.
+    /// How long a node without heartbeats owns its sessions.
     pub lease: Duration,
     /// Folders that all nodes have.
     pub shared_workspaces: Vec<PathBuf>,
-    /// How long unreferenced content is kept; longer than it takes to store some.
+    /// How long unreferenced content is kept; longer than storing content takes.
     pub blob_grace: Duration,
-    /// Where content is kept that is too long for the database; without it the database has all.
+    /// Where content is stored that is too long for the database; the database stores everything if
+    /// `None`.
     pub objects: Option<ObjectSettings>,
 }
 
-/// A password may be in the URL.
+/// The URL may contain a password.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings").field("node", &self.node).finish_non_exhaustive()
     }
 }
 
-/// A node of a store in a PostgreSQL database. Dropping it finishes what is queued and leaves.
+/// A node of a store in a PostgreSQL database. Dropping it writes queued changes and leaves the
+/// cluster.
 pub struct Store {
     node: Arc<Node>,
     pool: Arc<Pool>,
@@ -104,10 +106,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// Connects without being a node: everything can be read, no session can be owned.
+    /// Connects as an observer: everything can be read, but no session can be owned.
     ///
     /// # Errors
-    /// If the server cannot be reached, or its tables are of a newer version.
+    /// Fails if the server cannot be reached, or its tables are of a newer version.
     pub fn observe(url: &str, objects: Option<ObjectSettings>) -> Result<Self, Error> {
         let settings = Settings {
             url: url.into(),
@@ -120,11 +122,11 @@ impl Store {
         Self::connect(&settings, Role::Observer)
     }
 
-    /// Connects, brings the tables up to date, and joins as a node. Blocks until that is done.
+    /// Connects, migrates the tables and joins as a node. Blocks until that is done.
     ///
     /// # Errors
-    /// If the server cannot be reached, its tables are of a newer version, another daemon that is alive has
-    /// this node's name, or the place for objects is none.
+    /// Fails if the server cannot be reached, its tables are of a newer version, another live
+    /// daemon has this node's name, or the object store cannot be opened.
     pub fn open(settings: &Settings) -> Result<Self, Error> {
         Self::connect(settings, Role::Node)
     }
@@ -192,8 +194,8 @@ impl Store {
         Ok(Self { node, pool, queue, moved, notices, health, objects, thread: Some(thread) })
     }
 
-    /// Resolves with the reason when this node cannot go on, ever. Whoever runs the store should end then and
-    /// say so.
+    /// Resolves with the reason when this node can never continue. The daemon should exit then and
+    /// report the reason.
     pub fn ended(&self) -> impl Future<Output = String> + Send + use<> {
         self.node.ended()
     }
@@ -201,7 +203,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // The writer ends once nobody can queue anything any more.
+        // The writer ends once nothing can be queued any more.
         (self.queue, _) = Queue::new();
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the journal's writer panicked");
@@ -215,7 +217,7 @@ impl fmt::Debug for Store {
     }
 }
 
-/// Connects for the first time; gives the connection that heartbeats go over.
+/// Connects for the first time; returns the connection for heartbeats.
 async fn join(garbage: &Garbage, node: &Node, role: Role) -> Result<Connection, String> {
     let handle = tokio::runtime::Handle::current();
     let failed = |error: PostgresError| reason(&error);
@@ -236,12 +238,12 @@ async fn leave(target: &Target, node: &Node) {
     }
 }
 
-/// What trouble with the database means for a caller.
+/// Converts a database error to a storage error.
 fn trouble(error: PostgresError) -> StorageError {
     StorageError::Unavailable(reason(&error))
 }
 
-/// What the server said, or why it cannot be reached.
+/// The server's message, or why the server cannot be reached.
 fn reason(error: &PostgresError) -> String {
     use std::error::Error as _;
     match (error.as_db_error(), error.source()) {
@@ -251,12 +253,12 @@ fn reason(error: &PostgresError) -> String {
     }
 }
 
-/// A number as PostgreSQL keeps it. Nothing is ever numbered beyond what fits.
+/// A number as PostgreSQL stores it. No number exceeds the range.
 fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A number that PostgreSQL kept.
+/// A number that PostgreSQL stored.
 fn from_sql(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! The only node of a store that one daemon has to itself.
+//! The only node of a store that a single daemon uses.
 
 use std::fmt;
 use std::future::ready;
@@ -10,8 +10,8 @@ use quintet_kernel::port::{
     BoxFuture, Inbox, InboxEntry, NodeAddress, NodeStatus, Nodes, SessionIndex, StorageError,
 };
 
-/// The only node of a store in memory or in SQLite: it owns every session and gets no commands through the
-/// store.
+/// The only node of a store in memory or in SQLite: it owns every session and receives no commands
+/// through the store.
 pub struct SingleNode {
     address: NodeAddress,
     index: Arc<dyn SessionIndex>,

@@ -1,7 +1,7 @@
 //! Copies everything from one store into another, and compares.
 //!
-//! An interrupted copy continues where it was: existing sessions are appended to from their head on. Snapshots
-//! are left out, because they follow from the journal.
+//! An interrupted copy can be resumed: existing sessions are appended to from their head on.
+//! Snapshots are not copied, because they can be computed from the journal.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -27,9 +27,9 @@ pub type Setting = (String, String, Value);
 /// An artifact, and the sessions that refer to it.
 pub type ReferencedArtifact = (Artifact, Vec<SessionId>);
 
-/// Lists of what ports only look up by name.
+/// Lists of everything that ports can only look up by name.
 pub trait Contents: Send + Sync {
-    /// Every name of a session.
+    /// All aliases of sessions.
     fn aliases(&self) -> BoxFuture<'_, Result<Vec<(Alias, SessionId)>, StorageError>>;
     /// Every setting of front ends.
     fn settings(&self) -> BoxFuture<'_, Result<Vec<Setting>, StorageError>>;
@@ -67,20 +67,20 @@ impl fmt::Debug for TransferEnd {
     }
 }
 
-/// What was copied, or compared.
+/// Counts of what was copied or compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Sessions.
     pub sessions: u64,
-    /// Events of the sessions, those that forks share counted once for each.
+    /// Events of the sessions; shared events are counted once for each fork.
     pub events: u64,
     /// Blobs.
     pub blobs: u64,
-    /// Names of sessions.
+    /// Aliases of sessions.
     pub aliases: u64,
     /// Settings of front ends.
     pub settings: u64,
-    /// Front ends that registered.
+    /// Registered installs of front ends.
     pub installs: u64,
     /// Files that front ends uploaded.
     pub artifacts: u64,
@@ -88,13 +88,13 @@ pub struct Report {
     pub runs: u64,
 }
 
-/// Why not everything is in both stores.
+/// Why a copy or comparison failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// The target has something that the source has not.
+    /// The target has something that the source does not have.
     #[error("{0} is in the target and not in the source: use an empty target")]
     Foreign(String),
-    /// The same name means different things.
+    /// The same name has different content.
     #[error("{0} is not the same in both stores")]
     Different(String),
     /// Storage failed.
@@ -102,11 +102,11 @@ pub enum TransferError {
     Storage(#[from] StorageError),
 }
 
-/// Copies everything. Nobody else may use either store.
+/// Copies everything. Nothing else may use either store.
 ///
 /// # Errors
-/// If the target holds something else already, or storage fails. What was copied stays; a second try goes
-/// on from there.
+/// Fails if the target has other content, or storage fails. What was copied stays; a second attempt
+/// continues from there.
 pub async fn copy(from: &TransferEnd, to: &TransferEnd) -> Result<Report, TransferError> {
     let mut report = Report::default();
     let summaries = in_order(from.store.list(usize::MAX).await?);
@@ -124,7 +124,7 @@ pub async fn copy(from: &TransferEnd, to: &TransferEnd) -> Result<Report, Transf
     Ok(report)
 }
 
-/// Parents before their forks, otherwise oldest first.
+/// Sorts parents before their forks, otherwise oldest first.
 fn in_order(mut summaries: Vec<SessionSummary>) -> Vec<SessionSummary> {
     summaries.reverse();
     let all: HashSet<SessionId> = summaries.iter().map(|summary| summary.id.clone()).collect();
@@ -141,7 +141,8 @@ fn in_order(mut summaries: Vec<SessionSummary>) -> Vec<SessionSummary> {
             !ready
         });
         if summaries.len() == before {
-            // Sessions that name each other as parents can only be damage; each has all its events.
+            // Sessions that name each other as parents can only be damage; each is copied with all
+            // its events.
             ordered.append(&mut summaries);
         }
     }
@@ -180,7 +181,7 @@ async fn copy_session(
     Ok(())
 }
 
-/// Begins a session: after its parent's events, if the parent was copied, else from nothing.
+/// Creates a session: as a fork, if its parent was copied, otherwise empty.
 async fn begin(
     from: &TransferEnd,
     to: &TransferEnd,
@@ -198,8 +199,8 @@ async fn begin(
     Ok(to.store.fork(lease, fork, batch(own, summary)).await?)
 }
 
-/// True if two sessions have the same events up to a number, as a fork and its parent do unless the parent
-/// was erased and begun anew.
+/// True if two sessions have the same events up to a number, as a fork and its parent have unless
+/// the parent was deleted and created again.
 async fn same_history(
     side: &TransferEnd,
     one: &SessionId,
@@ -230,7 +231,7 @@ async fn copy_blobs(
                 to.blobs.put(content).await?;
                 report.blobs += 1;
             }
-            // Content that a session refers to may never have been stored; then it is missing in both stores.
+            // Referenced content may never have been stored; then it is missing in both stores.
             Err(StorageError::Missing(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -328,7 +329,7 @@ async fn run_events(side: &TransferEnd, run: &RunId) -> Result<Vec<RunRecord>, S
 /// Compares everything that [`copy`] copies: journals event by event, blobs by their content.
 ///
 /// # Errors
-/// Names the first difference, or says why storage failed.
+/// Fails with the first difference, or if storage fails.
 pub async fn compare(one: &TransferEnd, other: &TransferEnd) -> Result<Report, TransferError> {
     let mut report = Report::default();
     let by_id = async |side: &TransferEnd| {

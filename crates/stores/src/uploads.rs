@@ -1,7 +1,7 @@
-//! Files that are taken in piece by piece, and given out so.
+//! Files that are written and read in parts.
 //!
-//! A file appears under its name only when it is whole and on disk; `tmp` holds those that are being
-//! written.
+//! A file appears under its name only when it is complete and synced; `tmp` holds files that are
+//! being written.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -15,7 +15,7 @@ use crate::Error;
 use crate::blobs::{TMP_DIR, blocking, sync_dir, unavailable};
 use crate::data_dir::create_private;
 
-/// The longest name.
+/// Maximum length of a name.
 const NAME_LENGTH_LIMIT: usize = 128;
 
 /// Files in a directory.
@@ -25,7 +25,7 @@ pub struct FileUploads {
 }
 
 impl FileUploads {
-    /// Opens a directory of files; creates it if it is not there.
+    /// Opens a directory of files; creates it if it does not exist.
     pub fn open(root: &Path) -> Result<Self, Error> {
         create_private(&root.join(TMP_DIR))?;
         Ok(Self { root: root.into() })
@@ -71,7 +71,7 @@ impl Uploads for FileUploads {
     }
 }
 
-/// A file that has no name yet.
+/// An upload that has no name yet.
 #[derive(Debug)]
 struct PartialUpload {
     root: Arc<Path>,
@@ -97,7 +97,7 @@ impl UploadWriter for PartialUpload {
 /// A temporary file that content is written to.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    /// Away while it is written to.
+    /// `None` while a write is in progress.
     file: Option<NamedTempFile>,
 }
 
@@ -117,7 +117,7 @@ impl Spool {
         Ok(())
     }
 
-    /// All that was written; an error if a write failed.
+    /// The complete file; fails if a write failed.
     pub(crate) fn into_file(self) -> Result<NamedTempFile, StorageError> {
         self.file.ok_or_else(broken_upload)
     }
@@ -148,12 +148,12 @@ fn names(root: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Where a file lies; nothing if the name could lead elsewhere.
+/// The path of a file; `None` if the name is not safe.
 fn path(root: &Path, name: &str) -> Option<PathBuf> {
     is_safe(name).then(|| root.join(name))
 }
 
-/// True if a name is a plain one.
+/// True if a name is a plain file name.
 pub(crate) fn is_safe(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let safe = name.len() <= NAME_LENGTH_LIMIT && name.bytes().all(plain) && name != TMP_DIR;

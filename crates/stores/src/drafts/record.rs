@@ -1,18 +1,20 @@
-//! How a piece is written down: length and checksum, then the fields one after the other.
+//! The encoding of a delta in a draft: length and checksum, then the fields.
 //!
 //! ```text
 //! u32 length of the rest | u32 checksum of the rest | u64 offset | i64 at | u8 channel
 //! | u16 length, the turn's id | u16 length, the step's id | the text
 //! ```
-//! Numbers are little-endian. An id that is empty is that of the record before. Most pieces go on where
-//! the one before ended, and everything but their text would be most of what is written; they are short:
+//! Numbers are little-endian. An empty id means the id of the previous record. Most deltas continue
+//! where the previous one ended; they have short records, because the other fields would be longer
+//! than the text:
 //!
 //! ```text
 //! u16 length of the rest | u16 checksum of the rest, its highest bit set | microseconds since the
 //! record before, seven bits a byte, the lowest first | the text
 //! ```
-//! That bit is never set in the other kind, whose length is never that great. A draft never outlives the
-//! version that wrote it by more than one restart; what cannot be read is treated like a torn end.
+//! That bit is never set in a full record, because its length is never that large. A draft outlives
+//! the version that wrote it by at most one restart; a record that cannot be read is treated like
+//! an incomplete end.
 
 use std::io::{self, ErrorKind};
 
@@ -25,16 +27,16 @@ const HEADER_BYTES: usize = 8;
 const SHORT_HEAD: usize = 4;
 /// Marks a short record.
 const SHORT: u16 = 0x8000;
-/// What is set in a byte of a number if another byte follows.
+/// Set in a byte of a number if another byte follows.
 const MORE: u8 = 0x80;
 
-/// What the next record need not repeat of the one before it.
+/// The fields of the previous record that the next one need not repeat.
 #[derive(Debug)]
 pub(super) struct Last {
     turn: TurnId,
     step: StepId,
     channel: Channel,
-    /// Where its text ended.
+    /// The end offset of its text.
     end: u64,
     at: Time,
 }
@@ -50,7 +52,7 @@ impl Last {
         self.turn == delta.turn && self.step == delta.step
     }
 
-    /// The microseconds between this record and a piece that continues it.
+    /// The microseconds between this record and a delta that continues it.
     fn microseconds_to(&self, delta: &Delta) -> Option<u64> {
         let goes_on = self.channel == delta.channel && self.end == delta.offset;
         let later = u64::try_from(delta.at.micros().checked_sub(self.at.micros())?).ok()?;
@@ -58,7 +60,7 @@ impl Last {
     }
 }
 
-/// Adds a piece to a buffer, behind this record.
+/// Appends a delta to a buffer, after the record `before`.
 pub(super) fn write(buffer: &mut Vec<u8>, delta: &Delta, before: Option<&Last>) -> io::Result<()> {
     let later = before.and_then(|before| before.microseconds_to(delta));
     match later.and_then(|later| short(delta, later)) {
@@ -133,7 +135,7 @@ fn record<'b>(bytes: &'b [u8], before: Option<&Delta>) -> Option<(Delta, &'b [u8
     sound.then(|| next_piece(body, before?)).flatten().map(|delta| (delta, rest))
 }
 
-/// The piece of a short record.
+/// The delta of a short record.
 fn next_piece(body: &[u8], before: &Delta) -> Option<Delta> {
     let digits = 1 + body.iter().position(|byte| byte & MORE == 0)?;
     let (number, text) = body.split_at(digits);

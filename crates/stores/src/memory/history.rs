@@ -17,7 +17,7 @@ impl History {
         if at == 0 || at > parent.head() {
             return None;
         }
-        // Directly to the owner of the event: a fork of a fork is read as fast.
+        // Refers directly to the owner of the event, so that a fork of a fork is read as fast.
         let mut with = Arc::clone(parent);
         while let Some(shared) = with.shared.clone().filter(|shared| at <= shared.upto) {
             with = shared.with;

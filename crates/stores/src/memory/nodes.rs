@@ -1,4 +1,4 @@
-//! Several nodes on one store in memory, for tests: each has a handle, and can be killed.
+//! Several nodes on one store in memory, for tests. Each node has its own handle and can be killed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use super::MemoryStore;
 use crate::lock;
 
-/// The nodes, and what each owns.
+/// The nodes and the sessions that each owns.
 #[derive(Debug, Default)]
 pub(super) struct NodeTable {
     nodes: BTreeMap<Arc<str>, Node>,
@@ -71,7 +71,7 @@ impl NodeTable {
         }
     }
 
-    /// Tells every node that listens.
+    /// Notifies every node that listens.
     pub(super) fn wake(&mut self, session: &SessionId, wake: Wake) {
         self.listeners.retain(|listener| listener.send((session.clone(), wake)).is_ok());
     }
@@ -87,7 +87,7 @@ fn address(name: &str) -> NodeAddress {
 }
 
 impl MemoryStore {
-    /// The same contents, as a node of this name uses them.
+    /// A handle to the same contents for the node of this name.
     pub fn node(&self, name: &str) -> Self {
         let name: Arc<str> = name.into();
         let node = Node { alive: true, draining: false, lost: Arc::default() };
@@ -95,12 +95,13 @@ impl MemoryStore {
         Self { node: Some(name), ..self.clone() }
     }
 
-    /// The other nodes take this one for dead. The node itself does not know, as one that is paused.
+    /// Makes the other nodes consider this one dead. The node itself does not know, like a paused
+    /// process.
     pub fn crash(&self) {
         self.with_node(|node| node.alive = false);
     }
 
-    /// This node learns that its leases are lost, and lives again.
+    /// Makes this node notice that its leases are lost; it is alive again afterwards.
     pub fn lose_leases(&self) {
         self.with_node(|node| {
             node.alive = true;
@@ -182,7 +183,7 @@ impl Nodes for MemoryStore {
         let dead: Vec<SessionId> = dead.map(|(id, _)| id.clone()).take(limit).collect();
         for session in &dead {
             let claimed = contents.nodes.acquire(node, session);
-            debug_assert!(claimed.is_ok(), "nobody owns it");
+            debug_assert!(claimed.is_ok(), "the session has no live owner");
         }
         Box::pin(ready(Ok(dead)))
     }

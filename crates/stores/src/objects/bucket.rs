@@ -1,6 +1,6 @@
 //! Objects in a bucket of an S3-compatible store.
 //!
-//! Requests are signed in their URL, which is therefore part of no message.
+//! Requests are signed in their URL, so no message contains a URL.
 
 use std::error::Error as _;
 use std::fmt;
@@ -20,14 +20,14 @@ use super::{BucketLocation, Objects};
 use crate::blobs::unavailable;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A connection that receives nothing for so long is cut off.
+/// A connection without received data for this long is closed.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long one request may take; far less than unreferenced content is kept.
+/// Maximum time of a request; far less than the time for which unreferenced content is kept.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
-/// Tries of a request that the server could not be asked, or could not answer.
+/// Maximum number of attempts if the server cannot be reached or is overloaded.
 const TRIES_LIMIT: u32 = 3;
 const RETRY_DELAY: Duration = Duration::from_millis(200);
-/// How much of an error's text is read.
+/// Maximum length of an error text that is read, in bytes.
 const ERROR_BYTES_LIMIT: usize = 4096;
 
 /// Objects in a bucket.
@@ -39,7 +39,7 @@ pub(super) struct BucketObjects {
 }
 
 impl BucketObjects {
-    /// Fails if the URL of the bucket cannot be made, or there are no credentials.
+    /// Fails if the URL of the bucket is not valid, or there are no credentials.
     pub(super) fn open(
         location: &BucketLocation,
         credentials: Option<&super::Credentials>,
@@ -51,8 +51,8 @@ impl BucketObjects {
             Some(token) => Credentials::new_with_token(access_key, secret_key, token),
             None => Credentials::new(access_key, secret_key),
         };
-        // Amazon has a name for each bucket, whose certificate fits no name with dots; other servers often
-        // have one for all.
+        // Amazon has a host name per bucket, but its certificate does not match bucket names with
+        // dots. Other servers often have one host name.
         let style = match endpoint {
             None if !name.contains('.') => UrlStyle::VirtualHost,
             Some(_) | None => UrlStyle::Path,
@@ -69,7 +69,7 @@ impl BucketObjects {
         format!("{}{name}", self.prefix)
     }
 
-    /// Sends a request, and again if the server could not be asked or could not answer.
+    /// Sends a request; retries if the server cannot be reached or is overloaded.
     async fn send<'a, A: S3Action<'a>>(
         &self,
         action: A,
@@ -146,11 +146,12 @@ impl fmt::Debug for BucketObjects {
     }
 }
 
-/// A client that follows no redirect: a signature is for one server. Certificates of the platform are read
-/// for HTTPS alone, and only HTTPS goes through the environment's proxy.
+/// A client that follows no redirects, because a signature is valid for one server. Platform
+/// certificates are loaded for HTTPS only, and only HTTPS uses the proxy of the environment.
 fn client(endpoint: &Url) -> Result<Client, String> {
     let builder = if endpoint.scheme() == "https" {
-        // An error says that somebody else in this process chose a provider first, which is as good.
+        // An error means that another part of this process chose a provider first, which works as
+        // well.
         let _ = ring::default_provider().install_default();
         Client::builder()
     } else {
@@ -174,7 +175,7 @@ fn is_transient(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-/// The response, if it is good; otherwise what the server says.
+/// The response, if it is successful; otherwise the server's error.
 async fn checked(response: Response) -> Result<Response, StorageError> {
     let status = response.status();
     if status.is_success() {
@@ -187,7 +188,7 @@ async fn checked(response: Response) -> Result<Response, StorageError> {
     Err(unavailable(format!("the object store answers {status} {code}").trim_end()))
 }
 
-/// The server cannot be asked.
+/// The error for a server that cannot be reached.
 fn unreachable(error: reqwest::Error) -> StorageError {
     let error = error.without_url();
     let cause = std::iter::successors(error.source(), |cause| (*cause).source()).last();

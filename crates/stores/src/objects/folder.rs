@@ -1,4 +1,4 @@
-//! Objects as files in a folder that all nodes see.
+//! Objects as files in a folder that all nodes can access.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use crate::blobs::{TMP_DIR, blocking, is_stored, sync_dir, unavailable, write_fi
 use crate::data_dir::create_private;
 use crate::uploads::is_safe;
 
-/// Incomplete files that were not written to for so long are those of a node that died.
+/// Incomplete files that were not written for this long belong to a node that died.
 const INCOMPLETE_AGE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 /// Objects in a folder.
@@ -25,7 +25,7 @@ pub(super) struct FolderObjects {
 }
 
 impl FolderObjects {
-    /// Fails if the folder cannot be made.
+    /// Fails if the folder cannot be created.
     pub(super) fn open(root: &Path) -> Result<Self, Error> {
         let incomplete = root.join(TMP_DIR);
         create_private(&incomplete)?;
@@ -33,7 +33,7 @@ impl FolderObjects {
         Ok(Self { root: root.into() })
     }
 
-    /// The file of an object, in one of some hundred folders; `None` if the name could lead elsewhere.
+    /// The path of an object, in one of 256 subfolders; `None` if the name is not safe.
     fn path(&self, name: &str) -> Option<PathBuf> {
         let (folder, file) = name.split_at_checked(2)?;
         (is_safe(folder) && is_safe(file)).then(|| self.root.join(folder).join(file))
@@ -74,15 +74,15 @@ impl Objects for FolderObjects {
     }
 }
 
-/// Deletes what nodes that died were writing.
+/// Deletes incomplete files of nodes that died.
 fn sweep(incomplete: &Path) {
-    #[expect(clippy::disallowed_methods, reason = "the times of files are those of the system")]
+    #[expect(clippy::disallowed_methods, reason = "file times are system times")]
     let now = SystemTime::now();
     for file in fs::read_dir(incomplete).into_iter().flatten().flatten() {
         let written = file.metadata().and_then(|it| it.modified()).ok();
         let age = written.and_then(|written| now.duration_since(written).ok());
         if age.is_some_and(|age| age > INCOMPLETE_AGE_LIMIT) {
-            // Another node may have been faster.
+            // Another node may have deleted the file first.
             let _ = fs::remove_file(file.path());
         }
     }

@@ -1,17 +1,17 @@
-//! Reads the URL of a place for objects.
+//! Parses the URL of an object store.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use reqwest::Url;
 
-/// The region that servers other than Amazon's mostly take.
+/// The region that most servers other than Amazon's accept.
 const USUAL_REGION: &str = "us-east-1";
 
-/// A place for objects.
+/// The location of an object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// A folder that all nodes see.
+    /// A folder that all nodes can access.
     Folder(PathBuf),
     /// A bucket of an S3-compatible store.
     Bucket(BucketLocation),
@@ -22,20 +22,20 @@ pub enum Location {
 pub struct BucketLocation {
     /// The name of the bucket.
     pub name: String,
-    /// What the names of all objects begin with.
+    /// The prefix of all object names.
     pub prefix: String,
-    /// The server; without it Amazon's of the region.
+    /// The server; Amazon's in the region if `None`.
     pub endpoint: Option<Url>,
     /// The region that requests are signed for.
     pub region: String,
 }
 
 impl Location {
-    /// Reads `file:///folder` or `s3://bucket/prefix?endpoint=URL&region=NAME`. A region that the URL does not
-    /// name is the one given.
+    /// Parses `file:///folder` or `s3://bucket/prefix?endpoint=URL&region=NAME`. `region` is used
+    /// if the URL names none.
     ///
     /// # Errors
-    /// Says what is wrong with the URL.
+    /// Fails with what is wrong with the URL.
     pub fn parse(url: &str, region: Option<&str>) -> Result<Self, String> {
         let parsed = Url::parse(url).map_err(|error| error.to_string())?;
         if !parsed.username().is_empty() || parsed.password().is_some() {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_or_a_bucket_is_understood() {
+    fn a_folder_or_a_bucket_is_parsed() {
         check("file:///srv/blobs", "file:///srv/blobs");
         check("s3://b?region=eu-west-1", "s3://b/ in eu-west-1 at Amazon");
         let own = "s3://b/a/c/?endpoint=http://127.0.0.1:9000";
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_problem() {
         check("/srv/blobs", "relative URL without a base");
         check("file://host/blobs", "a folder is written file:///folder");
         check("gs://b", "gs: is not supported: use file:///folder or s3://bucket");

@@ -1,9 +1,9 @@
-//! Packs keep what was put, across processes and within their limit.
+//! Tests that packs store blobs across processes and within their limit.
 
 use super::*;
 
 #[tokio::test]
-async fn what_was_put_is_found_by_the_next_process() {
+async fn stored_blobs_are_found_by_the_next_process() {
     let dir = tempfile::tempdir().unwrap();
     let blobs = PackBlobs::open(dir.path(), 1 << 20).unwrap();
     let id = blobs.put(b"hello".to_vec()).await.unwrap();
@@ -14,7 +14,7 @@ async fn what_was_put_is_found_by_the_next_process() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_file_is_taken_over() {
+async fn a_part_of_a_file_is_stored() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("given");
     fs::write(&file, "..hello..").unwrap();
@@ -25,14 +25,16 @@ async fn a_part_of_a_file_is_taken_over() {
         .await
         .unwrap();
     assert_eq!(ids[0], ids[1]);
-    let BlobBody::File(kept) = blobs.body(&ids[0], 4).await.unwrap() else { panic!("it is long") };
+    let BlobBody::File(kept) = blobs.body(&ids[0], 4).await.unwrap() else {
+        panic!("the blob is too long for memory")
+    };
     let mut text = String::new();
     open_range(&kept).unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(text, "hello");
 }
 
 #[tokio::test]
-async fn the_oldest_pack_makes_room() {
+async fn the_oldest_pack_is_deleted_first() {
     let dir = tempfile::tempdir().unwrap();
     let mut ids = Vec::new();
     for n in 0..4_u8 {
@@ -48,7 +50,7 @@ async fn the_oldest_pack_makes_room() {
 }
 
 #[tokio::test]
-async fn a_torn_pack_is_not_passed_off_as_whole() {
+async fn an_incomplete_blob_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let id = PackBlobs::open(dir.path(), 1000).unwrap().put(b"hello".to_vec()).await.unwrap();
     fs::write(dir.path().join("00000000.pack"), "hell").unwrap();

@@ -1,4 +1,4 @@
-//! An append, encoded, and appends that are written together.
+//! Encodes appends and writes several of them together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const MOVE_HEADS: &str = "UPDATE journals SET begun = true, head = moved.head,
 pub(super) struct Append {
     pub(super) expected: Seq,
     events: Vec<Encoded>,
-    /// What the list of sessions is to hold; `None` if that stays the same.
+    /// The new summary row; `None` if it does not change.
     summary: Option<SummaryRow>,
 }
 
@@ -45,7 +45,7 @@ struct Encoded {
     blobs: BTreeSet<BlobId>,
 }
 
-/// What the list of sessions keeps of one.
+/// The row of a session in the session index.
 #[derive(Clone, Debug)]
 pub(super) struct SummaryRow {
     id: String,
@@ -122,7 +122,7 @@ struct EventRows {
 }
 
 impl Rows {
-    /// Adds an append that was judged.
+    /// Adds an accepted append.
     pub(super) fn append(&mut self, session: &SessionId, key: i64, append: &Append) {
         for (event, seq) in append.events.iter().zip(append.expected + 1..) {
             self.events.sessions.push(key);
@@ -145,7 +145,7 @@ impl Rows {
         }
     }
 
-    /// Bytes of the events that are to be written.
+    /// Bytes of the events to be written.
     pub(super) fn bytes(&self) -> usize {
         self.events.bytes
     }
@@ -154,7 +154,8 @@ impl Rows {
         self.summaries.insert(key, summary);
     }
 
-    /// Prepares every statement of [`Self::write`], so that none waits for that while those after it are sent.
+    /// Prepares all statements of [`Self::write`], so that they can be sent without waiting in
+    /// between.
     pub(super) async fn prepare(db: &Connection) -> Result<(), Error> {
         for statement in [INSERT_EVENTS, INSERT_REFS, PUT_SUMMARIES, MOVE_HEADS] {
             db.prepared(statement).await?;

@@ -1,5 +1,5 @@
-//! Content: blobs by their hash, and uploads by name. Both are in the database, but for blobs that are too long for
-//! it, which are objects.
+//! Blobs by their hash, and uploads by name. Both are in the database, except for blobs that are
+//! too long for it, which are objects.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::{Store, from_sql, to_sql, trouble};
 use crate::blobs::{blob_id, blocking, read_body, unavailable};
 use crate::uploads::{Spool, is_safe};
 
-/// The longest blob, in bytes: one is held in memory here and by the server.
+/// Maximum length of a blob, in bytes: it is held in memory here and by the server.
 const BLOB_LIMIT: usize = 256 * 1024 * 1024;
-/// How much of an upload is in one row.
+/// Bytes of an upload per row.
 const PART_BYTES: usize = 1024 * 1024;
 
 impl Blobs for Store {
@@ -54,7 +54,7 @@ impl Blobs for Store {
         })
     }
 
-    /// Nothing is in a file of this machine, so that all of it is given however long it is.
+    /// No blob is in a file of this machine, so the content is always returned.
     fn body(&self, blob: &BlobId, _: u64) -> BoxFuture<'_, Result<BlobBody, StorageError>> {
         let blob = blob.clone();
         Box::pin(async move { self.get(&blob).await.map(BlobBody::Bytes) })
@@ -89,7 +89,7 @@ impl Store {
         Ok(blob)
     }
 
-    /// Makes sure that an object that was stored is still known, however long that took.
+    /// Makes sure that a stored object is still registered, however long storing it took.
     async fn confirm(&self, blob: &BlobId, name: String) -> Result<(), StorageError> {
         let blob = blob.clone();
         let confirmed = self.pool.run(|db| async move {
@@ -129,7 +129,7 @@ impl Store {
     }
 }
 
-/// Where content is.
+/// Where a blob is stored.
 enum Place {
     /// In the database: the content.
     Row(Vec<u8>),
@@ -141,7 +141,7 @@ fn missing(blob: &BlobId) -> StorageError {
     StorageError::Missing(format!("blob {blob}"))
 }
 
-/// Makes a blob young again, if the database has it and it is not damaged; says so.
+/// Marks a blob as recently used, if the database has it undamaged; returns whether it has.
 async fn is_kept(db: &Connection, blob: &BlobId) -> Result<bool, StorageError> {
     let known = "UPDATE blobs SET used = now()
         WHERE id = $1 AND encode(sha256(body), 'hex') = $1";
@@ -154,7 +154,8 @@ async fn insert(db: &Connection, blob: &BlobId, content: &[u8]) -> Result<(), St
     db.execute(insert, &[&blob.as_str(), &content]).await.map(drop).map_err(trouble)
 }
 
-/// Notes an object before it is stored, so that it is known whatever becomes of that; gives its name.
+/// Registers an object before it is stored, so that it is known even if that fails; returns its
+/// name.
 async fn announce(db: &Connection, blob: &BlobId) -> Result<String, StorageError> {
     let note = "INSERT INTO blobs (id, used, object)
         VALUES ($1, now(), $1 || '-' || nextval('object_names'))
@@ -216,7 +217,7 @@ impl Uploads for Store {
     }
 }
 
-/// An upload that is not whole yet, in a file of this machine.
+/// An incomplete upload, in a file of this machine.
 struct Incoming {
     spool: Spool,
     pool: Arc<Pool>,

@@ -1,4 +1,4 @@
-//! Connections: one that remembers its statements, and a few that reads share.
+//! Connections: one that caches its statements, and a few that reads share.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,23 +16,23 @@ use super::trouble;
 use super::url::Target;
 use crate::lock;
 
-/// Reads that run at once.
+/// Maximum number of concurrent reads.
 const READERS: usize = 6;
 
-/// Values for a statement.
+/// The parameters of a statement.
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A connection and the statements that were prepared on it.
+/// A connection and its prepared statements.
 pub(super) struct Connection {
     client: Client,
     statements: Mutex<HashMap<String, Statement>>,
 }
 
 impl Connection {
-    /// Connects; the traffic is driven by a task of the runtime.
+    /// Connects; a task of the runtime drives the connection.
     pub(super) async fn open(to: &Target, runtime: &Handle) -> Result<Self, Error> {
         let (client, traffic) = to.config.connect(to.tls.clone()).await?;
-        // Ends by itself when the client is dropped or the server hangs up, which queries then report.
+        // Ends when the client is dropped or the server disconnects, which queries then report.
         runtime.spawn(traffic);
         Ok(Self::new(client))
     }
@@ -59,13 +59,13 @@ impl Connection {
         Ok(self.rows(sql, values).await?.into_iter().next())
     }
 
-    /// Says how many rows were changed.
+    /// Returns the number of changed rows.
     pub(super) async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Error> {
         let statement = self.prepared(sql).await?;
         self.client.execute(&statement, values).await
     }
 
-    /// Runs statements that take no values.
+    /// Runs statements without parameters.
     pub(super) async fn batch(&self, sql: &str) -> Result<(), Error> {
         self.client.batch_execute(sql).await
     }
@@ -75,7 +75,7 @@ impl Connection {
     }
 }
 
-/// Connections for everything that need not be in order with appends.
+/// Connections for everything that need not be ordered with appends.
 pub(super) struct Pool {
     target: Target,
     runtime: Handle,
@@ -89,8 +89,8 @@ impl Pool {
         Self { target, runtime, permits, idle }
     }
 
-    /// Runs work with a connection, in a task of the store: work that its caller does not look after keeps no
-    /// connection from others.
+    /// Runs work with a connection, in a task of the store, so that a caller that does not poll its
+    /// future blocks no connection.
     pub(super) fn run<T, F>(
         self: &Arc<Self>,
         work: impl FnOnce(Lent) -> F + Send + 'static,
@@ -129,7 +129,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// A connection of the pool, which goes back there.
+/// A connection of the pool, returned to it when dropped.
 pub(super) struct Lent {
     connection: Option<Connection>,
     pool: Arc<Pool>,

@@ -1,4 +1,4 @@
-//! Lists of what ports only look up by name, for whoever copies a whole store.
+//! Lists everything that ports can only look up by name, to copy a whole store.
 
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Alias, BoxFuture, StorageError};

@@ -1,4 +1,4 @@
-//! A session taken away: every trace of it in the database that no fork of it needs.
+//! Deletes a session: everything in the database that no fork of it needs.
 
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::ERASED_SPACE;
@@ -7,8 +7,8 @@ use tokio_postgres::Error;
 use super::connection::Connection;
 use super::writer::{Group, Row};
 
-/// Takes a session away, with its names and claims. Its row stays, under a new key, for as long as its
-/// lease does.
+/// Deletes a session with its aliases and claims. Its row stays, under a new key, as long as its
+/// lease.
 pub(super) async fn erase(group: &mut Group, session: &SessionId, row: &Row) -> Result<(), Error> {
     let db = group.flushed().await?;
     let id = session.as_str();
@@ -38,9 +38,9 @@ pub(super) async fn erase(group: &mut Group, session: &SessionId, row: &Row) -> 
     Ok(())
 }
 
-/// Deletes the events of a session that is gone, as far as nobody shares them; then what it shared itself
-/// with one that was gone before. One at a time: two that end at once might each leave something for the
-/// other.
+/// Deletes the events of a deleted session that no fork shares; then those of deleted parents that
+/// only this session shared. Serialized, because two concurrent deletions might each leave
+/// something for the other.
 async fn release(db: &Connection, key: i64) -> Result<(), Error> {
     let alone =
         "SELECT pg_advisory_xact_lock(hashtext(current_schema()), hashtext('quintet erase'))";
@@ -50,7 +50,7 @@ async fn release(db: &Connection, key: i64) -> Result<(), Error> {
         let shared = "SELECT max(base) FROM forks WHERE parent = $1";
         let shared: Option<i64> = db.row(shared, &[&key]).await?.and_then(|row| row.get(0));
         let after = shared.unwrap_or(0);
-        // What nobody refers to is kept for a while, from now on.
+        // Unreferenced content is kept for a while, from now on.
         let unused = "UPDATE blobs SET used = now() WHERE id IN (
             SELECT blob FROM refs WHERE session = $1 AND seq > $2)";
         for query in [

@@ -1,4 +1,4 @@
-//! A session that begins with the history of another one: a pointer and its first events.
+//! Forks a session: a pointer to the parent's history, and the first events of the fork.
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::port::{Lease, StorageError};
@@ -10,8 +10,8 @@ use super::connection::Connection;
 use super::to_sql;
 use super::writer::{Answer, Group};
 
-/// Judges a fork and, if it may be, writes it. The rows of both sessions must be locked: the parent cannot be
-/// erased meanwhile.
+/// Checks a fork and, if it is valid, writes it. The rows of both sessions must be locked, so that
+/// the parent is not deleted meanwhile.
 pub(super) async fn fork(
     group: &mut Group,
     lease: &Lease,
@@ -35,19 +35,19 @@ pub(super) async fn fork(
     let owner = owner(db, key, at).await?;
     let point = "INSERT INTO forks (child, parent, base) VALUES ($1, $2, $3)";
     db.execute(point, &[&child.key, &owner, &at]).await?;
-    // The fork shows what its parent refers to, also when the parent is gone.
+    // The fork refers to the same artifacts as its parent, even after the parent is deleted.
     let inherit = "INSERT INTO claims (artifact, session)
         SELECT artifact, $2 FROM claims WHERE session = $1 ON CONFLICT DO NOTHING";
     db.execute(inherit, &[&parent.as_str(), &lease.session.as_str()]).await?;
     group.append(&lease.session, first);
-    // The fork works in its parent's folder, so it belongs to the node that has that.
+    // The fork works in its parent's folder, so it belongs to the node with that folder.
     let home = "UPDATE sessions SET home = parent.home FROM sessions AS parent
         WHERE sessions.key = $1 AND parent.key = $2";
     group.flushed().await?.execute(home, &[&child.key, &key]).await?;
     Ok(Ok(first.head()))
 }
 
-/// The session that an event belongs to, so that a fork of a fork is read no slower.
+/// The session that owns an event, so that a fork of a fork is read as fast.
 async fn owner(db: &Connection, session: i64, seq: i64) -> Result<i64, Error> {
     let query = "SELECT parent FROM forks WHERE child = $1 AND base >= $2";
     let mut owner = session;

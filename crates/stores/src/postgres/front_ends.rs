@@ -1,4 +1,4 @@
-//! What is kept for front ends besides sessions: installs, settings and the list of their files.
+//! Data of front ends other than sessions: installs, settings and the list of their files.
 
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{
@@ -194,7 +194,7 @@ impl Artifacts for Store {
     fn discard(&self, id: &str) -> BoxFuture<'_, Result<bool, StorageError>> {
         let id = id.to_owned();
         self.queue.change(async move |group: &mut Group| {
-            // A claim that another node makes at the same time is seen by the statement after this.
+            // The next statement sees a claim that another node makes at the same time.
             if group.db().row(LOCK_ARTIFACT, &[&id]).await?.is_none() {
                 return Ok(false);
             }
@@ -204,7 +204,7 @@ impl Artifacts for Store {
     }
 }
 
-/// Claims and discards of one artifact happen one after the other.
+/// Serializes claims and discards of one artifact.
 const LOCK_ARTIFACT: &str = "SELECT 1 FROM artifacts WHERE id = $1 FOR UPDATE";
 
 pub(super) fn artifact(row: &Row) -> Artifact {

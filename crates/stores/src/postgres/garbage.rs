@@ -1,8 +1,8 @@
-//! Deletes what nobody needs: content that no session refers to, and what dead nodes left.
+//! Deletes unreferenced content, and the leftovers of dead nodes.
 //!
-//! Any node does so, while others put content and refer to it: putting makes content young, and only what was
-//! young long ago is deleted. The name of an object is noted before the object is deleted, and never used
-//! again.
+//! Any node does this while others store content and refer to it. Storing content marks it as
+//! recently used, and only content that was not used for a long time is deleted. The name of an
+//! object is recorded before the object is deleted, and never used again.
 
 use std::time::Duration;
 
@@ -16,23 +16,23 @@ use super::url::Target;
 use super::{to_sql, trouble};
 use crate::objects::ObjectStore;
 
-/// How often a node looks for what nobody needs.
+/// How often a node deletes unreferenced content.
 const GARBAGE_INTERVAL: Duration = Duration::from_secs(3600);
-/// How long a start deletes objects; the rest is left for later.
+/// Maximum time for deleting objects at start; the rest is deleted later.
 const START_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a node deletes, and after how long.
+/// The garbage collector of a node.
 #[derive(Clone)]
 pub(super) struct Garbage {
     pub(super) target: Target,
     pub(super) objects: Option<ObjectStore>,
-    /// How long content that nobody refers to is kept; longer than storing it can take.
+    /// How long unreferenced content is kept; longer than storing it can take.
     pub(super) grace: Duration,
 }
 
 impl Garbage {
-    /// Deletes what there is at the start of a node. An object store that does not answer keeps no node from
-    /// starting.
+    /// Collects garbage when a node starts. An object store that does not respond must not prevent
+    /// the start.
     pub(super) async fn collect_at_start(&self, db: &Connection) -> Result<(), Error> {
         self.collect_rows(db).await?;
         let until = Instant::now() + START_TIMEOUT;
@@ -40,7 +40,7 @@ impl Garbage {
         Ok(())
     }
 
-    /// Deletes now and then, until the store is closed.
+    /// Collects garbage at intervals, until the store is closed.
     pub(super) async fn run(self) {
         let mut hours = interval_at(Instant::now() + GARBAGE_INTERVAL, GARBAGE_INTERVAL);
         loop {
@@ -66,16 +66,16 @@ impl Garbage {
         let grace = to_sql(u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX));
         let deleted: i64 = db.row(unused, &[&grace]).await?.map_or(0, |row| row.get(0));
         if deleted > 0 {
-            tracing::info!(deleted, "blobs that nobody refers to are deleted");
+            tracing::info!(deleted, "deleted unreferenced blobs");
         }
         db.execute("DELETE FROM inbox WHERE sent < now() - interval '1 day'", &[]).await?;
-        // Leases of sessions that never began, of nodes that are gone.
+        // Leases of sessions without events, of nodes that no longer exist.
         let never = "DELETE FROM journals WHERE NOT begun AND NOT EXISTS (
             SELECT 1 FROM nodes WHERE nodes.incarnation = journals.holder)";
         db.execute(never, &[]).await.map(drop)
     }
 
-    /// Deletes the objects that are noted as unused, until none is left or it is time.
+    /// Deletes the objects that are recorded as unused, until none is left or the time is up.
     async fn collect_objects(
         &self,
         db: &Connection,
@@ -98,6 +98,6 @@ impl Garbage {
 
 fn report(collected: Result<(), StorageError>) {
     if let Err(error) = collected {
-        tracing::warn!(%error, "content that nobody needs is still there");
+        tracing::warn!(%error, "could not delete unreferenced content");
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the database can be written to: known from the last commit, or tried.
+//! Whether the database accepts writes: known from the last commit, or probed.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::Store;
 use super::writer::Group;
 use crate::lock;
 
-/// For how long the last result is taken for the present one.
+/// How long a successful result is valid; a failed one is valid for `BAD_LASTS`.
 const GOOD_LASTS: Duration = Duration::from_secs(3);
 const BAD_LASTS: Duration = Duration::from_secs(1);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Beat = Result<(), StorageError>;
 
-/// What became of the last commit.
+/// The result of the last commit.
 #[derive(Debug, Default)]
 pub(super) struct Health(Mutex<Option<(Instant, Beat)>>);
 

@@ -1,4 +1,4 @@
-//! The list of sessions, and their names.
+//! The session index and the aliases of sessions.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::connection::{Lent, Values};
 use super::writer::Group;
 use super::{Store, from_sql, to_sql, trouble};
 
-/// A session as the list has it, with how far its journal goes.
+/// A session's summary with the head of its journal.
 const CARDS: &str = "SELECT sessions.id, sessions.card, journals.head, journals.at
     FROM sessions JOIN journals ON journals.session = sessions.id";
 
@@ -125,7 +125,7 @@ impl SessionIndex for Store {
                 if group.db().row(set, values).await?.is_some() {
                     return Ok(Ok(session.clone()));
                 }
-                // Another node may take the name away between the two.
+                // Another node may remove the alias between the two statements.
                 if let Some(row) = group.db().row(ALIAS, &[&space, &name]).await? {
                     return Ok(self::session(row.get(0)));
                 }
@@ -135,10 +135,10 @@ impl SessionIndex for Store {
 }
 
 impl Store {
-    /// Lets the first node that wants a session have it, wherever its workspace was until now.
+    /// Lets any node own a session, wherever its workspace was before.
     ///
     /// # Errors
-    /// If the database cannot be written.
+    /// Fails if the database cannot be written.
     pub async fn forget_homes(&self) -> Result<(), StorageError> {
         self.queue
             .change(async |group: &mut Group| {
@@ -154,7 +154,8 @@ fn session(id: &str) -> Result<SessionId, StorageError> {
     SessionId::parse(id).ok_or_else(|| StorageError::Damaged(format!("an alias of {id:?}")))
 }
 
-/// The first sessions that can be read. One that cannot hides no other, but there may be fewer then.
+/// The first readable summaries. An unreadable one is skipped, so there may be fewer than
+/// requested.
 async fn summaries(
     db: &Lent,
     which: &str,
@@ -166,7 +167,8 @@ async fn summaries(
     let values = [values, &[&limit]].concat();
     let rows = db.rows(&query, &values).await.map_err(trouble)?;
     let readable = |row: &Row| {
-        let unreadable = |error: &StorageError| tracing::error!(%error, "a session is left out");
+        let unreadable =
+            |error: &StorageError| tracing::error!(%error, "skipped an unreadable session summary");
         summary(row).inspect_err(unreadable).ok()
     };
     Ok(rows.iter().filter_map(readable).collect())

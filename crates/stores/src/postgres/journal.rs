@@ -175,8 +175,8 @@ async fn load(
     Ok(events)
 }
 
-/// The sessions whose events make up a session after a number, and up to which each: ancestors, oldest
-/// first, and the session itself.
+/// The sessions whose events make up a session after a number, each with its last event: ancestors,
+/// oldest first, and the session itself.
 async fn spans(db: &Connection, key: i64, after: i64) -> Result<Vec<(i64, i64)>, Error> {
     let query = "WITH RECURSIVE line (key, upto, depth) AS (
             SELECT $1::bigint, 9223372036854775807, 0
@@ -188,7 +188,7 @@ async fn spans(db: &Connection, key: i64, after: i64) -> Result<Vec<(i64, i64)>,
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
-/// Decodes an event that must have this number: a hole is never passed over in silence.
+/// Decodes an event that must have this number: a gap is an error.
 fn record(row: &Row, session: &SessionId, seq: Seq) -> Result<Record, StorageError> {
     let damaged = |why: String| StorageError::Damaged(format!("event {seq} of {session}: {why}"));
     if from_sql(row.get(0)) != seq {

@@ -1,10 +1,10 @@
-//! The tables, step by step. A step that was released is never changed; a new one is added.
+//! The tables and their migrations. A released step is never changed; new ones are added.
 
 use tokio_postgres::Error;
 
 use super::connection::Connection;
 
-/// Every step brings a database from its number minus one to its number.
+/// Each step migrates a database from version n - 1 to version n.
 const STEPS: &[&str] = &["
     CREATE SEQUENCE incarnations;
     CREATE SEQUENCE epochs;
@@ -176,13 +176,13 @@ const STEPS: &[&str] = &["
     CREATE TABLE unused_objects (name text PRIMARY KEY);
 "];
 
-/// The newest version that is known here.
+/// The newest known version.
 pub(super) const NEWEST: usize = STEPS.len();
 
-/// Held while tables are made, so that nodes that start at once do not make them twice.
+/// Held during migrations, so that nodes that start at the same time do not both migrate.
 const MIGRATION_LOCK: i64 = 0x516e_7474;
 
-/// Brings the tables up to date; says why not if they are newer.
+/// Migrates the tables; fails if their version is newer.
 pub(super) async fn migrate(db: &Connection) -> Result<(), String> {
     let failed = |error: Error| super::reason(&error);
     db.batch("BEGIN").await.map_err(failed)?;
@@ -214,7 +214,7 @@ async fn steps(db: &Connection) -> Result<(), String> {
     if found == NEWEST {
         return Ok(());
     }
-    tracing::info!(from = found, to = NEWEST, "bringing the tables up to date");
+    tracing::info!(from = found, to = NEWEST, "migrating the tables");
     for step in &STEPS[found..] {
         db.batch(step).await.map_err(failed)?;
     }

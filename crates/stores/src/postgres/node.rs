@@ -1,7 +1,8 @@
-//! This node: its row, its heartbeat, and the leases that last as long as that.
+//! This node: its row, its heartbeat and its leases, which last as long as the heartbeat.
 //!
-//! A lease names the incarnation that holds it. A node that was silent for longer than its lease gets a new
-//! incarnation, so that whatever it held before is void. Only the server's clock counts.
+//! A lease names the incarnation that holds it. A node that was silent for longer than its lease
+//! gets a new incarnation, so that all its earlier leases are void. Only the server's clock is
+//! used.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -22,31 +23,31 @@ use super::{Store, from_sql, to_sql, trouble};
 /// True for a row of `nodes` whose node is alive.
 pub(super) const ALIVE: &str = "nodes.heartbeat > clock_timestamp() - nodes.lease";
 
-/// True for a row of `sessions` that a node may own: `$2` is its name, `$3` the folders that all nodes have.
-/// A session without a home goes to the first node that wants it.
+/// True for a row of `sessions` that a node may own: `$2` is its name, `$3` the folders that all
+/// nodes have. A session without a home may be owned by any node.
 pub(super) const HAS_WORKSPACE: &str = "(sessions.home IN ($2, '') OR EXISTS (
     SELECT 1 FROM unnest($3::text[]) AS folder
     WHERE sessions.workspace = folder OR starts_with(sessions.workspace, folder || '/')))";
 
-/// Heartbeats in the time that a lease lasts.
+/// Heartbeats per lease duration.
 const BEATS: u32 = 4;
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What this node is, and whether it is alive.
+/// This node and its state.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) name: String,
     pub(super) advertise: Option<String>,
     pub(super) lease: Duration,
-    /// Folders that all nodes have, without a slash at the end.
+    /// Folders that all nodes have, without a trailing slash.
     pub(super) shared: Vec<String>,
     incarnation: AtomicI64,
-    /// The incarnation that this node is about to have; 0 for none.
+    /// The next incarnation, while it is being registered; 0 for none.
     next_incarnation: AtomicI64,
     draining: AtomicBool,
-    /// How often all leases were lost.
+    /// Number of times that all leases were lost.
     lost: watch::Sender<u64>,
-    /// Why this node cannot go on.
+    /// Why this node cannot continue.
     ended: watch::Sender<Option<String>>,
 }
 
@@ -78,7 +79,7 @@ impl Node {
         self.draining.store(draining, Ordering::Relaxed);
     }
 
-    /// Resolves with the reason when this node cannot go on.
+    /// Resolves with the reason when this node cannot continue.
     pub(super) fn ended(&self) -> impl Future<Output = String> + Send + use<> {
         let mut ended = self.ended.subscribe();
         async move {
@@ -95,8 +96,8 @@ impl Node {
         self.lost.send_modify(|times| *times += 1);
     }
 
-    /// Takes this node's name, once nobody else has it: a daemon that died is not waited for, one that lives
-    /// is given the time of its lease to leave.
+    /// Registers this node's name once no other daemon has it: a dead daemon is replaced at once, a
+    /// live one gets the time of its lease to leave.
     pub(super) async fn register(&self, db: &Connection) -> Result<(), String> {
         let failed = |error: Error| super::reason(&error);
         let deadline = Instant::now() + self.lease;
@@ -132,14 +133,14 @@ impl Node {
         Ok(())
     }
 
-    /// Holds this node's name until the connection ends, which it does with the process; false if another one
-    /// holds it.
+    /// Locks this node's name until the connection ends, at the latest with the process; false if
+    /// another daemon holds it.
     async fn hold_name(&self, db: &Connection) -> Result<bool, Error> {
         let hold = "SELECT pg_try_advisory_lock(hashtext(current_schema()), hashtext($1))";
         Ok(db.row(hold, &[&self.name]).await?.is_some_and(|row| row.get(0)))
     }
 
-    /// Beats until the task is dropped, or another daemon has this node's name.
+    /// Sends heartbeats until the task is dropped, or another daemon has this node's name.
     pub(super) async fn beat(self: Arc<Self>, first: Connection, target: Target) {
         let interval = self.lease / BEATS;
         let mut connection = Some(first);
@@ -148,7 +149,8 @@ impl Node {
         loop {
             sleep_until(next).await;
             let sent = Instant::now();
-            // The lease counts from when a heartbeat was sent: the server noted it later than that.
+            // The lease is counted from the time a heartbeat was sent, because the server records
+            // it later.
             let (mut limit, ends) = (sent + interval.max(RETRY_INTERVAL), last + self.lease);
             if !lost && ends > sent {
                 limit = limit.min(ends);
@@ -159,7 +161,7 @@ impl Node {
                     if !std::mem::replace(&mut lost, false) {
                         tracing::error!("this node was silent for longer than its lease");
                     }
-                    // Leases that were taken under the old incarnation since then are void, too.
+                    // Leases that were acquired under the old incarnation since then are void, too.
                     self.lose();
                     (last, next) = (sent, sent + interval);
                 }
@@ -179,7 +181,7 @@ impl Node {
             }
             if !lost && last.elapsed() >= self.lease {
                 tracing::error!(
-                    "no heartbeat for longer than the lease: all sessions are given up"
+                    "no heartbeat for longer than the lease: all sessions are released"
                 );
                 lost = true;
                 self.lose();
@@ -210,8 +212,8 @@ impl Node {
             self.note_draining(row.get(0));
             return Ok(Beat::Alive);
         }
-        // The number is drawn before it is used and kept until the answer is known: an update whose answer
-        // was lost is repeated, not taken for another daemon's.
+        // The number is drawn before it is used and kept until the reply is known: an update whose
+        // reply was lost is repeated, not mistaken for another daemon's.
         let mut next = self.next_incarnation.load(Ordering::Acquire);
         if next == 0 {
             let row = db.row("SELECT nextval('incarnations')", &[]).await?;
@@ -228,17 +230,17 @@ impl Node {
         Ok(Beat::Reborn)
     }
 
-    /// Leaves, so that others need not wait for the end of the lease.
+    /// Leaves the cluster, so that other nodes need not wait for the end of the lease.
     pub(super) async fn leave(&self, db: &Connection) -> Result<(), Error> {
         let leave = "UPDATE nodes SET heartbeat = '-infinity' WHERE name = $1 AND incarnation = $2";
         db.execute(leave, &[&self.name, &self.incarnation()]).await.map(drop)
     }
 }
 
-/// What a heartbeat found.
+/// The result of a heartbeat.
 enum Beat {
     Alive,
-    /// The lease had ended; this node is alive again under a new incarnation.
+    /// The lease had expired; this node is alive again under a new incarnation.
     Reborn,
     /// Another daemon has this node's name.
     Replaced,
@@ -257,7 +259,7 @@ impl Leases for Store {
 
     fn release(&self, lease: &Lease) -> BoxFuture<'_, Result<(), StorageError>> {
         let lease = lease.clone();
-        // In order with appends that are still queued.
+        // Ordered with queued appends.
         self.queue.submit(vec![lease.session.clone()], async move |group: &mut Group| {
             let Ok(row) = group.leased(&lease) else { return Ok(Ok(())) };
             let release = if row.begun {
@@ -281,8 +283,8 @@ impl Leases for Store {
     }
 }
 
-/// Takes a session, unless another node that lives has it or only another node has its workspace; gives the
-/// new epoch.
+/// Acquires a session, unless another live node owns it or only another node has its workspace;
+/// returns the new epoch.
 async fn take(db: &Connection, session: &SessionId, node: &Node) -> Result<Option<i64>, Error> {
     let take = format!(
         "INSERT INTO journals AS journal (session, key, holder, epoch)
@@ -301,7 +303,7 @@ async fn take(db: &Connection, session: &SessionId, node: &Node) -> Result<Optio
     Ok(row.map(|row| row.get(0)))
 }
 
-/// The node that a session could not be taken from.
+/// The node that owns a session that could not be acquired.
 async fn holder(db: &Connection, session: &SessionId, node: &Node) -> Result<StorageError, Error> {
     let query = format!(
         "SELECT nodes.name, nodes.advertise FROM journals
@@ -313,7 +315,7 @@ async fn holder(db: &Connection, session: &SessionId, node: &Node) -> Result<Sto
     let row = db.row(&query, &[&session.as_str(), &node.name]).await?;
     Ok(match row {
         Some(row) => StorageError::Held(NodeAddress { name: row.get(0), advertise: row.get(1) }),
-        // The owner left at this very moment; the next try will do.
+        // The owner is just leaving; the next attempt will succeed.
         None => StorageError::Unavailable("the session's owner is leaving".into()),
     })
 }

@@ -80,7 +80,7 @@ impl Nodes for Store {
     }
 }
 
-/// The age, in milliseconds, of the heartbeat of a node that left.
+/// The heartbeat age, in milliseconds, of a node that left.
 const NEVER: i64 = i64::MAX;
 
 impl Inbox for Store {
@@ -95,7 +95,7 @@ impl Inbox for Store {
             let insert = "INSERT INTO inbox (key, session, body) VALUES ($1, $2, $3)
                 ON CONFLICT (key) DO NOTHING";
             db.execute(insert, &[&key, &session.as_str(), &body]).await.map_err(trouble)?;
-            // The owner looks into its inbox when it is woken for one of its own sessions.
+            // The owner reads its inbox when it is notified about one of its own sessions.
             let _ = moved.send([(session, Wake::Inbox)].into());
             Ok(())
         })
@@ -104,7 +104,8 @@ impl Inbox for Store {
     fn receive(&self) -> BoxFuture<'_, Result<Vec<InboxEntry>, StorageError>> {
         let node = std::sync::Arc::clone(&self.node);
         self.pool.run(move |db| async move {
-            // A sender waits for three leases; what is older was given up and must not happen any more.
+            // A sender waits for three lease durations; older commands were abandoned and must not
+            // be executed.
             let query = "SELECT inbox.key, inbox.session, inbox.body FROM inbox
                 JOIN journals ON journals.session = inbox.session
                 JOIN nodes ON nodes.incarnation = journals.holder

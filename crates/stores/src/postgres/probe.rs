@@ -1,4 +1,4 @@
-//! Looks at a database without joining it, for those who want to know whether a daemon could.
+//! Inspects a database without joining it, to report whether a daemon could use it.
 
 use super::connection::Connection;
 use super::migrate::NEWEST;
@@ -24,10 +24,10 @@ impl Probe {
     }
 }
 
-/// Connects, and changes nothing.
+/// Connects without changing anything.
 ///
 /// # Errors
-/// If the URL is wrong or the server cannot be reached.
+/// Fails if the URL is not valid or the server cannot be reached.
 pub async fn probe(url: &str) -> Result<Probe, Error> {
     let unknown = |reason| Error::Server { server: "store.url".into(), reason };
     let target = Target::parse(url).map_err(unknown)?;

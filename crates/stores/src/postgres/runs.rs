@@ -1,8 +1,8 @@
-//! Runs: their journals, and a row for each that the queue and the leases are read from.
+//! Runs: their journals, and a row for each from which the queue and the leases are read.
 //!
-//! `progress` in the row is the fold over the journal and written with every event. If it cannot be
-//! read, because another version wrote it, the journal is folded again. The row is locked while an event is
-//! judged, so that of several nodes only one appends it.
+//! `progress` in the row is computed from the journal and written with every event. If it cannot be
+//! read, because another version wrote it, the journal is replayed. The row is locked while an
+//! event is checked, so that only one of several nodes appends it.
 
 use std::future::ready;
 
@@ -183,7 +183,7 @@ async fn begin(
     event: &Encoded,
     most_active: usize,
 ) -> Result<bool, Error> {
-    // Two nodes must not both find room for one more.
+    // Two nodes must not both find a free slot.
     let alone = "SELECT pg_advisory_xact_lock(hashtext(current_schema()), hashtext('runs ' || $1))";
     db.rows(alone, &[&run.brief.workspace]).await?;
     let active = "SELECT count(*) FROM runs WHERE workspace = $1 AND active";
@@ -232,7 +232,7 @@ async fn append(
     Ok(Ok(()))
 }
 
-/// What a run's row says of its progress.
+/// The columns of a run's row that follow from its progress.
 struct Columns<'a> {
     status: &'static str,
     worker: Option<&'a str>,
@@ -280,7 +280,7 @@ impl<'a> Columns<'a> {
 
 async fn ids(db: &Connection, query: &str, by: Values<'_>) -> Result<Vec<RunId>, StorageError> {
     let rows = db.rows(query, by).await.map_err(trouble)?;
-    // An id that is none can only be damage; hiding the others would not mend it.
+    // An invalid id can only be damage; failing would hide the other runs.
     Ok(rows.iter().filter_map(|row| RunId::parse(row.get(0))).collect())
 }
 

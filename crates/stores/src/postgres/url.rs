@@ -1,4 +1,4 @@
-//! Reads a connection URL, and decides on encryption.
+//! Parses a connection URL and decides on encryption.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,17 +25,18 @@ pub(super) struct Target {
     pub(super) server: String,
 }
 
-/// Encryption, as the URL wants it.
+/// The encryption that the URL requests.
 enum Tls {
     Unsaid,
     Off,
-    /// Encrypted, and the server's certificate is checked.
+    /// Encrypted, and the server's certificate is verified.
     Checked,
 }
 
 impl Target {
-    /// Reads a URL. Without `sslmode`, a server on this machine is spoken to in the clear, and any other one
-    /// only with a certificate that can be checked, by the system's roots or those of `sslrootcert`.
+    /// Parses a URL. Without `sslmode`, connections to this machine are not encrypted, and
+    /// connections to others need a certificate that is verified by the system's roots or those of
+    /// `sslrootcert`.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut tls, mut roots, mut rest) = (Tls::Unsaid, None, Vec::new());
@@ -78,7 +79,7 @@ fn is_local(config: &Config) -> bool {
     })
 }
 
-/// The hosts and the database, to be shown.
+/// The hosts and the database, for messages.
 fn server(config: &Config) -> String {
     let ports = config.get_ports();
     let host = |(number, host): (usize, &Host)| {
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_elsewhere_is_spoken_to_encrypted() {
+    fn connections_to_other_machines_are_encrypted() {
         check("postgres://me:secret@db/q", Ok((SslMode::Require, "postgres://db:5432/q")));
         check("postgres://me@db:1/q?sslmode=disable", Ok((SslMode::Disable, "postgres://db:1/q")));
         check("postgres://127.0.0.1/q", Ok((SslMode::Disable, "postgres://127.0.0.1:5432/q")));

@@ -1,7 +1,7 @@
-//! Notice of what other nodes append and erase: `NOTIFY` after each group commit, and a look now and then.
+//! Notices of what other nodes append and erase: `NOTIFY` after each group commit, and polling.
 //!
-//! `NOTIFY` holds a lock of the whole database until its transaction has ended, so it is sent after the
-//! commit, in a transaction of its own that waits for no disk.
+//! `NOTIFY` holds a lock of the whole database until its transaction ends, so it is sent after the
+//! commit, in its own transaction that does not wait for a disk.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -21,21 +21,21 @@ use super::from_sql;
 use super::node::Node;
 use super::url::Target;
 
-/// What became of sessions.
+/// Sessions and what was done with them.
 pub(super) type Moved = HashMap<SessionId, Wake>;
 
-/// Notices that a slow receiver may fall behind by; it learns of what it missed with the next look.
+/// Notices that a slow receiver may lag behind; it learns the rest with the next poll.
 const NOTICES_CAPACITY: usize = 1024;
-/// How often journals are looked at, in case a notice was lost.
+/// How often journals are polled, in case a notice was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(250);
-/// The longest text that a notice may carry, by the server's rules.
+/// Maximum length of a notice, as defined by the server.
 const PAYLOAD_LIMIT: usize = 7900;
-/// What notices have in place of a number.
+/// Words in place of a sequence number.
 const INBOX: &str = "inbox";
 const ERASED: &str = "erased";
 
-/// What one notice says.
+/// The content of one notice.
 pub(super) type Notice = Arc<Vec<(SessionId, Wake)>>;
 
 /// Sends and receives notices.
@@ -43,7 +43,7 @@ pub(super) struct Notices {
     target: Target,
     node: Arc<Node>,
     received: broadcast::Sender<Notice>,
-    /// How far the journals of other nodes reached at the last look.
+    /// The heads of other nodes' journals at the last poll.
     known: HashMap<SessionId, Seq>,
 }
 
@@ -63,7 +63,10 @@ impl Notices {
             match self.connected(&mut moved).await {
                 Ok(()) => return,
                 Err(error) => {
-                    tracing::warn!(error = super::reason(&error), "no notices from other nodes");
+                    tracing::warn!(
+                        error = super::reason(&error),
+                        "could not receive notices from other nodes"
+                    );
                 }
             }
             sleep(RECONNECT_INTERVAL).await;
@@ -78,7 +81,7 @@ impl Notices {
         driver.spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| traffic.poll_message(context)).await {
                 if let AsyncMessage::Notification(notice) = message {
-                    // Nobody receives once the connection is given up.
+                    // There is no receiver once the connection is abandoned.
                     let _ = notices.send(notice);
                 }
             }
@@ -96,7 +99,7 @@ impl Notices {
                 notice = received.recv() => match notice {
                     Some(notice) if notice.process_id() == own => {}
                     Some(notice) => self.publish(parse(notice.payload())),
-                    // The next query says why.
+                    // The next query reports the error.
                     None => look.reset_immediately(),
                 },
                 sent = moved.recv() => {
@@ -116,7 +119,7 @@ impl Notices {
         }
     }
 
-    /// The sessions of other nodes that moved since the last look.
+    /// The sessions of other nodes with new events since the last poll.
     async fn look(&mut self, db: &Connection) -> Result<Vec<(SessionId, Wake)>, Error> {
         let query = "SELECT session, head FROM journals
             WHERE holder IS NOT NULL AND holder <> $1 AND begun";
@@ -133,13 +136,13 @@ impl Notices {
 
     fn publish(&self, moved: Vec<(SessionId, Wake)>) {
         if !moved.is_empty() {
-            // Nobody may be interested.
+            // There may be no receiver.
             let _ = self.received.send(Arc::new(moved));
         }
     }
 }
 
-/// Writes sessions and what became of them into as few texts as the server takes.
+/// Encodes sessions and their changes in as few notices as possible.
 fn payloads(moved: &Moved) -> Vec<String> {
     let mut payloads = vec![String::new()];
     for (session, wake) in moved {
@@ -192,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_received() {
+    fn notices_survive_encoding() {
         let id = |number: usize| SessionId::parse(&format!("session-{number}")).unwrap();
         let wake = |number: usize| match number % 3 {
             0 => Wake::Moved(number as Seq),

@@ -1,10 +1,10 @@
-//! The one task of a node that writes.
+//! The only task of a node that writes.
 //!
-//! A commit waits for the server's disk; whatever is queued meanwhile goes into the next one together, in
-//! the order in which it was queued. The rows of all sessions in a group are locked first, in one order on
-//! every node; then each change is judged by them, here; then everything is written and committed in one
-//! round trip. While a row is locked no other node can take its session over, and a node that stops in the
-//! middle is rolled back by the server, see [`connect`].
+//! A commit waits for the server's disk; changes that are queued meanwhile share the next commit,
+//! in the order in which they were queued. The rows of all sessions in a group are locked first, in
+//! the same order on every node; then each change is checked against them; then everything is
+//! written and committed in one round trip. While a row is locked, no other node can take over its
+//! session, and the server rolls back a node that stops in the middle, see [`connect`].
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -26,30 +26,31 @@ use super::url::Target;
 use super::wakes::Moved;
 use super::{from_sql, trouble};
 
-/// Changes in one commit, at most: bounds what the first of them waits for.
+/// Maximum number of changes in one commit, which bounds how long the first of them waits.
 const LARGEST_GROUP: usize = 1024;
-/// Bytes of events that are held until they are sent to the server, at most, but for one change.
+/// Maximum number of event bytes that are buffered before they are sent to the server; a single
+/// change may exceed it.
 const PENDING_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 
-/// What became of a change.
+/// The result of a change.
 pub(super) type Answer<T> = Result<T, StorageError>;
 
 type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// A change that waits to be written.
+/// A queued change.
 pub(super) trait Change: Send {
-    /// The sessions whose rows the change is judged by.
+    /// The sessions against whose rows the change is checked.
     fn sessions(&self) -> &[SessionId];
-    /// Makes the change in the group's transaction, which is rolled back if this fails; may be called again
-    /// then. A change that is refused must not have written anything.
+    /// Makes the change in the group's transaction, which is rolled back if this fails; the change
+    /// may be applied again then. A refused change must not have written anything.
     fn apply<'a>(&'a mut self, group: &'a mut Group) -> LocalFuture<'a, Result<(), Error>>;
-    /// Storage failed.
+    /// Storage failed: the change may or may not be stored.
     fn fail(&mut self, error: StorageError);
-    /// Gives the caller what became of the change.
+    /// Sends the result to the caller.
     fn reply(self: Box<Self>);
 }
 
-/// A session's row, as it is after the changes before.
+/// A session's row after the earlier changes of the group.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) key: i64,
@@ -59,7 +60,7 @@ pub(super) struct Row {
     pub(super) head: Seq,
 }
 
-/// A transaction that changes are made in.
+/// A transaction in which changes are made.
 pub(super) struct Group {
     db: Arc<Connection>,
     node: Arc<Node>,
@@ -71,13 +72,13 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The connection, once all appends before are written on it.
+    /// The connection, once all earlier appends are written on it.
     pub(super) async fn flushed(&mut self) -> Result<&Connection, Error> {
         std::mem::take(&mut self.pending).write(&self.db, &self.node.name).await?;
         Ok(&self.db)
     }
 
-    /// The connection, for what has nothing to do with events.
+    /// The connection, for changes that do not depend on events.
     pub(super) fn db(&self) -> &Connection {
         &self.db
     }
@@ -109,7 +110,7 @@ impl Group {
         row.cloned().ok_or(StorageError::Fenced)
     }
 
-    /// Notes an append that was judged.
+    /// Records an accepted append.
     pub(super) fn append(&mut self, session: &SessionId, append: &Append) {
         let Some(row) = self.rows.get_mut(session) else { return };
         (row.begun, row.head) = (true, append.head());
@@ -117,13 +118,13 @@ impl Group {
         self.moved.insert(session.clone(), Wake::Moved(append.head()));
     }
 
-    /// Notes a session that was erased.
+    /// Records an erased session.
     pub(super) fn erased(&mut self, session: &SessionId) {
         self.moved.insert(session.clone(), Wake::Erased);
     }
 }
 
-/// A change made by a function.
+/// A change made by a closure.
 struct Queued<T, F> {
     sessions: Vec<SessionId>,
     make: F,
@@ -153,13 +154,13 @@ where
 
     fn reply(self: Box<Self>) {
         if let Some(answer) = self.answer {
-            // The caller may have left; what is written stays written.
+            // The caller may have left; the change stays stored.
             let _ = self.reply.send(answer);
         }
     }
 }
 
-/// Where changes are queued.
+/// The queue of changes.
 #[derive(Clone)]
 pub(super) struct Queue(mpsc::UnboundedSender<Box<dyn Change>>);
 
@@ -169,15 +170,15 @@ impl Queue {
         (Self(queue), changes)
     }
 
-    /// Queues a change, at once; the future only waits for the answer. The change is judged by the rows of
-    /// `sessions`.
+    /// Queues a change immediately; the future only waits for the result. The change is checked
+    /// against the rows of `sessions`.
     pub(super) fn submit<T: Send + 'static>(
         &self,
         sessions: Vec<SessionId>,
         make: impl AsyncFn(&mut Group) -> Result<Answer<T>, Error> + Send + 'static,
     ) -> BoxFuture<'static, Answer<T>> {
         let (reply, answer) = oneshot::channel();
-        // If the task is gone, so is the reply, and the future says it.
+        // If the task has ended, the reply is dropped and the future fails.
         let _ = self.0.send(Box::new(Queued { sessions, make, answer: None, reply }));
         Box::pin(async { answer.await.unwrap_or_else(|_| Err(gone())) })
     }
@@ -191,7 +192,7 @@ impl Queue {
     }
 }
 
-/// Writes what is queued.
+/// Writes queued changes.
 pub(super) struct Writer {
     pub(super) target: Target,
     pub(super) node: Arc<Node>,
@@ -214,12 +215,13 @@ impl Writer {
         }
     }
 
-    /// Writes a group with one commit; gives what that says of storage. If the server refuses it, each
-    /// change is made alone, so that one that cannot be written takes no other down with it.
+    /// Writes a group with one commit; returns what that shows about storage. If the server refuses
+    /// it, each change is committed alone, so that one that cannot be written does not fail the
+    /// others.
     async fn commit(&mut self, group: &mut [Box<dyn Change>]) -> Option<Answer<()>> {
         let error = match self.together(group).await {
             Ok(moved) => {
-                // The listener may be gone with the store.
+                // The listener may have ended with the store.
                 let _ = self.moved.send(moved);
                 return Some(Ok(()));
             }
@@ -231,7 +233,7 @@ impl Writer {
                 self.connection = None;
             }
         } else {
-            // What the server still has of it ends with the connection.
+            // The server rolls back the rest when the connection ends.
             self.connection = None;
         }
         if refused && group.len() > 1 {
@@ -241,7 +243,8 @@ impl Writer {
             }
             return worst;
         }
-        // A value that the database refuses (class 22), such as text with a NUL, says nothing of its health.
+        // A value that the database refuses (class 22), such as text with a NUL, says nothing about
+        // its health.
         let refused_value = error.code().is_some_and(|code| {
             *code == tokio_postgres::error::SqlState::UNIQUE_VIOLATION
                 || code.code().starts_with("22")
@@ -251,7 +254,7 @@ impl Writer {
         if refused_value {
             return None;
         }
-        tracing::error!(error = %why, changes = group.len(), "the database could not be written");
+        tracing::error!(error = %why, changes = group.len(), "could not write to the database");
         Some(Err(why))
     }
 
@@ -281,8 +284,8 @@ impl Writer {
         Ok(Arc::clone(self.connection.insert(Arc::new(opened))))
     }
 
-    /// Begins a transaction, locks the rows that the changes are judged by, and finds out whether this
-    /// node is alive.
+    /// Begins a transaction, locks the rows against which the changes are checked, and checks
+    /// whether this node is alive.
     async fn begin(
         &self,
         db: Arc<Connection>,
@@ -307,8 +310,8 @@ impl Writer {
     }
 }
 
-/// A connection for writing. The server rolls back what a node leaves open when it is stopped, so that others
-/// need not wait for its locks longer than for its lease.
+/// A connection for writing. The server rolls back open transactions of a stopped node, so that
+/// others wait for its locks no longer than for its lease.
 pub(super) async fn connect(target: &Target, lease: Duration) -> Result<Connection, Error> {
     let db = Connection::open(target, &tokio::runtime::Handle::current()).await?;
     let (idle, statement) = (lease.as_millis().max(200) / 2, WRITE_TIMEOUT.as_millis());
@@ -319,7 +322,7 @@ pub(super) async fn connect(target: &Target, lease: Duration) -> Result<Connecti
     Ok(db)
 }
 
-/// How long one statement of the writer may take.
+/// Maximum time of one statement of the writer.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn is_alive(db: &Connection, name: &str, incarnation: i64) -> Result<bool, Error> {

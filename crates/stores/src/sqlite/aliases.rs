@@ -1,4 +1,4 @@
-//! Outside names of sessions, and how one is given.
+//! Aliases of sessions.
 
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Alias, StorageError};
@@ -24,7 +24,7 @@ pub(super) fn set(
     Ok(Ok(session.clone()))
 }
 
-/// The session that has a name.
+/// The session of an alias.
 pub(super) fn find(db: &Connection, alias: &Alias) -> rusqlite::Result<Option<String>> {
     db.prepare_cached("SELECT session FROM aliases WHERE space = ?1 AND name = ?2")?
         .query_row([&alias.space, &alias.name], |row| row.get(0))

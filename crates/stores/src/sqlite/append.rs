@@ -1,4 +1,4 @@
-//! One append: ready to be written, and how it is.
+//! Encodes an append and writes it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ struct EncodedEvent {
     blobs: BTreeSet<BlobId>,
 }
 
-/// What the list of sessions keeps of one.
+/// The row of a session in the session index.
 #[derive(Debug)]
 pub(super) struct SummaryRow {
     created: i64,
@@ -86,7 +86,7 @@ impl Append {
         self.expected + self.events.len() as Seq
     }
 
-    /// Judges an append and, if it may be, writes it. A refusal has changed nothing.
+    /// Checks an append and, if it is valid, writes it. A refusal has changed nothing.
     pub(super) fn apply(&self, db: &Connection) -> rusqlite::Result<WriteResult<Seq>> {
         let found = find(db, &self.session)?;
         let head = found.map_or(0, |(_, head)| head);
@@ -105,8 +105,8 @@ impl Append {
         Ok(Ok(self.head()))
     }
 
-    /// Begins a session with these events; gives its key. Events may outlive their session, for its
-    /// forks: their key is not given away again.
+    /// Creates a session with these events; returns its key. The events may outlive their session,
+    /// because forks share them, so the key is never reused.
     pub(super) fn insert(&self, db: &Connection) -> rusqlite::Result<i64> {
         let summary = self.summary.as_ref().expect("a session begins with more than text");
         let key = db
@@ -166,8 +166,8 @@ impl SummaryRow {
     }
 }
 
-/// Where an event lies: by the key of its session, then by its number. So the events of a session lie
-/// side by side, and text that is appended changes one page and no index.
+/// The key of an event: the key of its session, then its number. So the events of a session are
+/// adjacent, and appending text changes one page and no index.
 pub(super) fn place(session: i64, seq: Seq) -> i64 {
     session << 32 | i64::from(u32::try_from(seq).unwrap_or(u32::MAX))
 }
@@ -186,7 +186,7 @@ pub(super) fn find(db: &Connection, id: &SessionId) -> rusqlite::Result<Option<(
     key.map(|key| Ok((key, last(db, key)?.0))).transpose()
 }
 
-/// The last event of a session and when that was.
+/// The last event of a session and its time.
 pub(super) fn last(db: &Connection, key: i64) -> rusqlite::Result<(Seq, Option<Time>)> {
     let own = db
         .prepare_cached(

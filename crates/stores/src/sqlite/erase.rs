@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::append::{self, place};
 use super::{fork, from_sql, preferences, references};
 
-/// Takes a session away, with its names and claims. Must run in a transaction.
+/// Deletes a session with its aliases and claims. Must run in a transaction.
 pub(super) fn erase(db: &Connection, session: &SessionId) -> rusqlite::Result<()> {
     for query in ["DELETE FROM aliases WHERE session = ?1", "DELETE FROM claims WHERE session = ?1"]
     {

@@ -1,4 +1,4 @@
-//! A session that begins with the history of another one: a pointer and its first events.
+//! Forks a session: a pointer to the parent's history, and the first events of the fork.
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::SessionId;
@@ -19,7 +19,7 @@ pub(super) struct Fork {
 }
 
 impl Fork {
-    /// Encodes a fork and what is appended to it.
+    /// Encodes a fork and the events that are appended to it.
     pub(super) fn new(
         child: &SessionId,
         from: &session_summary::Fork,
@@ -29,7 +29,7 @@ impl Fork {
         Ok(Self { child: child.clone(), from: from.clone(), first })
     }
 
-    /// Judges it and, if it may be, writes it. A refusal has changed nothing.
+    /// Checks a fork and, if it is valid, writes it. A refusal has changed nothing.
     pub(super) fn apply(&self, db: &Connection) -> rusqlite::Result<WriteResult<Seq>> {
         if let Some((_, head)) = append::find(db, &self.child)? {
             return Ok(Err(StorageError::Conflict(head)));
@@ -43,7 +43,7 @@ impl Fork {
         let child = self.first.insert(db)?;
         db.prepare_cached("INSERT INTO forks (child, parent, base) VALUES (?1, ?2, ?3)")?
             .execute(params![child, owner, to_sql(*at)])?;
-        // The fork shows what its parent refers to, also when the parent is gone.
+        // The fork refers to the same artifacts as its parent, even after the parent is deleted.
         db.prepare_cached(
             "INSERT OR IGNORE INTO claims (artifact, session)
              SELECT artifact, ?2 FROM claims WHERE session = ?1",
@@ -53,14 +53,14 @@ impl Fork {
     }
 }
 
-/// Where a fork's history leads: its parent and the last event that they share.
+/// The parent of a fork and the last event that they share.
 pub(super) fn base(db: &Connection, child: i64) -> rusqlite::Result<Option<(i64, Seq)>> {
     db.prepare_cached("SELECT parent, base FROM forks WHERE child = ?1")?
         .query_row([child], |row| Ok((row.get(0)?, from_sql(row.get(1)?))))
         .optional()
 }
 
-/// The session that an event belongs to, so that a fork of a fork is read no slower.
+/// The session that owns an event, so that a fork of a fork is read as fast.
 fn owner(db: &Connection, session: i64, seq: Seq) -> rusqlite::Result<i64> {
     match base(db, session)? {
         Some((parent, shared)) if seq <= shared => owner(db, parent, seq),

@@ -18,16 +18,16 @@ const HEADER_BYTES: usize = 100;
 const USER_VERSION: usize = 60;
 const APPLICATION: usize = 68;
 
-/// Whether there is a file.
+/// Whether the file exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileState {
     /// The file is a database of this program.
     OurDatabase,
-    /// There is not.
+    /// The file does not exist.
     Missing,
 }
 
-/// Looks at a file without changing it.
+/// Inspects a file without changing it.
 pub(super) fn inspect(path: &Path) -> Result<FileState, Error> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -46,12 +46,12 @@ fn check_header(path: &Path, header: &[u8]) -> Result<FileState, Error> {
     if number(header, APPLICATION) != APPLICATION_ID.cast_unsigned() {
         return Err(Error::Foreign(path.into()));
     }
-    // The log may hold a newer version; SQLite reads that when it opens the file.
+    // The log may contain a newer version, which SQLite reads when it opens the file.
     migrate::check(path, number(header, USER_VERSION))?;
     Ok(FileState::OurDatabase)
 }
 
 fn number(header: &[u8], at: usize) -> u32 {
-    let bytes = header[at..].first_chunk().expect("the header is whole");
+    let bytes = header[at..].first_chunk().expect("the header is complete");
     u32::from_be_bytes(*bytes)
 }

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_database_that_may_not_grow_is_noticed() {
+    async fn a_database_that_cannot_grow_is_detected() {
         let home = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&home.path().join("a.db")).unwrap();
         store.check().await.unwrap();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_cannot_be_made_is_noticed() {
+    async fn a_probe_that_cannot_be_written_is_detected() {
         let home = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&home.path().join("a.db")).unwrap();
         tried(&store).await.unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_not_tried_again_at_once() {
+    fn a_recent_result_is_reused() {
         let (write_health, now) = (Arc::new(WriteHealth::of(Path::new("a.db"))), Instant::now());
         let known = |at| write_health.known(at).ok().map(|health| health.is_ok());
         assert_eq!(known(now), None);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn one_finds_out_for_all_however_long_it_takes() {
+    fn concurrent_checks_share_one_probe() {
         let (write_health, now) = (Arc::new(WriteHealth::of(Path::new("a.db"))), Instant::now());
         let trying = write_health.known(now).err();
         assert!(trying.is_some());

@@ -1,4 +1,4 @@
-//! The list of sessions.
+//! The session index.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ impl SessionIndex for SqliteStore {
     }
 }
 
-/// A session as the list has it.
+/// A row of the session index.
 struct Row {
     key: i64,
     id: String,
@@ -120,7 +120,7 @@ struct Row {
 }
 
 impl Row {
-    /// Text that is damaged may be no UTF-8; that is this session's trouble and no other's.
+    /// Damaged text may not be UTF-8; only this session is affected.
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let text = |n| Ok::<_, rusqlite::Error>(row.get_ref(n)?.as_bytes()?.to_vec());
         let id = String::from_utf8_lossy(&text(1)?).into_owned();
@@ -131,7 +131,7 @@ impl Row {
         SessionId::parse(&self.id).ok_or_else(|| self.damaged("its id"))
     }
 
-    /// What the list has, up to the last event.
+    /// The summary with the head of the journal.
     fn summary(&self, db: &Connection) -> Result<SessionSummary, StorageError> {
         let mut summary: SessionSummary = serde_json::from_slice(&self.summary)
             .map_err(|error| self.damaged(&error.to_string()))?;
@@ -150,7 +150,7 @@ fn rows(db: &Connection, query: &str, by: impl Params) -> rusqlite::Result<Vec<R
     db.prepare_cached(query)?.query_map(by, Row::read)?.collect()
 }
 
-/// The first sessions that can be read; one that cannot hides no other, nor counts as one.
+/// The first readable summaries; an unreadable one is skipped and not counted.
 fn summaries(
     db: &Connection,
     query: &str,

@@ -1,4 +1,4 @@
-//! The front ends that registered.
+//! The registered installs of front ends.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ fn revoke(db: &Connection, id: &str) -> rusqlite::Result<bool> {
     removed(db, "DELETE FROM installs WHERE install_id = ?1", [id])
 }
 
-/// Whether a query took something away.
+/// True if a query deleted a row.
 pub(super) fn removed(db: &Connection, query: &str, by: impl Params) -> rusqlite::Result<bool> {
     Ok(db.prepare_cached(query)?.execute(by)? > 0)
 }
@@ -81,8 +81,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Install> {
     })
 }
 
-/// The table of installs, for administration from outside, also while a daemon runs: it takes no lock on the
-/// data directory, and a daemon sees changes with the next request.
+/// The table of installs, for administration from outside, also while a daemon runs: it does not
+/// lock the data directory, and the daemon sees changes with the next request.
 #[derive(Debug)]
 pub struct InstallTable {
     path: PathBuf,
@@ -94,7 +94,7 @@ impl InstallTable {
         path.is_file().then(|| Self { path: path.into() })
     }
 
-    /// All of them, oldest first.
+    /// All installs, oldest first.
     pub fn all(&self) -> Result<Vec<Install>, StorageError> {
         self.open()?.map_or(Ok(Vec::new()), |db| all(&db).map_err(storage_error))
     }

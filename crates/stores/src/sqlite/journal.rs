@@ -119,8 +119,8 @@ fn load(
     Ok(reading.events)
 }
 
-/// The sessions whose events make up a session after a number, and up to which each: its ancestors,
-/// oldest first, and itself.
+/// The sessions whose events make up a session after a number, each with its last event: ancestors,
+/// oldest first, and the session itself.
 fn spans(db: &Connection, key: i64, after: Seq) -> rusqlite::Result<Vec<(i64, Seq)>> {
     let mut spans = vec![(key, Seq::MAX)];
     let mut key = key;
@@ -132,7 +132,7 @@ fn spans(db: &Connection, key: i64, after: Seq) -> rusqlite::Result<Vec<(i64, Se
     Ok(spans)
 }
 
-/// A page as it fills.
+/// A page that is being filled.
 struct PageReader {
     after: Seq,
     page: Page,
@@ -141,7 +141,7 @@ struct PageReader {
 }
 
 impl PageReader {
-    /// Reads on in the events of one session; whether there is room for more.
+    /// Reads events of one session; true if the page has room for more.
     fn read(&mut self, db: &Connection, owner: i64, upto: Seq) -> rusqlite::Result<bool> {
         let mut query = db.prepare_cached(
             "SELECT place & 0xffffffff, at, format, body FROM events

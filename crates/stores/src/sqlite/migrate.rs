@@ -1,6 +1,6 @@
-//! The tables, and how those of older versions become them.
+//! The tables and their migrations.
 //!
-//! `user_version` counts the steps that were taken. A step that was released is never changed.
+//! `user_version` is the number of completed steps. A released step is never changed.
 
 use std::path::Path;
 
@@ -193,10 +193,10 @@ pub(super) const INSTALLS: u32 = 4;
 /// The step that added references; events from before it must be searched for them.
 const REFERENCES_VERSION: u32 = 5;
 
-/// The newest format that is known here.
+/// The newest known format.
 pub(super) const NEWEST: u32 = STEPS.len() as u32;
 
-/// Refuses a format that is not known yet.
+/// Refuses a newer format.
 pub(super) fn check(path: &Path, found: u32) -> Result<(), Error> {
     if found > NEWEST {
         return Err(Error::Newer { path: path.into(), found, known: NEWEST });
@@ -209,7 +209,7 @@ pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
     db.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Brings a database up to date.
+/// Migrates a database to the newest format.
 pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
     let version = version(db)?;
     if (1..NEWEST).contains(&version) {

@@ -19,11 +19,11 @@ use crate::Error;
 /// How long to wait for a lock that another program holds, such as a backup.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes of a page. Each commit writes a page for every table and index that it changes, however little
-/// that is, so that small ones make it cheap; databases of earlier versions have pages of 4096.
+/// Bytes of a page. Each commit writes one page for every changed table and index, however small
+/// the change, so small pages are cheap. Databases of earlier versions have pages of 4096 bytes.
 const PAGE_BYTES: u32 = 1024;
-/// Bytes in the log before its pages are moved to the database, and how many of them its file keeps then:
-/// a burst does not keep its room.
+/// Bytes in the log after which it is checkpointed, and to which its file is truncated then, so
+/// that a burst does not keep disk space.
 const LOG_BYTES: u32 = 16 * 1024 * 1024;
 
 /// Opens a database for writing and starts a new epoch.
@@ -43,7 +43,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
-    // Until it is known to be sound, not even closing it may change the file.
+    // Until the database is known to be valid, not even closing it may change the file.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(db)
 }
@@ -68,7 +68,7 @@ fn probe(db: &Connection, version: u32) -> rusqlite::Result<()> {
 fn prepare(db: &mut Connection) -> rusqlite::Result<u64> {
     use_log(db)?;
     db.pragma_update(None, "synchronous", "FULL")?;
-    // What is replaced or deleted does not stay behind in the file, nor on its free pages.
+    // Replaced and deleted values are overwritten, also on free pages.
     db.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     let page: u32 = db.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let pages = LOG_BYTES / page;
@@ -115,7 +115,7 @@ fn create(path: &Path) -> Result<(), Error> {
         Err(failed) if failed.error.kind() != ErrorKind::AlreadyExists => {
             Err(Error::unusable(path)(failed.error))
         }
-        // Another process created it in the meantime, which is fine.
+        // Another process created the file in the meantime, which is fine.
         Ok(_) | Err(_) => {
             File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::unusable(path))
         }
@@ -126,7 +126,7 @@ fn label(path: &Path) -> rusqlite::Result<()> {
     let db = Connection::open(path)?;
     db.pragma_update(None, "page_size", PAGE_BYTES)?;
     db.pragma_update(None, "synchronous", "FULL")?;
-    // What is replaced or deleted does not stay behind in the file, nor on its free pages.
+    // Replaced and deleted values are overwritten, also on free pages.
     db.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     db.pragma_update(None, "application_id", APPLICATION_ID)?;
     use_log(&db)?;

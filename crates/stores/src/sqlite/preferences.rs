@@ -1,4 +1,4 @@
-//! Front ends' own settings.
+//! Settings of front ends.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ fn names(db: &Connection, space: &str) -> rusqlite::Result<Vec<String>> {
         .collect()
 }
 
-/// Keeps a text under a name, or nothing. Must run in a transaction.
+/// Sets or deletes the value of a name. Must run in a transaction.
 pub(super) fn set(db: &Connection, of: [&str; 2], value: Option<&str>) -> rusqlite::Result<()> {
     let [space, name] = of;
     match value {

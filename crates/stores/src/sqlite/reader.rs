@@ -111,7 +111,7 @@ impl Readers {
     ) -> Result<T, StorageError> {
         let idle = lock(&self.idle).pop();
         let db = idle.map_or_else(|| self.connect(), Ok).map_err(storage_error)?;
-        // A query sees one moment; a session may be deleted meanwhile.
+        // A query sees one consistent state, even if a session is deleted meanwhile.
         let moment = db.unchecked_transaction().map_err(storage_error)?;
         let answer = query(&moment)?;
         drop(moment);

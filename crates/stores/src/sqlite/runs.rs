@@ -1,7 +1,7 @@
-//! Runs: their journals, and a row for each that the queue and the leases are read from.
+//! Runs: their journals, and a row for each from which the queue and the leases are read.
 //!
-//! `progress` in the row is the fold over the journal and written with every event. If it cannot be
-//! read, because another version wrote it, the journal is folded again.
+//! `progress` in the row is computed from the journal and written with every event. If it cannot be
+//! read, because another version wrote it, the journal is replayed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! States of sessions from which reading can begin: one a session, the latest.
+//! Snapshots of sessions: the latest of each session.
 
 use quintet_kernel::event::Seq;
 use quintet_kernel::id::SessionId;
@@ -23,8 +23,8 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// The latest snapshot that the history of a session goes through: its own or, as far as they share
-/// it, that of an ancestor.
+/// The latest usable snapshot of a session: its own or, within the shared history, that of an
+/// ancestor.
 pub(super) fn find(db: &Connection, session: &SessionId) -> rusqlite::Result<Option<Snapshot>> {
     let mut next = append::find(db, session)?.map(|(key, _)| (key, Seq::MAX));
     while let Some((key, upto)) = next {

@@ -66,7 +66,7 @@ where
 
     fn reply(self: Box<Self>) {
         if let Some(answer) = self.answer {
-            // The caller may have left; what is written stays written.
+            // The caller may have left; the change stays stored.
             let _ = self.reply.send(answer);
         }
     }
@@ -158,7 +158,7 @@ fn commit(db: &mut Connection, group: &mut [Box<dyn Change>]) -> Option<Result<(
     if unique {
         return None;
     }
-    tracing::error!(error = %why, changes = group.len(), "the database could not be written");
+    tracing::error!(error = %why, changes = group.len(), "could not write to the database");
     Some(Err(why))
 }
 

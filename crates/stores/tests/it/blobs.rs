@@ -1,4 +1,4 @@
-//! Blobs, in files and in memory.
+//! Tests of blobs, in files and in memory.
 
 use std::fs;
 
@@ -32,7 +32,7 @@ pub(crate) async fn check_store(blobs: &dyn Blobs) {
         assert_eq!(&blobs.get(id).await.expect("kept"), content);
     }
     assert_eq!((ids.len(), ids[1].as_str(), &ids[0]), (4, HELLO, &ids[3]));
-    assert!(blobs.put_all(Vec::new()).await.expect("nothing to keep").is_empty());
+    assert!(blobs.put_all(Vec::new()).await.expect("nothing to store").is_empty());
     let empty = blobs.put(Vec::new()).await.expect("kept");
     check(blobs, empty.as_str(), "").await;
     let other_case = HELLO.to_uppercase();
@@ -42,7 +42,7 @@ pub(crate) async fn check_store(blobs: &dyn Blobs) {
 }
 
 #[tokio::test]
-async fn every_store_gives_back_what_was_put() {
+async fn every_store_returns_what_was_put() {
     let dir = tempfile::tempdir().unwrap();
     check_store(&memory::MemoryStore::new()).await;
     check_store(&FileBlobs::open(dir.path()).unwrap()).await;
@@ -52,7 +52,7 @@ async fn every_store_gives_back_what_was_put() {
 }
 
 #[tokio::test]
-async fn a_file_is_taken_over_however_long_it_is() {
+async fn a_file_of_any_length_is_stored() {
     let dir = tempfile::tempdir().unwrap();
     let (given, kept) = (dir.path().join("given"), dir.path().join("kept"));
     let blobs = FileBlobs::open(&kept).unwrap();
@@ -72,7 +72,7 @@ async fn a_file_is_taken_over_however_long_it_is() {
             fs::remove_file(&given).unwrap();
             match blobs.body(&ids[0], 5).await.unwrap() {
                 BlobBody::Bytes(bytes) => assert_eq!(bytes, content),
-                BlobBody::Hash(_) => panic!("it is kept"),
+                BlobBody::Hash(_) => panic!("the blob is stored"),
                 BlobBody::File(FileRange { file, .. }) => {
                     assert_eq!((fs::read(file).unwrap(), length), (content.clone(), 3 << 20))
                 }
@@ -87,7 +87,7 @@ async fn a_file_is_taken_over_however_long_it_is() {
 }
 
 #[tokio::test]
-async fn a_damaged_blob_is_not_passed_off_as_whole_and_can_be_put_again() {
+async fn a_damaged_blob_is_reported_and_can_be_put_again() {
     let dir = tempfile::tempdir().unwrap();
     let blobs = FileBlobs::open(dir.path()).unwrap();
     let id = blobs.put(b"hello".to_vec()).await.unwrap();

@@ -1,9 +1,9 @@
-//! What every store of sessions keeps to. See [`crate::script`] for the words.
+//! Tests that every store of sessions must pass. See [`crate::script`] for the commands.
 
 use crate::script::check;
 
 #[tokio::test]
-async fn what_is_appended_is_read() {
+async fn appended_events_can_be_read() {
     check(
         "
         head s          => None
@@ -36,7 +36,7 @@ async fn events_of_one_batch_keep_their_own_times() {
 }
 
 #[tokio::test]
-async fn a_late_append_gets_the_head() {
+async fn a_conflicting_append_gets_the_head() {
     check(
         "
         append s 1 x    => conflict 0
@@ -54,7 +54,7 @@ async fn a_late_append_gets_the_head() {
 }
 
 #[tokio::test]
-async fn a_refused_batch_leaves_nothing_of_itself() {
+async fn a_refused_batch_stores_nothing() {
     check(
         "
         append s 0 a        => 1
@@ -87,7 +87,7 @@ async fn a_lease_ends_with_its_store() {
 }
 
 #[tokio::test]
-async fn what_is_taken_away_is_gone() {
+async fn an_erased_session_does_not_exist() {
     check(
         "
         append s 0 a b open => 2
@@ -109,7 +109,7 @@ async fn what_is_taken_away_is_gone() {
 }
 
 #[tokio::test]
-async fn a_page_is_no_larger_than_asked_for() {
+async fn a_page_respects_its_limits() {
     check(
         "
         append s 0 a b c d e => 5
@@ -150,7 +150,7 @@ async fn appends_need_not_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn what_was_sent_is_written_before_the_store_is_gone() {
+async fn queued_appends_are_written_before_the_store_is_dropped() {
     check(
         "
         send s 0 a
@@ -207,7 +207,7 @@ async fn open_sessions_are_found_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_fork_reads_its_parents_beginning_and_then_its_own() {
+async fn a_fork_reads_shared_events_and_then_its_own() {
     check(
         "
         append s 0 a b c      => 3
@@ -257,7 +257,7 @@ async fn a_fork_of_a_fork_reads_through_both() {
 }
 
 #[tokio::test]
-async fn a_fork_needs_an_event_and_a_name_of_its_own() {
+async fn a_fork_needs_an_existing_event_and_a_new_id() {
     check(
         "
         append s 0 a b        => 2
@@ -304,7 +304,7 @@ async fn a_fork_outlives_its_parent() {
 }
 
 #[tokio::test]
-async fn the_newest_use_comes_first() {
+async fn the_most_recently_used_session_comes_first() {
     check(
         "
         append a 0 x          => 1
@@ -324,7 +324,7 @@ async fn the_newest_use_comes_first() {
 }
 
 #[tokio::test]
-async fn the_first_to_take_a_name_keeps_it() {
+async fn the_first_session_keeps_an_alias() {
     check(
         "
         alias desk j        => None
@@ -345,7 +345,7 @@ async fn the_first_to_take_a_name_keeps_it() {
 }
 
 #[tokio::test]
-async fn content_goes_with_the_last_session_that_refers_to_it() {
+async fn a_blob_is_deleted_with_its_last_session() {
     check(
         "
         put a
@@ -377,7 +377,7 @@ async fn content_goes_with_the_last_session_that_refers_to_it() {
 }
 
 #[tokio::test]
-async fn content_that_a_fork_shares_stays_for_as_long_as_it_does() {
+async fn a_blob_stays_as_long_as_a_fork_refers_to_it() {
     check(
         "
         put a
@@ -407,7 +407,7 @@ async fn content_that_a_fork_shares_stays_for_as_long_as_it_does() {
 }
 
 #[tokio::test]
-async fn text_moves_the_head_and_nothing_else() {
+async fn appended_text_changes_only_the_head() {
     check(
         "
         append s 0 a open     => 1
@@ -429,7 +429,7 @@ async fn text_moves_the_head_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_summary_is_replaced_only_by_one_of_the_same_head() {
+async fn a_summary_is_replaced_only_at_the_same_head() {
     check(
         "
         append s 0 a b        => 2
@@ -451,7 +451,7 @@ async fn a_summary_is_replaced_only_by_one_of_the_same_head() {
 }
 
 #[tokio::test]
-async fn names_go_with_their_session() {
+async fn aliases_are_deleted_with_their_session() {
     check(
         "
         append a 0 x          => 1
@@ -468,7 +468,7 @@ async fn names_go_with_their_session() {
 }
 
 #[tokio::test]
-async fn a_snapshot_is_the_latest_that_the_history_goes_through() {
+async fn the_latest_usable_snapshot_is_returned() {
     check(
         "
         snapshot s            =>

@@ -1,4 +1,4 @@
-//! The directory of a daemon.
+//! Tests of the data directory.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::drafts::piece as piece_at;
 use crate::stores_under_test::{batch, session, summary};
 
 #[tokio::test]
-async fn everything_has_its_place() {
+async fn every_kind_of_data_has_its_path() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("deep/er");
     let data = DataDir::open(&path).unwrap();
@@ -45,7 +45,7 @@ fn a_second_daemon_is_refused_for_as_long_as_the_first_may_write() {
 }
 
 #[test]
-fn unfinished_blobs_are_swept_away() {
+fn incomplete_blobs_are_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let half = dir.path().join("blobs/tmp/half");
     fs::create_dir_all(half.parent().unwrap()).unwrap();
@@ -60,7 +60,7 @@ async fn an_unreferenced_blob_is_deleted_at_the_next_start() {
     let data = DataDir::open(dir.path()).unwrap();
     let (store, blobs) = (data.sqlite().unwrap(), data.blobs().unwrap());
     let used = blobs.put(b"used".to_vec()).await.unwrap();
-    // The command that brought it was refused.
+    // The command that refers to the blob was refused.
     let unused = blobs.put(b"unused".to_vec()).await.unwrap();
     let lease = store.acquire(&session("s")).await.unwrap();
     store.append(&lease, 0, batch(summary("s", 1, 1), &["#used"])).await.unwrap();
@@ -70,7 +70,7 @@ async fn an_unreferenced_blob_is_deleted_at_the_next_start() {
     assert_eq!(blobs.get(&used).await.unwrap(), b"used");
     assert!(blobs.get(&unused).await.is_err());
     drop((store, data));
-    // What is needed is not looked at again.
+    // Referenced blobs are not checked again.
     let data = DataDir::open(dir.path()).unwrap();
     let _store = data.sqlite().unwrap();
     assert_eq!(data.blobs().unwrap().get(&used).await.unwrap(), b"used");
@@ -81,27 +81,27 @@ fn piece(text: &str) -> Delta {
 }
 
 #[test]
-fn drafts_need_no_disk_where_there_is_a_place_for_them() {
+fn drafts_are_in_the_runtime_directory_if_there_is_one() {
     let (home, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let data = DataDir::open(home.path()).unwrap();
     let earlier = data.drafts(None).unwrap();
     earlier.push(&session("s"), &piece("one")).unwrap();
     drop(earlier);
     let drafts = data.drafts(Some(runtime.path())).unwrap();
-    assert_eq!(drafts.load(&session("s")).unwrap().len(), 1, "it is taken along");
+    assert_eq!(drafts.load(&session("s")).unwrap().len(), 1, "the draft is moved");
     drafts.push(&session("s"), &piece("two")).unwrap();
     drop(drafts);
     assert!(!home.path().join("drafts").exists());
     let again = data.drafts(Some(runtime.path())).unwrap();
     assert_eq!(again.load(&session("s")).unwrap().len(), 2);
-    // Another daemon of the same user has a place of its own.
+    // Another daemon of the same user has its own directory.
     let other = tempfile::tempdir().unwrap();
     let other = DataDir::open(other.path()).unwrap().drafts(Some(runtime.path())).unwrap();
     assert!(other.load(&session("s")).unwrap().is_empty());
 }
 
 #[test]
-fn drafts_stay_here_if_the_other_place_cannot_be_used() {
+fn drafts_stay_in_the_data_directory_if_the_runtime_directory_is_unusable() {
     let home = tempfile::tempdir().unwrap();
     let (data, file) = (DataDir::open(home.path()).unwrap(), home.path().join("file"));
     std::fs::write(&file, "").unwrap();
@@ -111,7 +111,7 @@ fn drafts_stay_here_if_the_other_place_cannot_be_used() {
 }
 
 #[test]
-fn drafts_are_found_by_a_start_without_the_place_that_they_were_in() {
+fn drafts_are_found_without_the_earlier_runtime_directory() {
     let (home, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let data = DataDir::open(home.path()).unwrap();
     let drafts = data.drafts(Some(runtime.path())).unwrap();
@@ -121,7 +121,7 @@ fn drafts_are_found_by_a_start_without_the_place_that_they_were_in() {
     assert_eq!(drafts.load(&session("s")).unwrap().len(), 1);
     drafts.push(&session("s"), &piece("two")).unwrap();
     drop(drafts);
-    // And by one that has another place.
+    // Also by a start with another runtime directory.
     let other = tempfile::tempdir().unwrap();
     let drafts = data.drafts(Some(runtime.path())).unwrap();
     assert_eq!(drafts.load(&session("s")).unwrap().len(), 2);
@@ -131,12 +131,12 @@ fn drafts_are_found_by_a_start_without_the_place_that_they_were_in() {
 }
 
 #[test]
-fn drafts_outlive_the_place_that_they_are_in() {
+fn drafts_outlive_the_runtime_directory() {
     let (home, runtime) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let data = DataDir::open(home.path()).unwrap();
     let drafts = data.drafts(Some(runtime.path())).unwrap();
     drafts.push(&session("s"), &piece("one")).unwrap();
-    // As at a logout: the place is gone, and cannot be made again.
+    // As at a logout: the directory is deleted and cannot be created again.
     fs::remove_dir_all(runtime.path()).unwrap();
     fs::write(runtime.path(), "").unwrap();
     drafts.push(&session("s"), &piece("two")).unwrap();

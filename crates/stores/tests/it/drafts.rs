@@ -1,4 +1,4 @@
-//! Drafts, in files and in memory.
+//! Tests of drafts, in files and in memory.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) fn piece(offset: u64, channel: Channel, text: &str) -> Delta {
 
 #[track_caller]
 fn check(drafts: &dyn Drafts, name: &str, then: &str) {
-    let pieces = drafts.load(&session(name)).expect("it can be read");
+    let pieces = drafts.load(&session(name)).expect("the draft can be read");
     let one = |piece: &Delta| {
         assert_eq!((piece.turn.as_str(), piece.step.as_str()), ("turn_22", "step_1"));
         assert_eq!(piece.at.micros(), -7);
@@ -29,7 +29,7 @@ fn check(drafts: &dyn Drafts, name: &str, then: &str) {
     assert_eq!(pieces.iter().map(one).collect::<Vec<_>>().join(" "), then);
 }
 
-/// Leaves `0Text:hé 3Thought:` behind as the draft of `s`.
+/// Stores `0Text:hé 3Thought:` as the draft of `s`.
 fn check_store(drafts: &dyn Drafts) {
     let s = session("s");
     check(drafts, "s", "");
@@ -46,7 +46,7 @@ fn check_store(drafts: &dyn Drafts) {
 }
 
 #[test]
-fn every_store_keeps_pieces_in_order() {
+fn every_store_keeps_deltas_in_order() {
     let dir = tempfile::tempdir().unwrap();
     check_store(&memory::MemoryStore::new());
     check_store(&FileDrafts::open(dir.path()).unwrap());
@@ -54,7 +54,7 @@ fn every_store_keeps_pieces_in_order() {
 }
 
 #[test]
-fn pieces_of_one_step_name_it_once() {
+fn deltas_of_one_step_store_its_id_once() {
     let dir = tempfile::tempdir().unwrap();
     let drafts = FileDrafts::open(dir.path()).unwrap();
     let of_step = |step: &str, offset: u64| {
@@ -72,7 +72,7 @@ fn pieces_of_one_step_name_it_once() {
         2 * (8 + 8 + 8 + 1 + 2 + 2 + 2) + 2 * ("turn_22".len() + 6) as u64 + short
     );
     drop(drafts);
-    // The next daemon cannot know what the last record was of, and neither can what follows a clear.
+    // The next daemon does not know the last record, and a clear starts over.
     let drafts = FileDrafts::open(dir.path()).unwrap();
     drafts.push(&s, &of_step("step_2", 2)).unwrap();
     let read = drafts.load(&s).unwrap();
@@ -84,7 +84,7 @@ fn pieces_of_one_step_name_it_once() {
 }
 
 #[test]
-fn pieces_are_read_as_they_were_written_whatever_they_share() {
+fn deltas_are_read_back_whatever_fields_they_share() {
     let dir = tempfile::tempdir().unwrap();
     let drafts = FileDrafts::open(dir.path()).unwrap();
     let at = |micros: i64, piece: Delta| Delta { at: Time::from_micros(micros), ..piece };
@@ -94,7 +94,7 @@ fn pieces_are_read_as_they_were_written_whatever_they_share() {
         at(1_000_127, piece(1, Channel::Text, "b")),
         at(1_000_255, piece(2, Channel::Text, "")),
         at(9_000_000_000_000, piece(2, Channel::Text, "é")),
-        // The clock was set back; the text is too long; there is a gap; it is another channel.
+        // The clock was set back; the text is too long; there is a gap; the channel differs.
         at(5, piece(4, Channel::Text, "d")),
         at(6, piece(5, Channel::Text, &long)),
         at(6, piece(70_005, Channel::Text, "e")),
@@ -139,7 +139,7 @@ fn a_draft_of_an_older_version_is_read() {
     check(&drafts, "s", "0Text:one 3Text:two 6Text:three");
 }
 
-/// Damages the draft of `s`, then goes on with it as the next daemon would.
+/// Damages the draft of `s`, then continues it as the next daemon would.
 #[track_caller]
 fn check_damage(damage: impl Fn(&Path), then: &str) {
     let dir = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ fn check_damage(damage: impl Fn(&Path), then: &str) {
 }
 
 #[test]
-fn a_torn_end_is_left_out() {
+fn an_incomplete_end_is_left_out() {
     let second = 4 + 1 + 3;
     let first = 8 + 8 + 8 + 1 + 2 + 2 + 3 + ("turn_22".len() + "step_1".len()) as u64;
     for len in 0..=first + second {
@@ -188,7 +188,7 @@ fn a_wrong_byte_ends_the_draft() {
 }
 
 #[test]
-fn an_id_that_is_a_path_goes_nowhere() {
+fn an_id_that_is_a_path_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("victim"), "v").unwrap();
     let drafts = FileDrafts::open(&dir.path().join("drafts")).unwrap();
@@ -201,7 +201,7 @@ fn an_id_that_is_a_path_goes_nowhere() {
 }
 
 #[test]
-fn what_is_released_is_closed_and_stays_if_there_is_anything() {
+fn a_released_draft_is_closed_and_deleted_only_if_empty() {
     let dir = tempfile::tempdir().unwrap();
     let drafts = FileDrafts::open(dir.path()).unwrap();
     let (s, t) = (session("s"), session("t"));
@@ -223,7 +223,7 @@ fn what_is_released_is_closed_and_stays_if_there_is_anything() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
-/// How many files of a directory this process has open.
+/// Number of files of a directory that this process has open.
 fn open_in(dir: &Path) -> usize {
     let files = fs::read_dir("/proc/self/fd").unwrap().flatten();
     files.filter(|file| fs::read_link(file.path()).is_ok_and(|to| to.starts_with(dir))).count()

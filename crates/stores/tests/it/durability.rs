@@ -1,4 +1,4 @@
-//! How much is written to the disk for text.
+//! Tests of how much is written to disk for text.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::stores_under_test::{Store, batch, session, summary};
 
 const TEXTS: u64 = 200;
 
-/// Appends text a little at a time, each with a commit of its own; gives the bytes that the log grew by.
+/// Appends text in small parts, each with its own commit; returns the growth of the log in bytes.
 async fn written(history: u64, prompt: usize) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let store: Arc<dyn Store> = Arc::new(DataDir::open(dir.path()).unwrap().sqlite().unwrap());
@@ -38,6 +38,6 @@ async fn text_costs_the_same_whatever_the_history() {
     let fresh = written(0, 0).await;
     let long = written(20_000, 100_000).await;
     assert!(long * 10 <= fresh * 12, "{long} after a long history, {fresh} before");
-    // One page for each append; another few when a page is full.
+    // One page per append, and a few more when a page is full.
     assert!(fresh <= TEXTS * 2 * 4120, "{fresh}");
 }

@@ -1,4 +1,4 @@
-//! What is kept for front ends besides sessions, by the same rules in every store.
+//! Tests of data of front ends, the same for every store.
 
 use std::fs;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ async fn an_artifact_stays_for_as_long_as_a_session_refers_to_it() {
 }
 
 #[tokio::test]
-async fn a_fork_refers_to_what_its_parent_did() {
+async fn a_fork_inherits_the_claims_of_its_parent() {
     for subject in Subject::all() {
         let store = subject.start();
         store.add(artifact("a.png", 1)).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_fork_refers_to_what_its_parent_did() {
 }
 
 #[tokio::test]
-async fn a_claim_is_made_before_an_erase_that_was_asked_for_later() {
+async fn a_claim_is_made_before_a_later_erase() {
     for subject in Subject::all() {
         let store = subject.start();
         store.add(artifact("a.png", 1)).await.unwrap();
@@ -146,13 +146,13 @@ async fn a_claim_is_made_before_an_erase_that_was_asked_for_later() {
         assert!(claimed.await.unwrap());
         erased.await.unwrap();
         assert_eq!(unclaimed(&store, 99).await, "a.png");
-        // Whoever keeps copies can find out later.
+        // Components with copies of the session learn of its deletion later.
         assert_eq!(store.names(ERASED_SPACE).await.unwrap(), ["s"]);
     }
 }
 
 #[tokio::test]
-async fn what_an_older_owner_writes_is_refused() {
+async fn writes_of_an_older_owner_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("q.db");
     let old: Arc<dyn Store> = Arc::new(sqlite::SqliteStore::open(&path).unwrap());
@@ -162,7 +162,7 @@ async fn what_an_older_owner_writes_is_refused() {
 }
 
 #[tokio::test]
-async fn installs_can_be_taken_away_beside_a_daemon() {
+async fn installs_can_be_revoked_while_a_daemon_runs() {
     let dir = tempfile::tempdir().unwrap();
     assert!(DataDir::installs(dir.path()).is_none());
     let data = DataDir::open(dir.path()).unwrap();
@@ -173,12 +173,12 @@ async fn installs_can_be_taken_away_beside_a_daemon() {
     assert!(roll.revoke("a").unwrap());
     assert!(!roll.revoke("a").unwrap());
     assert_eq!(store.find_by_token("hash-a").await.unwrap(), None);
-    // The daemon is still the owner of its data.
+    // The daemon still owns its data.
     store.register(install("b", "hash-b", 2)).await.unwrap();
 }
 
 #[tokio::test]
-async fn files_are_taken_in_and_given_out_in_pieces() {
+async fn files_are_written_and_read_in_parts() {
     let dir = tempfile::tempdir().unwrap();
     let files = FileUploads::open(dir.path()).unwrap();
     let mut upload = files.begin().await.unwrap();
@@ -203,7 +203,7 @@ async fn files_are_taken_in_and_given_out_in_pieces() {
 }
 
 #[tokio::test]
-async fn no_name_of_a_file_leads_elsewhere() {
+async fn unsafe_file_names_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("secret"), "x").unwrap();
     let files = FileUploads::open(&dir.path().join("files")).unwrap();

@@ -1,6 +1,6 @@
-//! The stores from outside, all of them by the same rules.
+//! Integration tests of all stores.
 
-#![expect(clippy::unwrap_used, reason = "all of this is tests, helpers included")]
+#![expect(clippy::unwrap_used, reason = "only test code")]
 
 mod blobs;
 mod concurrency;

@@ -1,4 +1,4 @@
-//! Several nodes on one database.
+//! Tests of several nodes on one database.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::stores_under_test::{batch, node, session, settings, summary};
 
 const ALL: Page = Page { events: 99, bytes: usize::MAX };
 
-/// Has a node's heartbeat be long ago, by the server's clock.
-fn silence(url: &str, name: &str) {
+/// Makes a node's last heartbeat long ago, by the server's clock.
+fn make_silent(url: &str, name: &str) {
     let long_ago = format!("UPDATE nodes SET heartbeat = '-infinity' WHERE name = '{name}'");
     Server::shared().run_on(url, &long_ago);
 }
@@ -30,8 +30,8 @@ fn held_by(error: Result<Lease, StorageError>) -> String {
     }
 }
 
-/// A node for which all sessions' workspaces are at hand.
-fn everywhere(url: &str, name: &str) -> postgres::Store {
+/// A node that has the workspaces of all sessions.
+fn with_all_workspaces(url: &str, name: &str) -> postgres::Store {
     let shared_workspaces = vec![PathBuf::from("/tmp/")];
     let settings = postgres::Settings { shared_workspaces, ..settings(url, name) };
     postgres::Store::open(&settings).unwrap()
@@ -40,11 +40,11 @@ fn everywhere(url: &str, name: &str) -> postgres::Store {
 #[tokio::test]
 async fn a_session_has_one_owner_at_a_time() {
     let url = Server::shared().fresh();
-    let (a, b) = (everywhere(&url, "a"), everywhere(&url, "b"));
+    let (a, b) = (with_all_workspaces(&url, "a"), with_all_workspaces(&url, "b"));
     let lease = a.acquire(&session("s")).await.unwrap();
     a.append(&lease, 0, batch(summary("s", 1, 1), &["x"])).await.unwrap();
     assert_eq!(held_by(b.acquire(&session("s")).await), "a");
-    assert_eq!(b.read(&session("s"), 0, ALL).await.unwrap().len(), 1, "anybody may read");
+    assert_eq!(b.read(&session("s"), 0, ALL).await.unwrap().len(), 1, "every node may read");
     assert_eq!(b.summary(&session("s")).await.unwrap().unwrap().head, 1);
     a.release(&lease).await.unwrap();
     let mine = b.acquire(&session("s")).await.unwrap();
@@ -55,9 +55,13 @@ async fn a_session_has_one_owner_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_silent_node_is_fenced_and_its_open_sessions_are_claimed_once() {
+async fn a_dead_node_is_fenced_and_its_open_sessions_are_claimed_once() {
     let url = Server::shared().fresh();
-    let (a, b, c) = (everywhere(&url, "a"), everywhere(&url, "b"), everywhere(&url, "c"));
+    let (a, b, c) = (
+        with_all_workspaces(&url, "a"),
+        with_all_workspaces(&url, "b"),
+        with_all_workspaces(&url, "c"),
+    );
     let mut leases = Vec::new();
     for name in ["s", "t", "idle"] {
         let lease = a.acquire(&session(name)).await.unwrap();
@@ -66,7 +70,7 @@ async fn a_silent_node_is_fenced_and_its_open_sessions_are_claimed_once() {
         leases.push(lease);
     }
     assert!(b.claim_open(9).await.unwrap().is_empty(), "the owner is alive");
-    silence(&url, "a");
+    make_silent(&url, "a");
     let late = a.append(&leases[0], 1, batch(summary("s", 1, 2), &["z"])).await;
     assert!(matches!(late, Err(StorageError::Fenced)), "{late:?}");
     let (first, second) = tokio::join!(b.claim_open(9), c.claim_open(9));
@@ -74,20 +78,20 @@ async fn a_silent_node_is_fenced_and_its_open_sessions_are_claimed_once() {
     claimed.sort();
     assert_eq!(claimed, [session("s"), session("t")]);
     assert!(b.claim_open(9).await.unwrap().is_empty());
-    // The idle one is there for whoever needs it.
+    // Any node may own the idle session.
     let idle = c.acquire(&session("idle")).await.unwrap();
     assert_eq!(c.append(&idle, 1, batch(summary("idle", 1, 2), &["y"])).await.unwrap(), 2);
 }
 
 #[tokio::test]
-async fn a_node_that_comes_back_has_lost_what_it_had() {
+async fn a_node_that_resumes_has_lost_its_leases() {
     let url = Server::shared().fresh();
     let lease = Duration::from_millis(400);
     let a = postgres::Store::open(&postgres::Settings { lease, ..settings(&url, "a") }).unwrap();
     let old = a.acquire(&session("s")).await.unwrap();
     a.append(&old, 0, batch(summary("s", 1, 1), &["x"])).await.unwrap();
     let lost = a.lost();
-    silence(&url, "a");
+    make_silent(&url, "a");
     lost.await;
     let late = a.append(&old, 1, batch(summary("s", 1, 2), &["z"])).await;
     assert!(matches!(late, Err(StorageError::Fenced)), "{late:?}");
@@ -96,7 +100,7 @@ async fn a_node_that_comes_back_has_lost_what_it_had() {
 }
 
 #[tokio::test]
-async fn a_workspace_of_one_node_stays_with_it() {
+async fn a_session_stays_with_the_node_that_has_its_workspace() {
     let url = Server::shared().fresh();
     let (a, b) = (node(&url, "a"), node(&url, "b"));
     let lease = a.acquire(&session("s")).await.unwrap();
@@ -104,10 +108,10 @@ async fn a_workspace_of_one_node_stays_with_it() {
     a.append(&lease, 0, batch(open, &["x"])).await.unwrap();
     a.release(&lease).await.unwrap();
     assert_eq!(held_by(b.acquire(&session("s")).await), "a");
-    silence(&url, "a");
-    assert_eq!(held_by(b.acquire(&session("s")).await), "a", "nobody else has the files");
+    make_silent(&url, "a");
+    assert_eq!(held_by(b.acquire(&session("s")).await), "a", "only a has the files");
     assert!(b.claim_open(9).await.unwrap().is_empty());
-    let c = everywhere(&url, "c");
+    let c = with_all_workspaces(&url, "c");
     assert_eq!(c.claim_open(9).await.unwrap(), [session("s")]);
 }
 
@@ -128,9 +132,9 @@ async fn a_fork_stays_with_the_workspace_of_its_parent() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_given_up_is_not_carried_out() {
+async fn an_abandoned_request_is_not_executed() {
     let url = Server::shared().fresh();
-    let (a, b) = (everywhere(&url, "a"), everywhere(&url, "b"));
+    let (a, b) = (with_all_workspaces(&url, "a"), with_all_workspaces(&url, "b"));
     let lease = a.acquire(&session("s")).await.unwrap();
     a.append(&lease, 0, batch(summary("s", 1, 1), &["x"])).await.unwrap();
     b.send(&session("s"), "k1", b"one".to_vec()).await.unwrap();
@@ -170,7 +174,7 @@ async fn nodes_are_listed_and_drained() {
 }
 
 #[tokio::test]
-async fn a_name_is_had_by_one_daemon() {
+async fn a_node_name_belongs_to_one_daemon() {
     let url = Server::shared().fresh();
     let short = postgres::Settings { lease: Duration::from_millis(300), ..settings(&url, "a") };
     let _a = postgres::Store::open(&short).unwrap();
@@ -179,7 +183,7 @@ async fn a_name_is_had_by_one_daemon() {
 }
 
 #[tokio::test]
-async fn a_newer_schema_is_refused_and_an_older_one_brought_up_to_date() {
+async fn a_newer_schema_is_refused_and_an_older_one_migrated() {
     let url = Server::shared().fresh();
     drop(node(&url, "a"));
     let version = "SELECT value FROM quintet_meta WHERE key = 'schema_version'";
@@ -204,7 +208,7 @@ async fn a_newer_schema_is_refused_and_an_older_one_brought_up_to_date() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_reached_is_named_without_its_password() {
+async fn an_unreachable_server_is_named_without_its_password() {
     let url = "postgres://me:secret@127.0.0.1:1/q";
     let error = postgres::Store::open(&settings(url, "a")).unwrap_err().to_string();
     assert!(error.starts_with("postgres://127.0.0.1:1/q cannot be used: "), "{error}");
@@ -223,7 +227,7 @@ async fn other_nodes_are_woken_by_appends_commands_and_erasure() {
     b.send(&session("s"), "k", b"do it".to_vec()).await.unwrap();
     b.send(&session("s"), "k", b"do it again".to_vec()).await.unwrap();
     while !of_owner.next().await.unwrap().contains(&(session("s"), Wake::Inbox)) {}
-    assert!(b.receive().await.unwrap().is_empty(), "the session is another node's");
+    assert!(b.receive().await.unwrap().is_empty(), "the session belongs to another node");
     let received = a.receive().await.unwrap();
     assert_eq!(received.len(), 1);
     assert_eq!((received[0].key.as_str(), &*received[0].body), ("k", &b"do it"[..]));
@@ -261,7 +265,7 @@ async fn two_nodes_replace_a_setting_once() {
 }
 
 #[tokio::test]
-async fn files_are_taken_in_and_given_out_in_pieces() {
+async fn files_are_written_and_read_in_parts() {
     let url = Server::shared().fresh();
     let (a, b) = (node(&url, "a"), node(&url, "b"));
     let content: Vec<u8> = (0..2_500_000_u32).map(|n| (n / 7) as u8).collect();
@@ -286,7 +290,7 @@ async fn files_are_taken_in_and_given_out_in_pieces() {
 }
 
 #[tokio::test]
-async fn blobs_are_given_whole_and_damage_is_noticed() {
+async fn blobs_are_returned_whole_and_damage_is_detected() {
     let url = Server::shared().fresh();
     let store = node(&url, "a");
     let content = vec![7; 3 << 20];
@@ -300,7 +304,7 @@ async fn blobs_are_given_whole_and_damage_is_noticed() {
     assert!(matches!(missing, Err(StorageError::Missing(_))), "{missing:?}");
 }
 
-/// Appends until told to stop, as a daemon would: what is not known to be kept is looked up.
+/// Appends like a daemon: an append with unknown result is looked up.
 async fn write(store: Arc<postgres::Store>, name: String, appends: u64) -> u64 {
     let id = session(&name);
     let mut acknowledged = 0;
@@ -309,17 +313,17 @@ async fn write(store: Arc<postgres::Store>, name: String, appends: u64) -> u64 {
         match store.append(&lease, acknowledged, batch(summary(&name, 1, 1), &["x"])).await {
             Ok(head) => acknowledged = head,
             Err(StorageError::Conflict(head)) => {
-                assert_eq!(head, acknowledged + 1, "only what was not answered may be there");
+                assert_eq!(head, acknowledged + 1, "only the unanswered append may be stored");
                 acknowledged = head;
             }
-            Err(StorageError::Fenced) => lease = again(&store, &id).await,
+            Err(StorageError::Fenced) => lease = reacquire(&store, &id).await,
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
     acknowledged
 }
 
-async fn again(store: &postgres::Store, id: &quintet_kernel::SessionId) -> Lease {
+async fn reacquire(store: &postgres::Store, id: &quintet_kernel::SessionId) -> Lease {
     loop {
         match store.acquire(id).await {
             Ok(lease) => return lease,
@@ -336,7 +340,7 @@ async fn nothing_acknowledged_is_lost_when_connections_are_cut() {
     for number in 0..8 {
         writers.spawn(write(Arc::clone(&store), format!("s{number}"), 60));
     }
-    // Only the connections of this test, whose schema is in their options.
+    // Only the connections of this test, which have its schema in their options.
     let schema = url.rsplit("%3D").next().unwrap().to_owned();
     let cut = format!(
         "SELECT count(pg_terminate_backend(pid)) FROM pg_locks JOIN pg_class ON pg_class.oid = relation

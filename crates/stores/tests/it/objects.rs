@@ -1,4 +1,4 @@
-//! Content that is too long for the database.
+//! Tests of content that is too long for the database.
 //!
 //! `make s3` runs these tests against an S3-compatible server; otherwise objects are in a folder.
 
@@ -12,52 +12,52 @@ use quintet_testkit::postgres::Server;
 use crate::blobs::{HELLO, check, check_store};
 use crate::stores_under_test::{blob, node, node_with_objects, object_settings, settings};
 
-/// What the database has: how many blobs in rows, in objects, and how many objects to be deleted.
+/// The content of the database: blobs in rows, blobs in objects, and objects to be deleted.
 fn counts(url: &str) -> String {
     let query =
         "SELECT count(body), count(object), (SELECT count(*) FROM unused_objects) FROM blobs";
     Server::shared().run_on(url, query)
 }
 
-/// A node that deletes nothing that is younger than a minute.
-fn patient(url: &str, name: &str, objects: Option<&ObjectSettings>) -> postgres::Store {
+/// A node that deletes nothing younger than a minute.
+fn with_retention(url: &str, name: &str, objects: Option<&ObjectSettings>) -> postgres::Store {
     let (blob_grace, objects) = (Duration::from_secs(60), objects.cloned());
     let settings = postgres::Settings { blob_grace, objects, ..settings(url, name) };
     postgres::Store::open(&settings).unwrap()
 }
 
 #[tokio::test]
-async fn objects_give_back_what_was_put() {
+async fn objects_return_what_was_put() {
     let (url, objects) = (Server::shared().fresh(), object_settings());
     let store = node_with_objects(&url, "a", &objects);
     check_store(&store).await;
-    // What is empty is not longer than a limit of nothing.
+    // Empty content is not longer than a limit of 0.
     assert_eq!(counts(&url), "1|2|0");
-    check(&patient(&url, "b", Some(&objects)), HELLO, "hello").await;
+    check(&with_retention(&url, "b", Some(&objects)), HELLO, "hello").await;
     probe(&objects).await.unwrap();
 }
 
 #[tokio::test]
-async fn only_what_is_too_long_is_an_object() {
+async fn only_long_content_is_an_object() {
     let (url, objects) = (Server::shared().fresh(), object_settings());
     let limited = ObjectSettings { limit: 5, ..objects.clone() };
     let store = node_with_objects(&url, "a", &limited);
     let long = store.put(b"hello!".to_vec()).await.unwrap();
     store.put(b"hello".to_vec()).await.unwrap();
     assert_eq!(counts(&url), "1|1|0");
-    // A node that cannot reach objects says so, and has all else.
-    let poor = patient(&url, "b", None);
+    // A node without an object store reports that, and has everything else.
+    let poor = with_retention(&url, "b", None);
     check(&poor, HELLO, "hello").await;
     let refused = poor.get(&long).await;
     assert!(matches!(&refused, Err(StorageError::Unavailable(why)) if why.contains("store.blobs")));
-    // Its own content is in the database from then on.
+    // Its own content is stored in the database.
     poor.put(b"hello!".to_vec()).await.unwrap();
     assert_eq!(counts(&url), "2|1|0");
     check(&poor, long.as_str(), "hello!").await;
 }
 
 #[tokio::test]
-async fn an_object_that_is_lost_or_damaged_can_be_put_again() {
+async fn a_missing_or_damaged_object_can_be_put_again() {
     let (url, folder) = (Server::shared().fresh(), tempfile::tempdir().unwrap());
     let location = Location::Folder(folder.path().into());
     let objects = ObjectSettings { location, ..object_settings() };
@@ -76,17 +76,17 @@ async fn an_object_that_is_lost_or_damaged_can_be_put_again() {
 }
 
 #[tokio::test]
-async fn what_is_put_while_it_is_deleted_stays() {
+async fn content_that_is_put_while_it_is_deleted_stays() {
     let (url, objects) = (Server::shared().fresh(), object_settings());
-    let store = patient(&url, "a", Some(&objects));
+    let store = with_retention(&url, "a", Some(&objects));
     let id = store.put(b"x".to_vec()).await.unwrap();
-    // A node that deletes at once finds that nobody refers to the content, but cannot delete the object.
+    // A node that deletes immediately finds the content unreferenced, but cannot delete the object.
     drop(node(&url, "b"));
     assert_eq!(counts(&url), "0|0|1");
     assert_eq!(store.put(b"x".to_vec()).await.unwrap(), id);
     assert_eq!(counts(&url), "0|1|1");
-    // The object is deleted only now.
-    drop(patient(&url, "b", Some(&objects)));
+    // The object is deleted now.
+    drop(with_retention(&url, "b", Some(&objects)));
     assert_eq!(counts(&url), "0|1|0");
     check(&store, id.as_str(), "x").await;
     drop(node_with_objects(&url, "b", &objects));
@@ -95,7 +95,7 @@ async fn what_is_put_while_it_is_deleted_stays() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_not_there_keeps_no_node_from_starting() {
+async fn an_unreachable_object_store_does_not_prevent_the_start() {
     let url = Server::shared().fresh();
     let nowhere = "s3://quintet?endpoint=http://127.0.0.1:9";
     let location = Location::parse(nowhere, None).unwrap();
@@ -108,7 +108,7 @@ async fn a_store_that_is_not_there_keeps_no_node_from_starting() {
     assert!(matches!(failed, Err(StorageError::Unavailable(_))), "{failed:?}");
     let failed = probe(&objects).await.unwrap_err().to_string();
     assert!(failed.starts_with("s3://quintet/ cannot be used: "), "{failed}");
-    // What was only announced is forgotten like anything else.
+    // An object that was only registered is deleted like any other.
     drop(node_with_objects(&url, "b", &objects));
     assert_eq!(counts(&url), "0|0|1");
 }

@@ -1,4 +1,4 @@
-//! Files that are not opened, and not touched either.
+//! Tests of files that are refused and not changed.
 
 use std::fs;
 use std::path::Path;
@@ -10,12 +10,12 @@ use rusqlite::Connection;
 
 use crate::stores_under_test::{batch, session, summary};
 
-/// Makes a database with something in it, does something to it and tries to open it.
-async fn check(spoil: impl Fn(&Path), then: &str) {
+/// Creates and fills a database, changes it and tries to open it.
+async fn check(damage: impl Fn(&Path), then: &str) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("test.db");
     fill(&path).await;
-    spoil(&path);
+    damage(&path);
     let before = files(dir.path());
     let error = sqlite::SqliteStore::open(&path).map(|_| "it opened").unwrap_err();
     let name = match &error {
@@ -44,7 +44,7 @@ async fn fill(path: &Path) {
     }
 }
 
-/// Every file but SQLite's index of the log, which is no data.
+/// Every file except SQLite's index of the log, which holds no data.
 fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries
@@ -63,8 +63,8 @@ fn pragma(name: &'static str, value: i32) -> impl Fn(&Path) {
 /// Bytes of a page of a new database.
 const PAGE: usize = 1024;
 
-/// Writes over part of the file.
-fn scribble(from: usize, len: usize) -> impl Fn(&Path) {
+/// Overwrites a part of the file.
+fn overwrite(from: usize, len: usize) -> impl Fn(&Path) {
     move |path| {
         let mut bytes = fs::read(path).unwrap();
         bytes[from..from + len].fill(0xA5);
@@ -80,15 +80,15 @@ fn root(path: &Path, name: &str) -> usize {
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_left_alone() {
+async fn a_file_that_is_no_database_is_not_changed() {
     check(|path| fs::write(path, "my diary").unwrap(), "not a database").await;
     check(|path| fs::write(path, "my diary".repeat(5000)).unwrap(), "not a database").await;
     check(|path| fs::write(path, "").unwrap(), "not a database").await;
-    check(scribble(0, 16), "not a database").await;
+    check(overwrite(0, 16), "not a database").await;
 }
 
 #[tokio::test]
-async fn other_programs_and_newer_versions_are_left_alone() {
+async fn files_of_other_programs_and_newer_versions_are_not_changed() {
     check(pragma("application_id", 0), "foreign").await;
     check(pragma("application_id", 7), "foreign").await;
     check(pragma("user_version", 99), "newer").await;
@@ -96,30 +96,30 @@ async fn other_programs_and_newer_versions_are_left_alone() {
 }
 
 #[tokio::test]
-async fn damage_is_left_alone() {
+async fn a_damaged_file_is_not_changed() {
     check(|path| fs::write(path, &fs::read(path).unwrap()[..20_000]).unwrap(), "damaged").await;
     check(|path| fs::write(path, &fs::read(path).unwrap()[..5000]).unwrap(), "damaged").await;
-    check(scribble(100, 3996), "damaged").await;
+    check(overwrite(100, 3996), "damaged").await;
     for tree in ["sessions", "events", "sqlite_autoindex_sessions_1", "sessions_by_creation"] {
-        check(|path| scribble((root(path, tree) - 1) * PAGE, PAGE)(path), "damaged").await;
+        check(|path| overwrite((root(path, tree) - 1) * PAGE, PAGE)(path), "damaged").await;
     }
 }
 
 #[tokio::test]
-async fn damage_deeper_down_is_found_when_it_is_read() {
+async fn damage_in_other_pages_is_found_when_they_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("test.db");
     fill(&path).await;
-    // Somewhere among the leaves, but not the last of them, which is looked at before.
+    // A leaf page, but not the last one, which is checked at opening.
     let pages = fs::read(&path).unwrap().len() / PAGE;
-    scribble((pages - 12) * PAGE, 8 * PAGE)(&path);
+    overwrite((pages - 12) * PAGE, 8 * PAGE)(&path);
     let store = sqlite::SqliteStore::open(&path).unwrap();
     let read = store.read(&session("s"), 0, Page { events: 999, bytes: usize::MAX }).await;
     assert!(matches!(read, Err(StorageError::Damaged(_))), "{read:?}");
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_of_one_session_hides_no_other() {
+async fn an_unreadable_session_does_not_hide_others() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("test.db");
     let store = sqlite::SqliteStore::open(&path).unwrap();
@@ -141,7 +141,7 @@ async fn what_cannot_be_read_of_one_session_hides_no_other() {
     };
     assert_eq!(ids(store.list(9).await.unwrap()), ["c", "b"]);
     assert_eq!(ids(store.recent(None, 9).await.unwrap()), ["c", "b"]);
-    // It does not count as one either: whoever gets fewer than asked for has all that there are.
+    // An unreadable session is not counted: a list shorter than its limit is complete.
     assert_eq!(ids(store.recent(None, 2).await.unwrap()), ["c", "b"]);
     assert_eq!(ids(store.list(1).await.unwrap()), ["c"]);
     assert_eq!(store.open().await.unwrap(), [session("a"), session("b")]);
@@ -153,7 +153,7 @@ async fn what_cannot_be_read_of_one_session_hides_no_other() {
 }
 
 #[tokio::test]
-async fn a_newer_version_is_recognized_by_its_log_alone() {
+async fn a_newer_version_is_recognized_in_the_log() {
     let newer = |path: &Path| {
         let db = Connection::open(path).unwrap();
         db.pragma_update(None, "user_version", 99).unwrap();
@@ -167,13 +167,13 @@ async fn a_newer_version_is_recognized_by_its_log_alone() {
 }
 
 #[tokio::test]
-async fn a_log_without_its_database_is_not_played_into_a_new_one() {
+async fn a_log_without_its_database_is_not_replayed_into_a_new_one() {
     let orphan = |path: &Path| fs::rename(path, path.with_extension("db-wal")).unwrap();
     check(orphan, "damaged").await;
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_written_is_unusable() {
+async fn a_read_only_directory_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let error = sqlite::SqliteStore::open(&dir.path().join("not/there.db")).unwrap_err();
     assert!(matches!(error, Error::Unusable { .. }), "{error:?}");

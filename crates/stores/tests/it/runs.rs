@@ -1,4 +1,4 @@
-//! What every store of runs keeps to.
+//! Tests that every store of runs must pass.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ fn assign(name: &str) -> RunCommand {
 const STOP: RunCommand =
     RunCommand::Control { action: ControlAction::Stop, requested_by: None, bulk: false };
 
-/// Begins a run; says whether there was room.
+/// Creates a run; true if the limit allowed it.
 async fn create(store: &Arc<dyn RunJournal>, name: &str, workspace: &str, limit: usize) -> bool {
     let record = RunRecord { seq: 1, at: at(1), event: begin(&id(name), new(workspace)) };
     let run = RunState::begun(id(name), &record).unwrap();
@@ -64,9 +64,11 @@ async fn change(
     seconds: u64,
     command: RunCommand,
 ) -> Result<RunState, StorageError> {
-    let mut run = store.run(&id(name)).await.unwrap().expect("it is there").run;
+    let mut run = store.run(&id(name)).await.unwrap().expect("the run exists").run;
     let stamp = Stamp::new(at(seconds), [run.progress.head, 0]);
-    let record = handle(&mut run, command, &stamp).expect("it may be").expect("it is news");
+    let record = handle(&mut run, command, &stamp)
+        .expect("the command is accepted")
+        .expect("the command has an effect");
     store.append(&run.id, record, run.progress.clone()).await?;
     Ok(run)
 }
@@ -85,7 +87,7 @@ async fn listed(store: &Arc<dyn RunJournal>, filter: RunFilter) -> String {
 }
 
 #[tokio::test]
-async fn a_run_is_read_as_it_was_written_also_after_a_restart() {
+async fn a_run_is_read_back_also_after_a_restart() {
     for subject in Subject::all() {
         let store = subject.start_runs();
         assert!(create(&store, "r", "w", 9).await);
@@ -107,7 +109,7 @@ async fn a_run_is_read_as_it_was_written_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn of_two_appends_with_one_number_one_conflicts() {
+async fn of_two_appends_with_the_same_number_one_conflicts() {
     for subject in Subject::all() {
         let store = subject.start_runs();
         create(&store, "r", "w", 9).await;
@@ -118,7 +120,7 @@ async fn of_two_appends_with_one_number_one_conflicts() {
             let record = handle(&mut run, assign(name), &Stamp::new(at(2), [1, 2])).unwrap();
             appends.push((run, record.unwrap()));
         }
-        // All are queued before the first is waited for.
+        // All are queued before the first is awaited.
         let queued: Vec<_> = appends
             .iter()
             .map(|(run, record)| store.append(&run.id, record.clone(), run.progress.clone()))
@@ -161,7 +163,7 @@ async fn the_queue_is_first_in_first_out_by_workspace() {
 }
 
 #[tokio::test]
-async fn a_workspace_has_room_for_as_many_active_runs_as_it_may_have() {
+async fn the_number_of_active_runs_is_limited_by_workspace() {
     for subject in Subject::all() {
         let store = subject.start_runs();
         assert!(create(&store, "a", "w", 2).await);
@@ -178,7 +180,7 @@ async fn a_workspace_has_room_for_as_many_active_runs_as_it_may_have() {
 }
 
 #[tokio::test]
-async fn heartbeats_renew_what_a_worker_has() {
+async fn heartbeats_renew_the_leases_of_a_worker() {
     for subject in Subject::all() {
         let store = subject.start_runs();
         for name in ["a", "b", "c"] {
@@ -194,10 +196,10 @@ async fn heartbeats_renew_what_a_worker_has() {
         store.renew("x", at(18), true).await.unwrap();
         assert_eq!(names(&store.silent(at(19), 9).await.unwrap()), "c a");
         let b = store.run(&id("b")).await.unwrap().unwrap();
-        assert_eq!(b.heartbeat, Some(at(20)), "the clock of a lease never goes back");
+        assert_eq!(b.heartbeat, Some(at(20)), "a heartbeat never goes back");
         let mine = store.of_worker("x").await.unwrap();
         assert_eq!((mine.heartbeat, names(&mine.commanded).as_str()), (Some(at(18)), ""));
-        // A worker that has to stop hears of it, and is not expected to go on.
+        // A worker that has to stop gets the command, and its lease is no longer checked.
         change(&store, "a", 30, STOP).await.unwrap();
         let mine = store.of_worker("x").await.unwrap();
         assert_eq!((mine.heartbeat, names(&mine.commanded).as_str()), (Some(at(20)), "a"));
@@ -221,7 +223,7 @@ async fn heartbeats_renew_what_a_worker_has() {
 }
 
 #[tokio::test]
-async fn runs_are_listed_newest_first_by_what_is_asked_for() {
+async fn runs_are_listed_newest_first_by_filter() {
     for subject in Subject::all() {
         let store = subject.start_runs();
         for (name, workspace) in [("a", "w"), ("b", "v"), ("c", "w")] {
@@ -242,7 +244,7 @@ async fn runs_are_listed_newest_first_by_what_is_asked_for() {
 }
 
 #[tokio::test]
-async fn an_older_store_writes_no_runs() {
+async fn a_fenced_store_writes_no_runs() {
     let subject = Subject::Memory(quintet_stores::memory::MemoryStore::new());
     let old = subject.start_runs();
     create(&old, "r", "w", 9).await;

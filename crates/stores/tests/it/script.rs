@@ -1,23 +1,23 @@
-//! Tells a story to every store and checks what each answers.
+//! Runs a script against every store and checks the results.
 //!
-//! A line is `when => then`, or `when` alone if nothing is answered:
+//! A line is `command => result`, or `command` alone if there is no result:
 //! ```text
-//! append s 0 a b       events a and b after number 0; `open` as a word marks the card; `a@9` has
-//!                      a time of its own
-//! send s 2 c           the same, but nobody waits yet
-//! settle               waits for all that was sent, in order
-//! read s 0 [n [bytes]] what comes after 0, at most n events or so many bytes
+//! append s 0 a b       events a and b after number 0; `open` marks the session as open; `a@9` has
+//!                      its own time
+//! send s 2 c           the same, without waiting for the result
+//! settle               waits for all results, in order
+//! read s 0 [n [bytes]] the events after 0, at most n events or this many bytes
 //! head s | list 10 | open | clock 50 (the time from now on)
-//! fork t s 2 x          t begins with what s has up to 2, and event x
+//! fork t s 2 x          t shares the events of s up to 2, then has event x
 //! recent 10 [/w] | forks s | card s
-//! restart              drops the store and opens it again; leases stay as they were
-//! alias desk j         who goes by a name
-//! name desk j s [t]    has s go by it, instead of t
-//! put a | blob a       keeps content; reads it. `#a` as a word is an event that refers to it,
+//! restart              drops the store and opens it again; leases are kept
+//! alias desk j         the session of an alias
+//! name desk j s [t]    points the alias at s, instead of t
+//! put a | blob a       stores content; reads it. `#a` is an event that refers to it,
 //!                      `~a` text of a model
-//! update s 2 open      has the summary say something else, if 2 is the head
-//! keep s 2 x | snapshot s   keeps a state after 2; the state from which to read
-//! lease s              takes the session over (otherwise done once, at its first append)
+//! update s 2 open      replaces the summary, if 2 is the head
+//! keep s 2 x | snapshot s   stores a snapshot after 2; the snapshot to read from
+//! lease s              acquires the lease (otherwise done once, at its first append)
 //! ```
 
 use std::collections::HashMap;
@@ -30,20 +30,20 @@ use quintet_kernel::session_summary::{Fork, SessionSummary};
 
 use crate::stores_under_test::{Store, Subject, batch, blob, session, summary};
 
-/// Checks a story against every store.
+/// Checks a script against every store.
 pub(crate) async fn check(story: &str) {
     for subject in Subject::all().into_iter().chain([Subject::with_objects()]) {
-        let mut teller = Teller::new(subject);
+        let mut runner = ScriptRunner::new(subject);
         for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (when, then) = line.split_once("=>").unwrap_or((line, ""));
             let words: Vec<&str> = when.split_whitespace().collect();
-            let answer = teller.tell(&words).await;
-            assert_eq!(answer, then.trim(), "{line} ({})", teller.name());
+            let answer = runner.run(&words).await;
+            assert_eq!(answer, then.trim(), "{line} ({})", runner.name());
         }
     }
 }
 
-struct Teller {
+struct ScriptRunner {
     subject: Subject,
     store: Option<Arc<dyn Store>>,
     leases: HashMap<String, Lease>,
@@ -52,7 +52,7 @@ struct Teller {
     clock: i64,
 }
 
-impl Teller {
+impl ScriptRunner {
     fn new(subject: Subject) -> Self {
         let store = Some(subject.start());
         let (leases, created) = (HashMap::new(), HashMap::new());
@@ -69,14 +69,14 @@ impl Teller {
     }
 
     fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(self.store.as_ref().expect("it is started"))
+        Arc::clone(self.store.as_ref().expect("the store is started"))
     }
 
-    async fn tell(&mut self, words: &[&str]) -> String {
+    async fn run(&mut self, words: &[&str]) -> String {
         match words {
             ["append", name, expected, words @ ..] => {
                 let sent = self.send(name, number(expected), words).await;
-                word(sent.await.map(|head| head.to_string()))
+                result_text(sent.await.map(|head| head.to_string()))
             }
             ["send", name, expected, words @ ..] => {
                 let sent = self.send(name, number(expected), words).await;
@@ -86,21 +86,23 @@ impl Teller {
             ["settle"] => self.settle().await,
             ["read", name, after, limits @ ..] => {
                 let page = page(limits);
-                word(self.store().read(&session(name), number(after), page).await.map(|r| text(&r)))
+                result_text(
+                    self.store().read(&session(name), number(after), page).await.map(|r| text(&r)),
+                )
             }
             ["head", name] => {
-                word(self.store().head(&session(name)).await.map(|h| format!("{h:?}")))
+                result_text(self.store().head(&session(name)).await.map(|h| format!("{h:?}")))
             }
-            ["alias", space, name] => word(
+            ["alias", space, name] => result_text(
                 self.store().alias(&alias(space, name)).await.map(|found| format!("{found:?}")),
             ),
             ["name", space, name, s, old @ ..] => {
                 let old = old.first().map(|old| session(old));
                 let (alias, store) = (alias(space, name), self.store());
                 let named = store.set_alias(&alias, &session(s), old.as_ref()).await;
-                word(named.map(|holder| holder.to_string()))
+                result_text(named.map(|holder| holder.to_string()))
             }
-            ["open"] => word(self.store().open().await.map(|ids| format!("{ids:?}"))),
+            ["open"] => result_text(self.store().open().await.map(|ids| format!("{ids:?}"))),
             ["clock", time] => {
                 self.clock = number(time) as i64;
                 String::new()
@@ -112,21 +114,21 @@ impl Teller {
             }
             ["fork", name, parent, at, words @ ..] => {
                 let forked = self.fork(name, (parent, number(at)), words).await;
-                word(forked.map(|head| head.to_string()))
+                result_text(forked.map(|head| head.to_string()))
             }
             ["erase", name] => {
                 let lease = match self.leases.get(*name) {
                     Some(lease) => lease.clone(),
                     None => self.lease(name).await,
                 };
-                word(self.store().erase(&lease).await.map(|()| "gone".into()))
+                result_text(self.store().erase(&lease).await.map(|()| "gone".into()))
             }
-            ["put", word] => {
-                let put = self.subject.blobs().put(word.as_bytes().to_vec()).await;
-                assert_eq!(put.expect("kept"), blob(word));
+            ["put", result_text] => {
+                let put = self.subject.blobs().put(result_text.as_bytes().to_vec()).await;
+                assert_eq!(put.expect("kept"), blob(result_text));
                 String::new()
             }
-            ["blob", word] => match self.subject.blobs().get(&blob(word)).await {
+            ["blob", result_text] => match self.subject.blobs().get(&blob(result_text)).await {
                 Ok(content) => String::from_utf8(content).expect("text"),
                 Err(StorageError::Missing(_)) => "gone".into(),
                 Err(other) => format!("{other:?}"),
@@ -135,29 +137,29 @@ impl Teller {
                 self.lease(name).await;
                 String::new()
             }
-            other => self.look(other).await,
+            other => self.query(other).await,
         }
     }
 
-    /// What the list of sessions and the snapshots have to do with.
-    async fn look(&mut self, words: &[&str]) -> String {
+    /// Commands about the session index and snapshots.
+    async fn query(&mut self, words: &[&str]) -> String {
         match words {
             ["list", limit] => {
                 let summaries = self.store().list(number(limit) as usize).await;
-                word(summaries.map(|summaries| self.names(&summaries)))
+                result_text(summaries.map(|summaries| self.names(&summaries)))
             }
             ["recent", limit] => {
                 let summaries = self.store().recent(None, number(limit) as usize).await;
-                word(summaries.map(|summaries| self.names(&summaries)))
+                result_text(summaries.map(|summaries| self.names(&summaries)))
             }
             ["recent", limit, workspace] => {
                 let here = Some(Path::new(workspace));
                 let summaries = self.store().recent(here, number(limit) as usize).await;
-                word(summaries.map(|summaries| self.names(&summaries)))
+                result_text(summaries.map(|summaries| self.names(&summaries)))
             }
             ["forks", name] => {
                 let summaries = self.store().forks(&session(name)).await;
-                word(summaries.map(|summaries| self.names(&summaries)))
+                result_text(summaries.map(|summaries| self.names(&summaries)))
             }
             ["card", name] => {
                 let summary = self.store().summary(&session(name)).await;
@@ -165,7 +167,7 @@ impl Teller {
                     let name = self.names(std::slice::from_ref(&summary));
                     format!("{name} {}@{}", summary.head, summary.updated.micros())
                 };
-                word(summary.map(|summary| summary.map_or(String::new(), at)))
+                result_text(summary.map(|summary| summary.map_or(String::new(), at)))
             }
             ["update", name, head, words @ ..] => {
                 let lease = self.leases[*name].clone();
@@ -174,21 +176,23 @@ impl Teller {
                     head: number(head),
                     ..summary(name, self.created[*name], self.clock)
                 };
-                word(self.store().update(&lease, summary).await.map(|()| "done".into()))
+                result_text(self.store().update(&lease, summary).await.map(|()| "done".into()))
             }
             ["keep", name, seq, body] => {
                 let (lease, seq) = (self.leases[*name].clone(), number(seq));
                 let snapshot = Snapshot { seq, format: "f".into(), body: body.as_bytes().into() };
-                word(self.store().keep_snapshot(&lease, snapshot).await.map(|()| String::new()))
+                result_text(
+                    self.store().keep_snapshot(&lease, snapshot).await.map(|()| String::new()),
+                )
             }
             ["snapshot", name] => {
                 let kept = |Snapshot { seq, format, body }: Snapshot| {
                     format!("{seq}{}/{format}", String::from_utf8_lossy(&body))
                 };
                 let found = self.store().snapshot(&session(name)).await;
-                word(found.map(|found| found.map_or(String::new(), kept)))
+                result_text(found.map(|found| found.map_or(String::new(), kept)))
             }
-            other => panic!("what is {other:?}?"),
+            other => panic!("unknown command {other:?}"),
         }
     }
 
@@ -212,7 +216,8 @@ impl Teller {
         let created = *self.created.entry(name.into()).or_insert(self.clock);
         let summary =
             SessionSummary { open: words.contains(&"open"), ..summary(name, created, self.clock) };
-        let words: Vec<_> = words.iter().copied().filter(|word| *word != "open").collect();
+        let words: Vec<_> =
+            words.iter().copied().filter(|result_text| *result_text != "open").collect();
         self.store().append(&lease, expected, batch(summary, &words))
     }
 
@@ -233,12 +238,12 @@ impl Teller {
     async fn settle(&mut self) -> String {
         let mut answers = Vec::new();
         for sent in self.sent.drain(..) {
-            answers.push(word(sent.await.map(|head| head.to_string())));
+            answers.push(result_text(sent.await.map(|head| head.to_string())));
         }
         answers.join(", ")
     }
 
-    /// The names on cards, which must have come back as they were given.
+    /// The ids in summaries, which must equal the stored ones.
     fn names(&self, summaries: &[SessionSummary]) -> String {
         for found in summaries {
             let name = found.id.as_str();
@@ -264,15 +269,16 @@ fn page(limits: &[&str]) -> Page {
 
 fn text(records: &[Record]) -> String {
     let one = |record: &Record| match &record.event {
-        Event::Labelled { key: word, value: None } | Event::TextAppended { text: word, .. } => {
-            format!("{}{word}@{}", record.seq, record.at.micros())
+        Event::Labelled { key: result_text, value: None }
+        | Event::TextAppended { text: result_text, .. } => {
+            format!("{}{result_text}@{}", record.seq, record.at.micros())
         }
         other => format!("{other:?}"),
     };
     records.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-fn word(answer: Result<String, StorageError>) -> String {
+fn result_text(answer: Result<String, StorageError>) -> String {
     answer.unwrap_or_else(|error| match error {
         StorageError::Conflict(head) => format!("conflict {head}"),
         StorageError::Fenced => "fenced".into(),

@@ -1,4 +1,4 @@
-//! The stores under test, and what they are fed.
+//! The stores under test, and their test data.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,16 +29,16 @@ pub(crate) trait Store:
 }
 impl<T: Journal + Leases + SessionIndex + Installs + Preferences + Artifacts> Store for T {}
 
-/// Something that can be started and started again.
+/// A store that can be started and restarted.
 pub(crate) enum Subject {
     Memory(memory::MemoryStore),
     Sqlite(TempDir),
     Postgres(String),
-    /// The database has no content but the empty one.
+    /// PostgreSQL with all content except the empty one in objects.
     Objects(String, Box<ObjectSettings>),
 }
 
-/// How a test's node uses a database: content that nobody refers to is gone with the next start.
+/// Settings of a test's node: unreferenced content is deleted at the next start.
 pub(crate) fn settings(url: &str, node: &str) -> postgres::Settings {
     postgres::Settings {
         url: url.into(),
@@ -50,8 +50,8 @@ pub(crate) fn settings(url: &str, node: &str) -> postgres::Settings {
     }
 }
 
-/// An empty place for objects: in the S3-compatible store that `S3_ENDPOINT` names, otherwise in a folder. All
-/// content that is not empty is an object.
+/// An empty object store: in the S3-compatible server that `S3_ENDPOINT` names, otherwise in a
+/// folder. All content that is not empty is an object.
 pub(crate) fn object_settings() -> ObjectSettings {
     static PLACES: AtomicU32 = AtomicU32::new(0);
     let place = PLACES.fetch_add(1, Ordering::Relaxed);
@@ -75,28 +75,28 @@ pub(crate) fn object_settings() -> ObjectSettings {
 
 /// A node of a database.
 pub(crate) fn node(url: &str, name: &str) -> postgres::Store {
-    postgres::Store::open(&settings(url, name)).expect("the database is there")
+    postgres::Store::open(&settings(url, name)).expect("the database exists")
 }
 
-/// A node of a database that has its content elsewhere.
+/// A node of a database with an object store.
 pub(crate) fn node_with_objects(
     url: &str,
     name: &str,
     objects: &ObjectSettings,
 ) -> postgres::Store {
     let settings = postgres::Settings { objects: Some(objects.clone()), ..settings(url, name) };
-    postgres::Store::open(&settings).expect("the database is there")
+    postgres::Store::open(&settings).expect("the database exists")
 }
 
-/// A node that only puts and reads content, beside another one.
+/// A node that only puts and reads content, next to another one.
 fn blobs_node(url: &str, objects: Option<&ObjectSettings>) -> postgres::Store {
     let (blob_grace, objects) = (Duration::from_secs(60), objects.cloned());
     let settings = postgres::Settings { blob_grace, objects, ..settings(url, "blobs") };
-    postgres::Store::open(&settings).expect("the database is there")
+    postgres::Store::open(&settings).expect("the database exists")
 }
 
 impl Subject {
-    /// One of each kind, empty.
+    /// One store of each kind, empty.
     pub(crate) fn all() -> [Self; 3] {
         [
             Self::Memory(memory::MemoryStore::new()),
@@ -105,7 +105,7 @@ impl Subject {
         ]
     }
 
-    /// A database that has its content elsewhere, empty.
+    /// PostgreSQL with an object store, empty.
     pub(crate) fn with_objects() -> Self {
         Self::Objects(Server::shared().fresh(), object_settings().into())
     }
@@ -122,26 +122,26 @@ impl Subject {
         }
     }
 
-    /// Starts it for runs alone. The last start must have been dropped.
+    /// Starts the store for runs only. The last start must have been dropped.
     pub(crate) fn start_runs(&self) -> Arc<dyn RunJournal> {
         match self {
             Self::Memory(store) => Arc::new(store.reopen()),
             Self::Sqlite(dir) => {
-                let dir = DataDir::open(dir.path()).expect("nobody else is there");
-                Arc::new(dir.sqlite().expect("the database is sound"))
+                let dir = DataDir::open(dir.path()).expect("the directory is not locked");
+                Arc::new(dir.sqlite().expect("the database is valid"))
             }
             Self::Postgres(url) => Arc::new(node(url, "a")),
             Self::Objects(url, objects) => Arc::new(node_with_objects(url, "a", objects)),
         }
     }
 
-    /// Starts it. The last start must have been dropped.
+    /// Starts the store. The last start must have been dropped.
     pub(crate) fn start(&self) -> Arc<dyn Store> {
         match self {
             Self::Memory(store) => Arc::new(store.reopen()),
             Self::Sqlite(dir) => {
-                let dir = DataDir::open(dir.path()).expect("nobody else is there");
-                Arc::new(dir.sqlite().expect("the database is sound"))
+                let dir = DataDir::open(dir.path()).expect("the directory is not locked");
+                Arc::new(dir.sqlite().expect("the database is valid"))
             }
             Self::Postgres(url) => Arc::new(node(url, "a")),
             Self::Objects(url, objects) => Arc::new(node_with_objects(url, "a", objects)),
@@ -153,20 +153,20 @@ pub(crate) fn session(name: &str) -> SessionId {
     SessionId::parse(name).expect("a name")
 }
 
-/// An event that says `word`; 37 bytes in the journal if that is one letter.
+/// An event with the text `word`; 37 bytes in the journal for one letter.
 pub(crate) fn event(word: &str) -> Event {
     Event::Labelled { key: word.into(), value: None }
 }
 
-/// The name of the content that a letter stands for: the same everywhere.
+/// The id of the content for a word: the same everywhere.
 pub(crate) fn blob(word: &str) -> BlobId {
     let digest = Sha256::digest(word.as_bytes());
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     BlobId::parse(&hex).expect("hex digits make an id")
 }
 
-/// An event that says `word`; for `#word` it hands over that content, `~word` is text of a model.
-fn told(word: &str) -> Event {
+/// An event with the text `word`; `#word` refers to that content, `~word` is text of a model.
+fn event_for(word: &str) -> Event {
     if let Some(text) = word.strip_prefix('~') {
         let (turn, step) =
             (TurnId::parse("t").expect("a name"), StepId::parse("p").expect("a name"));
@@ -184,15 +184,15 @@ fn told(word: &str) -> Event {
     Event::AttachmentAdded(Attachment { name: name.into(), mime, blob, size })
 }
 
-/// A batch of events, at the time of the summary or at their own (`a@9`). Stores number events by what
-/// they were told to expect, so these have no number.
+/// A batch of events, at the time of the summary or at their own (`a@9`). Stores number events from
+/// the expected head, so these have no number.
 pub(crate) fn batch(summary: SessionSummary, words: &[&str]) -> Batch {
     let record = |word: &&str| {
         let (word, at) = match word.split_once('@') {
             Some((word, at)) => (word, Time::from_micros(at.parse().unwrap())),
             None => (*word, summary.updated),
         };
-        Arc::new(Record { seq: 0, at, event: told(word) })
+        Arc::new(Record { seq: 0, at, event: event_for(word) })
     };
     let records = words.iter().map(record).collect();
     Batch { records, summary }

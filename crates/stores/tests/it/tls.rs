@@ -1,4 +1,4 @@
-//! Encrypted connections to PostgreSQL.
+//! Tests of encrypted connections to PostgreSQL.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn url(server: &TlsServer, host: &str, mode: &str, root: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_server_is_trusted_by_its_certificate_alone() {
+async fn a_server_is_trusted_only_by_its_certificate() {
     let server = TlsServer::start();
     let root = server.root();
     for mode in ["require", "verify-full"] {
@@ -35,7 +35,7 @@ async fn a_server_is_trusted_by_its_certificate_alone() {
         let refused = probe(&system).await.unwrap_err().to_string();
         assert!(refused.contains("UnknownIssuer"), "{mode}: {refused}");
     }
-    // A server that does not speak TLS is not spoken to in the clear.
+    // There is no fallback to unencrypted connections for servers without TLS.
     let plain = server.url("localhost", "sslmode=disable");
     probe(&plain).await.unwrap();
     server.speak_tls("off");

@@ -1,4 +1,4 @@
-//! A whole store copied into another one, and back.
+//! Tests of copying a whole store into another one and back.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn postgres(store: postgres::Store) -> TransferEnd {
     TransferEnd { store: store.clone(), runs: store.clone(), blobs: store.clone(), uploads: store }
 }
 
-/// Some of everything.
+/// Stores some data of every kind.
 async fn fill(side: &TransferEnd) {
     let TransferEnd { store, runs, blobs, uploads } = side;
     blobs.put(b"b".to_vec()).await.unwrap();
@@ -109,7 +109,7 @@ async fn run(store: &dyn RunJournal) {
 }
 
 #[tokio::test]
-async fn everything_is_copied_there_and_back() {
+async fn a_store_is_copied_there_and_back() {
     check(node(&Server::shared().fresh(), "a")).await;
     check(node_with_objects(&Server::shared().fresh(), "a", &object_settings())).await;
 }
@@ -123,13 +123,13 @@ async fn check(there: postgres::Store) {
     assert_eq!(copied, report);
     assert_eq!((copied.artifacts, copied.runs), (1, 1));
     compare(&from, &there).await.unwrap();
-    // A second time changes nothing.
+    // A second copy changes nothing.
     copy(&from, &there).await.unwrap();
     compare(&from, &there).await.unwrap();
     let again = sqlite(back.path());
     copy(&there, &again).await.unwrap();
     compare(&from, &again).await.unwrap();
-    // Forks still share what they shared.
+    // Forks still share events.
     let lease = again.store.acquire(&session("s")).await.unwrap();
     again.store.erase(&lease).await.unwrap();
     let all = Page { events: 99, bytes: usize::MAX };
@@ -138,7 +138,7 @@ async fn check(there: postgres::Store) {
 }
 
 #[tokio::test]
-async fn a_target_with_something_else_is_refused() {
+async fn a_target_with_other_content_is_refused() {
     let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (from, to) = (sqlite(home.path()), sqlite(other.path()));
     fill(&from).await;
@@ -169,7 +169,7 @@ async fn content_that_differs_is_named() {
     let (from, to) = (sqlite(home.path()), postgres(node_with_objects(&url, "a", &objects)));
     fill(&from).await;
     copy(&from, &to).await.unwrap();
-    // An object that is not there, as in another bucket.
+    // A missing object, as in another bucket.
     Server::shared().run_on(&url, "UPDATE blobs SET object = object || '0'");
     let different = compare(&from, &to).await.unwrap_err().to_string();
     assert_eq!(different, format!("blob {} is not the same in both stores", blob("b")));

@@ -1,4 +1,4 @@
-//! Databases of older versions, with something in them.
+//! Tests of migrating databases of older versions.
 
 use quintet_kernel::id::SessionId;
 use quintet_kernel::port::{Artifacts as _, Journal as _, Page, SessionIndex as _};
@@ -14,7 +14,7 @@ fn id(name: &str) -> SessionId {
     SessionId::parse(name).expect("a name")
 }
 
-/// Takes the steps up to a version, fills the tables, and opens what came of it.
+/// Migrates to a version, fills the tables, and opens the result.
 fn reopened(dir: &Path, version: u32, fill: &str) -> SqliteStore {
     let path = dir.join("old.db");
     let mut db = Connection::open(&path).expect("a database");
@@ -25,7 +25,7 @@ fn reopened(dir: &Path, version: u32, fill: &str) -> SqliteStore {
     }
     db.execute_batch(fill).expect("rows");
     drop(db);
-    SqliteStore::open(&path).expect("it is brought up to date")
+    SqliteStore::open(&path).expect("the database is migrated")
 }
 
 fn summary(id: &str, more: &str) -> String {
@@ -63,7 +63,7 @@ async fn sessions_of_version_5_are_found_and_read() {
     );
     let heads = store.recent(Some(Path::new("/w")), 9).await.expect("a list");
     assert_eq!(heads.iter().map(|summary| summary.head).collect::<Vec<_>>(), [2, 3]);
-    assert_eq!(store.list(9).await.expect("a list").len(), 2, "what cannot be read is left out");
+    assert_eq!(store.list(9).await.expect("a list").len(), 2, "an unreadable session is left out");
     assert!(store.summary(&id("u")).await.is_err());
     assert_eq!(store.open().await.expect("a list"), [id("t")]);
     let read = store.read(&id("t"), 0, ALL).await.expect("events");
@@ -76,15 +76,15 @@ async fn sessions_of_version_5_are_found_and_read() {
         })
         .expect("a number");
     assert_eq!(kept, 0, "prompts are in the journal");
-    // A fork of an older version has what its parent referred to.
+    // The fork of an older version refers to its parent's artifacts.
     let lease = quintet_kernel::port::Lease { session: id("s"), epoch: 1 };
     store.erase(&lease).await.expect("gone");
     assert!(store.unclaimed(Time::from_micros(9)).await.expect("a list").is_empty());
 }
 
-/// A run whose progress another version wrote is folded from its journal.
+/// A run whose progress was written by another version is computed from its journal.
 #[tokio::test]
-async fn a_run_is_read_from_its_journal_where_its_row_cannot_be() {
+async fn a_run_with_unreadable_progress_is_read_from_its_journal() {
     let dir = tempfile::tempdir().expect("a directory");
     let created = r#"{"created":{"workspace":"w","query":"q","conversation":"c"}}"#;
     let stop = r#"{"controlled":{"control":{"id":"k","action":"stop","at":2},"status":"stopped","mode":"agent_only"}}"#;

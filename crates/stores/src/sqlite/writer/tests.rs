@@ -1,4 +1,4 @@
-//! Groups whose make-up is certain, which they are not from outside.
+//! Tests of groups of changes, which cannot be controlled from outside.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::sqlite::append::Append;
 use crate::sqlite::open::open;
 use crate::sqlite::{aliases, erase};
 
-/// Commits groups of `session expected length-of-the-text`; gives what became of each.
+/// Commits a group of `session expected length-of-the-text`; checks the result of each.
 #[track_caller]
 fn check(db: &mut Connection, group: &[(&str, Seq, usize)], then: &str) {
     let (mut group, answers): (Vec<_>, Vec<_>) =
@@ -39,7 +39,7 @@ fn word(mut answer: oneshot::Receiver<WriteResult<Seq>>) -> String {
     }
 }
 
-/// A change by the first owner, and its answer.
+/// A change by the first owner, and its result.
 fn queued<T: Send + 'static>(
     make: impl Fn(&Connection) -> rusqlite::Result<WriteResult<T>> + Send + 'static,
 ) -> (Box<dyn Change>, oneshot::Receiver<WriteResult<T>>) {
@@ -96,7 +96,7 @@ fn a_conflict_does_not_fail_other_changes() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_the_rest_is_kept() {
+fn a_change_that_does_not_fit_fails_alone() {
     let (_dir, mut db) = database();
     db.query_row("PRAGMA max_page_count = 50", [], |_| Ok(())).unwrap();
     let group = [("a", 0, 1), ("b", 0, 1_000_000), ("b", 1, 1), ("c", 0, 1)];
@@ -105,7 +105,7 @@ fn what_does_not_fit_is_refused_and_the_rest_is_kept() {
 }
 
 #[test]
-fn a_newer_owner_fences_an_older_writer_that_still_runs() {
+fn a_newer_owner_fences_an_older_writer() {
     let (dir, mut db) = database();
     check(&mut db, &[("a", 0, 1)], "1");
     let path: &Path = &dir.path().join("test.db");
@@ -114,21 +114,21 @@ fn a_newer_owner_fences_an_older_writer_that_still_runs() {
     check(&mut db, &[("a", 1, 1), ("b", 0, 1)], "fenced, fenced");
 }
 
-/// How many commits the log holds, each of which was a sync.
+/// Number of commits in the log, each of which was a sync.
 fn commits(dir: &TempDir) -> usize {
     let log = std::fs::read(dir.path().join("test.db-wal")).unwrap();
     let size = u32::from_be_bytes(*log[8..].first_chunk().unwrap()) as usize;
-    // A frame says how large the database is if it ends a commit.
+    // The frame that ends a commit has the size of the database.
     log[32..].chunks(24 + size).filter(|frame| frame[4..8] != [0; 4]).count()
 }
 
-/// Queues changes at once and has the writer work them off; gives how many commits that took.
+/// Queues changes together and runs the writer; returns the number of commits.
 fn burst(dir: &TempDir, db: Connection, changes: Vec<Box<dyn Change>>) -> usize {
     let before = commits(dir);
     let (queue, waiting) = channel();
     changes.into_iter().for_each(|change| queue.send(change).unwrap());
     drop(queue);
-    // Another connection keeps the log from being cleared away with the last one.
+    // Another connection keeps the log from being deleted with the last one.
     let _other = Connection::open(dir.path().join("test.db")).unwrap();
     _other.query_row("SELECT epoch FROM meta", [], |_| Ok(())).unwrap();
     run(db, &waiting, &WriteHealth::of(&dir.path().join("test.db")));
@@ -136,7 +136,7 @@ fn burst(dir: &TempDir, db: Connection, changes: Vec<Box<dyn Change>>) -> usize 
 }
 
 #[test]
-fn a_burst_of_names_is_one_commit() {
+fn a_burst_of_aliases_is_one_commit() {
     let (dir, db) = database();
     let name = |n: usize| {
         let (alias, id) = (Alias { space: "x".into(), name: n.to_string() }, format!("s{n}"));
@@ -151,7 +151,7 @@ fn a_burst_of_names_is_one_commit() {
 }
 
 #[test]
-fn changes_of_all_kinds_are_made_in_the_order_in_which_they_were_queued() {
+fn changes_of_all_kinds_keep_their_order() {
     let (dir, db) = database();
     let session = SessionId::parse("a").unwrap();
     let alias = Alias { space: "x".into(), name: "n".into() };
@@ -163,7 +163,7 @@ fn changes_of_all_kinds_are_made_in_the_order_in_which_they_were_queued() {
     let (look, mut seen) = queued(move |db| aliases::find(db, &found).map(Ok));
     let (again, mut begun) = append("a", 0, 1);
     assert_eq!(burst(&dir, db, vec![first, name, erase, look, again]), 1);
-    assert_eq!(seen.try_recv().unwrap().unwrap(), None, "the name was given before the end");
+    assert_eq!(seen.try_recv().unwrap().unwrap(), None, "the alias was set before the deletion");
     assert_eq!(begun.try_recv().unwrap().unwrap(), 1);
 }
 
@@ -175,14 +175,14 @@ fn a_duplicate_does_not_fail_other_changes() {
     let ((first, _first), (second, mut refused), (other, mut kept)) =
         (twice(), twice(), append("a", 0, 1));
     let mut group = vec![first, second, other];
-    assert!(matches!(commit(&mut db, &mut group), Some(Ok(()))), "storage is well");
+    assert!(matches!(commit(&mut db, &mut group), Some(Ok(()))), "storage is healthy");
     group.into_iter().for_each(Change::reply);
     assert!(refused.try_recv().unwrap().is_err());
     assert_eq!(kept.try_recv().unwrap().unwrap(), 1);
 }
 
 #[tokio::test]
-async fn the_end_of_the_thread_is_noticed() {
+async fn the_end_of_the_thread_is_detected() {
     let (dir, db) = database();
     let writer = Writer::start(db, Arc::new(WriteHealth::of(&dir.path().join("test.db")))).unwrap();
     let mut ended = Box::pin(writer.ended());
