@@ -1,4 +1,4 @@
-//! Measures a local model: tokens a second, read and written, and memory.
+//! Measures a local model: tokens per second, read and written, and memory.
 //!
 //! `cargo run --release -p quintet-local --example model_speed -- MODELS_DIR MODEL THREADS READ WRITE`
 
@@ -24,7 +24,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let loading = timed(&local, ask(model, "hi", 1)).await?.0;
     let text = "The ship sailed on. ".repeat(read.parse::<usize>()? / 5);
     let (first, usage) = timed(&local, ask(model, &text, 1)).await?;
-    // The same again is known but for its last token, so that what is left is writing.
+    // Only the last token of a repeated prompt is evaluated again, so the rest of the time is
+    // generation.
     let (second, written) = timed(&local, ask(model, &text, write.parse()?)).await?;
     let per_second = |tokens: u64, time: Duration| tokens as f64 / time.as_secs_f64();
     let mut out = std::io::stdout().lock();

@@ -32,40 +32,41 @@ use crate::chat::Script;
 use crate::chat::small::Help;
 use crate::weights::Weights;
 
-/// How models are run.
+/// Settings of local models.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where the weights are.
+    /// The directory of the weights.
     pub models_dir: PathBuf,
-    /// Tokens that a model keeps in mind at once, all sessions together.
+    /// Tokens in the KV cache of a model, for all sessions together.
     pub window: u32,
     /// A model that is not used for this long is unloaded.
     pub idle: Duration,
-    /// Threads that compute; if not given, as many as turn out to be fastest on the free processors.
+    /// Number of compute threads; if `None`, the fastest number for the free processors is
+    /// measured.
     pub threads: Option<u32>,
 }
 
-/// Something to answer.
+/// A request for an answer.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) prompt: Script,
-    /// The names of the tools on offer.
+    /// The names of the offered tools.
     pub(crate) tools: Vec<String>,
     pub(crate) sampling: Sampling,
-    /// The help that a small model gets.
+    /// The help for a small model.
     pub(crate) help: Option<Help>,
-    /// Where the answer goes. Nobody wants it any more once this is closed.
-    pub(crate) news: UnboundedSender<Result<Chunk, Failure>>,
+    /// Receives the answer. Once it is closed, the job is cancelled.
+    pub(crate) chunks: UnboundedSender<Result<Chunk, Failure>>,
 }
 
 impl Job {
     fn fail(&self, failure: Failure) {
         // The caller may be gone; then the error is dropped.
-        let _ = self.news.send(Err(failure));
+        let _ = self.chunks.send(Err(failure));
     }
 }
 
-/// Every model that is loaded.
+/// The loaded models.
 #[derive(Debug)]
 pub(crate) struct Engine {
     settings: Settings,
@@ -94,12 +95,12 @@ impl Engine {
         &self.settings
     }
 
-    /// How many tokens a text is to a model; nothing if its file is not here.
+    /// The number of tokens of a text for a model; `None` if its file does not exist.
     pub(crate) fn count(&self, weights: &'static Weights, text: &str) -> Option<u64> {
         self.vocabularies.count(&self.settings, weights, text)
     }
 
-    /// Has a model answer; loads it first if need be.
+    /// Queues a job for a model; loads the model first if needed.
     pub(crate) fn submit(self: &Arc<Self>, weights: &'static Weights, job: Job) {
         let mut workers = self.workers();
         let job = match workers.get(weights.name.as_str()) {
@@ -115,7 +116,7 @@ impl Engine {
         }
         match self.start(weights, job) {
             Ok(worker) => drop(workers.insert(&weights.name, worker)),
-            Err(error) => tracing::error!(%error, "no thread for a model"),
+            Err(error) => tracing::error!(%error, "could not start the thread of a model"),
         }
     }
 
@@ -141,9 +142,9 @@ impl Engine {
         Ok(Worker { jobs, thread })
     }
 
-    /// Lets a worker go, unless it was given something to do in the meantime.
+    /// Removes a worker, unless it was given a job in the meantime.
     fn retire(&self, weights: &Weights, inbox: &Receiver<Job>) -> Option<Job> {
-        // Jobs are handed over under this lock, so none can be left behind.
+        // Jobs are queued under this lock, so none is lost.
         let mut workers = self.workers();
         let late = inbox.try_recv().ok();
         if late.is_none() {
@@ -159,19 +160,19 @@ impl Engine {
         names
     }
 
-    /// Whether everything should end.
+    /// True once all threads should end.
     fn closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// Ends every thread; blocks for as long as a model takes to notice.
+    /// Ends all threads; blocks until they have noticed.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
         let workers: Vec<Worker> = self.workers().drain().map(|(_, worker)| worker).collect();
         for Worker { jobs, thread } in workers {
             drop(jobs);
             if thread.join().is_err() {
-                tracing::warn!("a model's thread had failed");
+                tracing::warn!("the thread of a model panicked");
             }
         }
     }

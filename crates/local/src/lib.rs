@@ -24,7 +24,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use chat::small::Help;
 use engine::{Engine, Job};
-use stream::{Failed, Words};
+use stream::{ChunkStream, FailedStream};
 use weights::Weights;
 
 pub use engine::Settings;
@@ -32,24 +32,24 @@ pub use engine::Settings;
 /// The name of this provider.
 pub const PROVIDER: &str = "local";
 
-/// The models of this machine.
+/// The local models of this machine.
 #[derive(Clone, Debug)]
 pub struct Local {
     engine: Arc<Engine>,
 }
 
 impl Local {
-    /// Cheap: nothing is read before a model is asked.
+    /// Cheap: nothing is loaded before the first request.
     pub fn new(settings: Settings) -> Self {
         Self { engine: Arc::new(Engine::new(settings)) }
     }
 
-    /// The models that are in memory now.
+    /// The models in memory.
     pub fn loaded(&self) -> Vec<&'static str> {
         self.engine.loaded()
     }
 
-    /// Ends everything that runs; blocks for a moment if a model is busy.
+    /// Ends all threads; blocks briefly if a model is busy.
     pub fn close(&self) {
         self.engine.close();
     }
@@ -71,7 +71,7 @@ impl Local {
         }
     }
 
-    /// What a model can do here.
+    /// The capabilities of a model with these settings.
     fn profile_of(&self, weights: &Weights) -> Profile {
         let window = self.engine.settings().window.min(weights.context);
         Profile {
@@ -95,32 +95,32 @@ impl Local {
         check(prompt)?;
         let offered = prompt.tools.iter().filter(|_| weights.tools && prompt.may_call);
         let offered: Vec<_> = offered.cloned().collect();
-        let (news, heard) = unbounded_channel();
+        let (chunks, receiver) = unbounded_channel();
         let help = Help::of(prompt, weights, &offered);
         if let Some(calls) = help.as_ref().and_then(Help::first_calls) {
             let answer = ModelResponse::new(FinishReason::ToolCalls, calls, Usage::default());
-            // The receiver is right here.
-            let _ = news.send(Ok(Chunk::Finished(answer)));
-            return Ok(Box::new(Words::new(heard)));
+            // The receiver exists, so this cannot fail.
+            let _ = chunks.send(Ok(Chunk::Finished(answer)));
+            return Ok(Box::new(ChunkStream::new(receiver)));
         }
         let job = Job {
             prompt: chat::render(prompt, weights),
             tools: offered.iter().map(|tool| tool.name.clone()).collect(),
             sampling: prompt.sampling.clone(),
             help,
-            news,
+            chunks,
         };
         self.engine.submit(weights, job);
-        Ok(Box::new(Words::new(heard)))
+        Ok(Box::new(ChunkStream::new(receiver)))
     }
 }
 
 impl Models for Local {
     fn stream(&self, prompt: Prompt) -> Box<dyn ModelStream> {
-        self.start(&prompt).unwrap_or_else(|failure| Box::new(Failed(failure)))
+        self.start(&prompt).unwrap_or_else(|failure| Box::new(FailedStream(failure)))
     }
 
-    /// All there are; those whose weights are here can be asked.
+    /// All models; those with weights on this machine are usable.
     fn list(&self) -> BoxFuture<'_, Vec<ModelInfo>> {
         let listed = weights::all().iter().map(|weights| self.listed(weights)).collect();
         Box::pin(std::future::ready(listed))
@@ -139,7 +139,7 @@ impl ModelProfiles for Local {
     }
 }
 
-/// The models read text and nothing else.
+/// The models accept only text.
 fn check(prompt: &Prompt) -> Result<(), Failure> {
     let media = |part: &PromptPart| match part {
         PromptPart::Media { kind, mime, .. } if !chat::is_text(mime) => Some(*kind),

@@ -4,35 +4,35 @@ use quintet_kernel::model::{Chunk, Failure, FailureKind};
 use quintet_kernel::port::{BoxFuture, ModelStream};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-type News = Result<Chunk, Failure>;
+type ChunkResult = Result<Chunk, Failure>;
 
-/// Chunks taken at once; a model writes far slower than this.
-const AT_ONCE: usize = 64;
+/// Maximum number of chunks per read.
+const READ_LIMIT: usize = 64;
 
-/// What a model writes. Dropping it tells the thread to stop.
+/// The streamed answer of a model. Dropping it cancels the job.
 #[derive(Debug)]
-pub(crate) struct Words {
-    heard: UnboundedReceiver<News>,
-    /// A failure that came right behind chunks, which go first.
+pub(crate) struct ChunkStream {
+    receiver: UnboundedReceiver<ChunkResult>,
+    /// A failure that follows the chunks of the same read.
     failed: Option<Failure>,
 }
 
-impl Words {
-    pub(crate) fn new(heard: UnboundedReceiver<News>) -> Self {
-        Self { heard, failed: None }
+impl ChunkStream {
+    pub(crate) fn new(receiver: UnboundedReceiver<ChunkResult>) -> Self {
+        Self { receiver, failed: None }
     }
 
     async fn next(&mut self) -> Result<Vec<Chunk>, Failure> {
         if let Some(failure) = self.failed.take() {
             return Err(failure);
         }
-        let mut news = Vec::new();
-        if self.heard.recv_many(&mut news, AT_ONCE).await == 0 {
+        let mut received = Vec::new();
+        if self.receiver.recv_many(&mut received, READ_LIMIT).await == 0 {
             let message = "the model ended before its answer did".into();
             return Err(Failure { kind: FailureKind::Cut, message });
         }
-        let mut chunks = Vec::with_capacity(news.len());
-        for item in news {
+        let mut chunks = Vec::with_capacity(received.len());
+        for item in received {
             match item {
                 Ok(chunk) => chunks.push(chunk),
                 Err(failure) if chunks.is_empty() => return Err(failure),
@@ -43,16 +43,16 @@ impl Words {
     }
 }
 
-impl ModelStream for Words {
+impl ModelStream for ChunkStream {
     fn next(&mut self) -> BoxFuture<'_, Result<Vec<Chunk>, Failure>> {
         Box::pin(self.next())
     }
 }
 
-/// A call that came to nothing before it began.
-pub(crate) struct Failed(pub(crate) Failure);
+/// A call that failed before it started.
+pub(crate) struct FailedStream(pub(crate) Failure);
 
-impl ModelStream for Failed {
+impl ModelStream for FailedStream {
     fn next(&mut self) -> BoxFuture<'_, Result<Vec<Chunk>, Failure>> {
         Box::pin(std::future::ready(Err(self.0.clone())))
     }

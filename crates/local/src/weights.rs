@@ -1,4 +1,4 @@
-//! The models there are, as data: what each can do and where its file comes from.
+//! The table of local models: their capabilities and the sources of their files.
 
 use std::sync::LazyLock;
 
@@ -14,28 +14,29 @@ struct Table {
     weights: Vec<Weights>,
 }
 
-/// A model whose weights can be had.
+/// A model with downloadable weights.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weights {
-    /// The name of the model here.
+    /// The name of the model.
     pub name: String,
     /// Shorter names of the model.
     pub aliases: Vec<String>,
-    /// The title that people read.
+    /// The display name.
     pub title: String,
     /// One sentence about the model.
     pub description: String,
-    /// What it is good at, in words.
+    /// The model's strengths.
     pub strengths: Vec<String>,
     /// The chat template of the model.
     pub family: Family,
-    /// Whether it can call tools well enough to be offered any.
+    /// True if it can call tools well enough to be offered any.
     pub tools: bool,
-    /// True if it needs the help that small models need: few tools, examples, answers held to a form.
+    /// True if it needs the help for small models: few tools, examples, answers constrained by a
+    /// grammar.
     #[serde(default)]
     pub small: bool,
-    /// Tokens it was trained to read at once.
+    /// The context window that it was trained with, in tokens.
     pub context: u32,
     /// The file with the weights.
     pub file: WeightFile,

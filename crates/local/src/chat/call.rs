@@ -1,17 +1,17 @@
-//! A tool call as small models write it: JSON, more or less.
+//! Parses tool calls as small models write them: JSON with mistakes.
 
 use quintet_kernel::model::RawToolCall;
 use serde_json::{Map, Value};
 
-/// Reads a call; nothing if the text is none.
+/// Parses a call; `None` if the text is not one.
 pub(super) fn read(text: &str) -> Option<RawToolCall> {
     let text = text.trim();
     let value = serde_json::from_str(text).or_else(|_| serde_json::from_str(&repair(text))).ok()?;
     call_of(&value)
 }
 
-/// Where the object ends that the text begins with. Knows strings, so that braces in them do not
-/// count, and forgives what JSON does not, such as a line break in a string.
+/// The end of the object that the text begins with. Braces in strings do not count, and invalid
+/// JSON such as a line break in a string is tolerated.
 pub(super) fn object_end(text: &str) -> Option<usize> {
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -32,7 +32,7 @@ pub(super) fn object_end(text: &str) -> Option<usize> {
     None
 }
 
-/// Whether an object that begins like this may turn out to be a call.
+/// True if an object that begins like this may be a call.
 pub(super) fn may_be_call(text: &str) -> bool {
     const KEYS: [&str; 6] =
         ["\"name\"", "\"arguments\"", "\"function\"", "\"parameters\"", "\"tool\"", "\"type\""];
@@ -55,7 +55,7 @@ fn call_of(value: &Value) -> Option<RawToolCall> {
     })
 }
 
-/// The arguments; some write them as a string that holds the JSON.
+/// The arguments; some models write them as a string of JSON.
 fn arguments(given: &Value) -> Option<Map<String, Value>> {
     match given {
         Value::Object(object) => Some(object.clone()),
@@ -65,7 +65,7 @@ fn arguments(given: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// Escapes line breaks and tabs that stand bare in strings.
+/// Escapes raw line breaks and tabs in strings.
 fn repair(text: &str) -> String {
     let (mut quoted, mut escaped) = (false, false);
     let mut mended = String::with_capacity(text.len());

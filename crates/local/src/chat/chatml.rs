@@ -13,20 +13,21 @@ use super::small::{self, Hints};
 use super::spaced::spaced;
 use crate::weights::{Family, Weights};
 
-/// A stretch of a prompt.
+/// A part of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Piece {
-    /// A mark, one token to the model.
+    /// A control token.
     Mark(&'static str),
-    /// Text that is only text.
+    /// Plain text, even if it looks like a control token.
     Plain(String),
-    /// An earlier answer of the model: as it was written, if that is still known, or else like this.
+    /// An earlier answer of the model: its original tokens, if they are still known, otherwise
+    /// `written`.
     AnswerHistory {
-        /// What it said.
+        /// The text.
         text: String,
-        /// What it asked for.
+        /// The calls.
         calls: Vec<(String, Value)>,
-        /// How that is written.
+        /// The text form of both.
         written: String,
     },
 }
@@ -36,18 +37,18 @@ Call another function only if the question cannot be answered without it.";
 const START: Piece = Piece::Mark("<|im_start|>");
 const END: Piece = Piece::Mark("<|im_end|>");
 
-/// A prompt, written down.
+/// A formatted prompt.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
-    /// The beginning that all sessions with the same tools have in common.
+    /// The beginning, which all sessions with the same tools share.
     pub(crate) shared: Vec<Piece>,
-    /// The rest, up to where the answer begins.
+    /// The rest, up to the beginning of the answer.
     pub(crate) own: Vec<Piece>,
 }
 
-/// Writes a prompt down.
+/// Formats a prompt.
 pub(crate) fn render(prompt: &Prompt, weights: &Weights) -> Script {
-    let shared = vec![START, Piece::Plain(format!("system\n{}", standing(prompt, weights)))];
+    let shared = vec![START, Piece::Plain(format!("system\n{}", system_prompt(prompt, weights)))];
     let system = prompt.system.as_str();
     let system = if weights.small { small::brief_system(system) } else { system };
     let given = Some(system).filter(|given| !given.is_empty());
@@ -63,48 +64,48 @@ pub(crate) fn render(prompt: &Prompt, weights: &Weights) -> Script {
             results.add(tool, shown.trim_end(), *ok);
             continue;
         }
-        results.tell(&mut pieces);
+        results.flush(&mut pieces);
         match message {
-            PromptMessage::System(text) => say(&mut pieces, "system", text),
+            PromptMessage::System(text) => push_message(&mut pieces, "system", text),
             PromptMessage::User(parts) => {
                 let text = text_of(parts);
-                results.asked(&text);
-                say(&mut pieces, "user", &text);
+                results.on_user_message(&text);
+                push_message(&mut pieces, "user", &text);
             }
             PromptMessage::Assistant { parts, .. } => answer(&mut pieces, parts),
             PromptMessage::Result { .. } => {}
         }
     }
-    results.tell(&mut pieces);
+    results.flush(&mut pieces);
     pieces.extend([START, Piece::Plain("assistant\n".into())]);
     Script { shared, own: pieces }
 }
 
-/// The end of an answer, a word of the user on it, and the beginning of another answer.
+/// The end of an answer, a user message about it, and the beginning of another answer.
 pub(crate) fn interjection(text: &str) -> Vec<Piece> {
     let mut pieces = vec![END, Piece::Plain("\n".into())];
-    say(&mut pieces, "user", text);
+    push_message(&mut pieces, "user", text);
     pieces.extend([START, Piece::Plain("assistant\n".into())]);
     pieces
 }
 
-fn say(pieces: &mut Vec<Piece>, who: &str, text: &str) {
+fn push_message(pieces: &mut Vec<Piece>, who: &str, text: &str) {
     pieces.extend([START, Piece::Plain(format!("{who}\n{text}")), END, Piece::Plain("\n".into())]);
 }
 
-/// What came of the calls before, all in one message.
+/// The results of the last calls, collected into one message.
 #[derive(Default)]
 struct Results {
     texts: Vec<String>,
     failed: bool,
-    /// What a small model is told to do with them.
+    /// The hints for a small model.
     hints: Option<Hints>,
     /// The last message of the user.
     request: String,
 }
 
 impl Results {
-    fn asked(&mut self, text: &str) {
+    fn on_user_message(&mut self, text: &str) {
         self.request = text.into();
         if let Some(hints) = &mut self.hints {
             *hints = Hints {
@@ -128,17 +129,17 @@ impl Results {
         }
     }
 
-    fn tell(&mut self, pieces: &mut Vec<Piece>) {
+    fn flush(&mut self, pieces: &mut Vec<Piece>) {
         if self.texts.is_empty() {
             return;
         }
-        // Small models take a result for another question, unless they are told what it is for.
+        // Without a hint, small models mistake a result for another question.
         let hint = self.hints.map_or(AFTER_RESULTS, |hints| hints.after(!self.failed));
         self.texts.push(hint.into());
         if self.hints.is_some_and(|hints| !hints.wants_change) {
             self.texts.push(Hints::question(&self.request));
         }
-        say(pieces, "user", &self.texts.join("\n"));
+        push_message(pieces, "user", &self.texts.join("\n"));
         self.texts.clear();
         self.failed = false;
     }
@@ -153,12 +154,12 @@ fn answer(pieces: &mut Vec<Piece>, parts: &[AssistantPart]) {
     let text = assistant_text(parts);
     let calls: Vec<(String, Value)> =
         assistant_calls(parts).map(|call| (call.tool.clone(), call.input.clone())).collect();
-    let asked = calls.iter().map(|(tool, input)| {
+    let call_texts = calls.iter().map(|(tool, input)| {
         let (name, input) = (spaced(&tool.as_str().into()), spaced(input));
         format!("<tool_call>\n{{\"name\": {name}, \"arguments\": {input}}}\n</tool_call>")
     });
-    let said = Some(text.clone()).filter(|text| !text.is_empty());
-    let written = said.into_iter().chain(asked).collect::<Vec<_>>().join("\n");
+    let answer_text = Some(text.clone()).filter(|text| !text.is_empty());
+    let written = answer_text.into_iter().chain(call_texts).collect::<Vec<_>>().join("\n");
     pieces.extend([START, Piece::Plain("assistant\n".into())]);
     pieces.push(Piece::AnswerHistory { text, calls, written });
     pieces.extend([END, Piece::Plain("\n".into())]);
@@ -175,14 +176,14 @@ fn text_of(parts: &[PromptPart]) -> String {
     parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a file of this type can be read like a message.
+/// True if a file of this type is sent as text.
 pub(crate) fn is_text(mime: &str) -> bool {
     let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     mime.starts_with("text/") || mime == "application/json"
 }
 
-/// What the model is told in every session. It comes first, so that it is read once for all.
-fn standing(prompt: &Prompt, weights: &Weights) -> String {
+/// The system prompt. It comes first, so that all sessions share it.
+fn system_prompt(prompt: &Prompt, weights: &Weights) -> String {
     let own = match weights.family {
         Family::Qwen => "You are Quintet, a helpful assistant that works in the user's workspace.",
         Family::SmolLm2 => "You are a helpful AI assistant named SmolLM2.",

@@ -14,10 +14,10 @@ use super::spaced::spaced;
 pub(super) const ANSWER: &str = "answer";
 pub(super) const ANSWER_SIGNATURE: &str = "{\"name\": \"answer\", \"description\": \"Talk to the user: greet, \
 explain, answer from general knowledge\", \"parameters\": {\"text\": \"string\"}}";
-/// A tool that needs no arguments is offered with those it has, if they are no more than this.
+/// Maximum number of optional arguments that are listed for a tool without required ones.
 const OPTIONAL_ARGUMENTS_LIMIT: usize = 2;
 
-/// The part of the system prompt about tools, in the words the models were taught.
+/// The part of the system prompt about tools, in the format of the training data.
 pub(super) fn offer(tools: &[Arc<ToolSpec>]) -> String {
     let specs = tools.iter().map(|spec| signature(spec)).chain([ANSWER_SIGNATURE.into()]);
     let specs: Vec<String> = specs.collect();
@@ -37,20 +37,20 @@ pub(super) fn signature(spec: &ToolSpec) -> String {
     format!(
         "{{\"name\": {}, \"description\": {}, \"parameters\": {}}}",
         spaced(&spec.name.as_str().into()),
-        spaced(&gist(&spec.description).into()),
-        spaced(&lean(&spec.schema)),
+        spaced(&first_sentence(&spec.description).into()),
+        spaced(&short_schema(&spec.schema)),
     )
 }
 
-/// The first sentence, up to what is added to it.
-fn gist(text: &str) -> &str {
+/// The first sentence of a description, without its additions.
+fn first_sentence(text: &str) -> &str {
     let ends = [". ", ": ", "; ", ", "].iter().filter_map(|mark| text.find(mark));
     text[..ends.min().unwrap_or(text.len())].trim_end_matches('.')
 }
 
-/// The arguments and their types: those that a call cannot do without, or else the few there are.
-/// What a value may be the tools themselves say.
-pub(super) fn lean(schema: &Value) -> Value {
+/// The arguments and their types: the required ones or, if there are none, a few optional ones.
+/// Tools report invalid values themselves.
+pub(super) fn short_schema(schema: &Value) -> Value {
     let none = Map::new();
     let all = schema["properties"].as_object().unwrap_or(&none);
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);

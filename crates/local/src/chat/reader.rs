@@ -1,7 +1,7 @@
 //! Separates text from tool calls while a model is still writing.
 //!
-//! A call comes in `<tool_call>` tags, in a fence, or bare. Text that may turn out to be the start of
-//! one is held back until that is decided; other text comes out unchanged.
+//! A call is in `<tool_call>` tags, in a fence, or bare. Text that may be the start of a call is
+//! held back until that is decided; other text is returned unchanged.
 
 use quintet_kernel::model::RawToolCall;
 use serde_json::Value;
@@ -12,27 +12,27 @@ use super::offer::ANSWER;
 const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
 const FENCE: &str = "```";
-/// A fence whose first line is longer holds no call.
-const LONGEST_LANGUAGE: usize = 16;
+/// A fence with a longer first line contains no call.
+const LANGUAGE_LENGTH_LIMIT: usize = 16;
 
-/// Reads one answer.
+/// Parses one answer.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    /// The names of the tools on offer; without any, everything is text.
+    /// The names of the offered tools; without any, everything is text.
     tools: Vec<String>,
     held: String,
-    /// White space that is only said if text follows it.
+    /// White space that is returned only if text follows.
     gap: String,
     calls: Vec<RawToolCall>,
 }
 
-/// What a stretch of text is that may begin a call.
+/// The classification of text that may start a call.
 enum Verdict {
-    /// The first bytes of it are text; their number.
+    /// This many bytes are text.
     Text(usize),
-    /// The first bytes of it are a call, or a mark of one; their number.
+    /// This many bytes are a call, or its tag.
     Call(usize, Option<RawToolCall>),
-    /// More has to be seen.
+    /// Undecided: more text is needed.
     Open,
 }
 
@@ -41,44 +41,44 @@ impl Reader {
         Self { tools, held: String::new(), gap: String::new(), calls: Vec::new() }
     }
 
-    /// Takes what the model wrote; returns what of it can be said by now.
+    /// Adds output of the model; returns the text that is certain by now.
     pub(crate) fn read(&mut self, text: &str) -> String {
         if self.tools.is_empty() {
             return text.into();
         }
         self.held.push_str(text);
-        self.sort(false)
+        self.process(false)
     }
 
-    /// The model is done: the rest of the text, and the calls.
+    /// The model has finished: returns the rest of the text, and the calls.
     pub(crate) fn finish(mut self) -> (String, Vec<RawToolCall>) {
-        let rest = self.sort(true);
+        let rest = self.process(true);
         (rest, self.calls)
     }
 
-    fn sort(&mut self, done: bool) -> String {
-        let mut said = String::new();
+    fn process(&mut self, done: bool) -> String {
+        let mut output = String::new();
         while !self.held.is_empty() {
             let start = start_of_call(&self.held).unwrap_or(self.held.len());
-            self.say(&mut said, start);
+            self.emit(&mut output, start);
             let verdict = if self.held.is_empty() { break } else { self.judge(&self.held, done) };
             match verdict {
-                Verdict::Text(length) => self.say(&mut said, length),
+                Verdict::Text(length) => self.emit(&mut output, length),
                 Verdict::Call(length, call) => {
                     self.held.drain(..length);
-                    self.take(&mut said, call);
+                    self.take(&mut output, call);
                 }
-                Verdict::Open if done => self.say(&mut said, self.held.len()),
+                Verdict::Open if done => self.emit(&mut output, self.held.len()),
                 Verdict::Open => break,
             }
         }
-        said
+        output
     }
 
-    /// Keeps a call; an answer that comes as one is text.
-    fn take(&mut self, said: &mut String, call: Option<RawToolCall>) {
+    /// Stores a call; an answer in the form of a call is text.
+    fn take(&mut self, output: &mut String, call: Option<RawToolCall>) {
         match call {
-            Some(call) if self.is_answer(&call) => said.push_str(&answered(&call)),
+            Some(call) if self.is_answer(&call) => output.push_str(&answered(&call)),
             call => {
                 self.gap.clear();
                 self.calls.extend(call);
@@ -86,7 +86,7 @@ impl Reader {
         }
     }
 
-    fn knows(&self, call: &RawToolCall) -> bool {
+    fn is_known_tool(&self, call: &RawToolCall) -> bool {
         self.tools.contains(&call.tool) || self.is_answer(call)
     }
 
@@ -94,12 +94,12 @@ impl Reader {
         call.tool == ANSWER && !self.tools.contains(&call.tool)
     }
 
-    fn say(&mut self, said: &mut String, length: usize) {
+    fn emit(&mut self, output: &mut String, length: usize) {
         let text: String = self.held.drain(..length).collect();
         let body = text.trim_end().len();
         if body > 0 {
-            said.push_str(&std::mem::take(&mut self.gap));
-            said.push_str(&text[..body]);
+            output.push_str(&std::mem::take(&mut self.gap));
+            output.push_str(&text[..body]);
         }
         self.gap.push_str(&text[body..]);
     }
@@ -112,7 +112,7 @@ impl Reader {
         } else if text.starts_with(OPEN) {
             tagged(text, done)
         } else if text.starts_with('{') {
-            self.bare(text)
+            self.bare_call(text)
         } else if done {
             Verdict::Text(text.len())
         } else {
@@ -120,23 +120,23 @@ impl Reader {
         }
     }
 
-    fn bare(&self, text: &str) -> Verdict {
+    fn bare_call(&self, text: &str) -> Verdict {
         if !may_be_call(text) {
             return Verdict::Text(1);
         }
         let Some(end) = object_end(text) else { return Verdict::Open };
-        match read(&text[..end]).filter(|call| self.knows(call)) {
+        match read(&text[..end]).filter(|call| self.is_known_tool(call)) {
             Some(call) => Verdict::Call(end, Some(call)),
             None => Verdict::Text(end),
         }
     }
 
-    /// A fence holds a call and nothing else, or it is text.
+    /// A fence contains exactly a call, or it is text.
     fn fenced(&self, text: &str, done: bool) -> Verdict {
         let first = text.find('\n').unwrap_or(text.len());
         let language = text[FENCE.len()..first].trim();
         let fits = ["json", "xml", "tool_call"].iter().any(|known| known.starts_with(language));
-        if !fits || first > FENCE.len() + LONGEST_LANGUAGE {
+        if !fits || first > FENCE.len() + LANGUAGE_LENGTH_LIMIT {
             return Verdict::Text(first);
         }
         let inside = text[first..].trim_start();
@@ -159,7 +159,7 @@ fn answered(call: &RawToolCall) -> String {
     arguments["text"].as_str().unwrap_or_default().trim().into()
 }
 
-/// The fence ends after the call, or the model forgot to end it.
+/// The fence ends after the call, or the model did not close it.
 fn closed(text: &str, end: usize, call: Option<RawToolCall>, done: bool) -> Verdict {
     let rest = text[end..].trim_start();
     let skipped = text.len() - rest.len();
@@ -170,7 +170,7 @@ fn closed(text: &str, end: usize, call: Option<RawToolCall>, done: bool) -> Verd
     }
 }
 
-/// A call in tags counts whatever tool it names: the model meant one and is told of its mistake.
+/// A tagged call counts even if its tool is unknown: the model then gets an error.
 fn tagged(text: &str, done: bool) -> Verdict {
     let body = &text[OPEN.len()..];
     let mut from = 0;
@@ -179,7 +179,7 @@ fn tagged(text: &str, done: bool) -> Verdict {
         if let Some(call) = read(inside) {
             return Verdict::Call(end, Some(call));
         }
-        // The tag may stand in a string of the call.
+        // The tag may be inside a string of the call.
         if object_end(inside.trim_start()).is_some() || !inside.trim_start().starts_with('{') {
             return Verdict::Text(end);
         }
@@ -191,7 +191,7 @@ fn tagged(text: &str, done: bool) -> Verdict {
     }
 }
 
-/// The first place where a call may begin, be it with half a mark at the very end.
+/// The first position where a call may start; a partial marker at the end counts.
 fn start_of_call(text: &str) -> Option<usize> {
     let begins = |(at, letter): (usize, char)| {
         let rest = &text[at..];

@@ -27,19 +27,20 @@ use tools::{APPEND, RENAME, tools};
 pub(super) use hints::Hints;
 pub(super) use tools::offer;
 
-/// The answers of one turn in which a model may be asked again for the change that it only described.
+/// Maximum number of answers of a turn after which a model is reminded to make a change that it
+/// only described.
 const NUDGED_STEPS: usize = 6;
 
-/// The answers of one turn that must be calls, where a change is asked for.
+/// Number of answers of a turn that must be calls if a change was requested.
 const CALLED_STEPS: usize = 6;
-/// The answers of one turn before a model has to come to an end.
+/// Maximum number of answers of a turn before a model must finish.
 const STEPS_LIMIT: usize = 12;
-/// The changes of one turn that are tried out and undone before a model has to say that it found none.
+/// Maximum number of changes of a turn that are tried and undone before a model must give up.
 const ATTEMPTS_LIMIT: usize = 4;
-/// Calls in a row that bring nothing new, before a model has to make do with what it knows.
+/// Maximum number of consecutive calls without new information before a model must answer.
 const REPEATS_LIMIT: usize = 2;
 
-/// What is known of a conversation that helps a small model to answer.
+/// Facts about a conversation that help a small model to answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Help {
     request: Request,
@@ -48,7 +49,7 @@ pub(crate) struct Help {
 }
 
 impl Help {
-    /// Nothing for a large model, or where no tools may be called.
+    /// `None` for a large model, or if no tools may be called.
     pub(crate) fn of(
         prompt: &Prompt,
         weights: &Weights,
@@ -61,7 +62,7 @@ impl Help {
         helps.then(|| Self { request: Request::of(prompt), tools, system: prompt.system.clone() })
     }
 
-    /// Calls to make without asking the model, if there are any.
+    /// Calls to make before the model is run, if any.
     pub(crate) fn first_calls(&self) -> Option<Vec<RawToolCall>> {
         let call = |tool: &str, input: serde_json::Value| RawToolCall {
             id: String::new(),
@@ -87,7 +88,7 @@ impl Help {
         (!calls.is_empty()).then_some(calls)
     }
 
-    /// The call that finds what a request is about, where it does not say in which file that is.
+    /// The call that finds the subject of a request that names no file.
     fn first_lookup(&self, reads_files: bool) -> Option<(&'static str, serde_json::Value)> {
         let Request { steps, wants_change, .. } = self.request;
         if steps > 0 || !self.system.contains(WORKSPACE_MARK) {
@@ -133,11 +134,11 @@ impl Help {
         grammar(&tools, choice)
     }
 
-    /// True if a call of this tool makes sense where the conversation stands.
+    /// True if a call of this tool makes sense at this point of the conversation.
     fn fits(&self, tool: &str) -> bool {
         let Request { repeats, changed, broken, wants_change, undone, .. } = self.request;
         if !wants_change {
-            // A question changes no file.
+            // A question requires no change.
             return tool != RENAME && (tool == "shell" || !request::changes(tool));
         }
         if self.request.new_file(&self.system).is_some() && self.has("write_file") {
@@ -157,7 +158,8 @@ impl Help {
         }
     }
 
-    /// How freely the model picks its words. With others it does not make the same mistake again.
+    /// The sampling temperature. It rises after a failure, so that the model does not repeat its
+    /// mistake.
     pub(crate) fn temperature(&self) -> f64 {
         match self.request.undone {
             0 if self.request.stumbled && self.request.steps > 1 => 0.6,
@@ -167,35 +169,35 @@ impl Help {
         }
     }
 
-    /// The form of the answer to a nudge.
+    /// The grammar of the answer to a reminder.
     pub(crate) fn nudge_grammar(&self) -> String {
         grammar(&self.tools, Choice::Call)
     }
 
-    /// True if the user asked for a change and none was made that works.
+    /// True if the user requested a change and no working one was made.
     fn is_undone(&self) -> bool {
         self.request.wants_change && (!self.request.changed || self.request.broken)
     }
 
-    /// True if an answer without a call leaves undone what the user asked for.
+    /// True if an answer without a call would leave the request undone.
     pub(crate) fn lacks_change(&self) -> bool {
         let Request { steps, repeats, undone, .. } = self.request;
         let tries = repeats < REPEATS_LIMIT && undone < ATTEMPTS_LIMIT && !self.request.missing;
         self.is_undone() && tries && steps < NUDGED_STEPS
     }
 
-    /// True if the answer is to be code in a fence, which becomes an edit: small models write better code so than
-    /// in the strings of a call.
+    /// True if the answer must be code in a fence, which is converted to an edit: small models
+    /// write better code there than in the strings of a call.
     pub(crate) fn wants_code(&self) -> bool {
         self.request.is_code_repair() && !self.request.changed && self.has("edit_file")
     }
 
-    /// Answers of the model since the user spoke.
+    /// Number of model answers since the last user message.
     pub(crate) fn steps(&self) -> usize {
         self.request.steps
     }
 
-    /// The change that code in an answer stands for, if that is clear.
+    /// The change that the code in an answer stands for, if it is unambiguous.
     pub(crate) fn shown_edit(&self, answer: &str) -> Option<RawToolCall> {
         let edit = code::shown_edit(&self.request, answer)?;
         self.tools.iter().any(|tool| tool.name == edit.tool).then_some(edit)
@@ -207,18 +209,19 @@ impl Help {
     }
 }
 
-/// Shows what a question about a repository's history is about.
+/// Shows the history of a repository.
 const GIT_LOOK: &str =
     "git log -5 --date=short --format='commit %h by %an on %ad: %s'; git status -sb";
 
-/// What a model is told that only described a change.
+/// The reminder for a model that only described a change.
 pub(crate) const NUDGE: &str = "Nothing is changed yet. Do it now, with a function call.";
 
-/// The most characters of what is told of a workspace.
+/// Maximum length of the workspace description, in characters.
 const WORKSPACE_LIMIT: usize = 900;
 const WORKSPACE_MARK: &str = "Workspace context:\n";
 
-/// Standing instructions with less of the workspace: every word of it is read before the first answer.
+/// The system prompt with a shorter workspace description, because all of it is evaluated before
+/// the first answer.
 pub(super) fn brief_system(system: &str) -> &str {
     let Some(at) = system.find(WORKSPACE_MARK) else { return system };
     let limit = at + WORKSPACE_MARK.len() + WORKSPACE_LIMIT;
@@ -229,16 +232,18 @@ pub(super) fn brief_system(system: &str) -> &str {
     system[..end].rsplit_once('\n').map_or(system, |(whole_lines, _)| whole_lines)
 }
 
-/// The most characters of a result that a small model is shown, and those of them from the end.
+/// Maximum length of a result for a small model, in characters, and how many of them are from its
+/// end.
 const RESULT_LIMIT: usize = 1600;
 const RESULT_END: usize = 1100;
 const FILE_LIMIT: usize = 8000;
 
-/// A result with its middle left out if it is long. Of a file the beginning counts, of a command the end.
+/// A result without its middle if it is long. The beginning of a file matters, and the end of a
+/// command's output.
 pub(super) fn brief(tool: &str, text: &str) -> String {
     let words = match tool {
-        "search" => Some(found::in_words(text)),
-        "shell" => Some(output::in_words(text)),
+        "search" => Some(found::as_sentences(text)),
+        "shell" => Some(output::as_text(text)),
         _ => None,
     };
     let text = words.as_deref().unwrap_or(text);

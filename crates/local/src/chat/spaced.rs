@@ -1,4 +1,4 @@
-//! JSON with a space after every comma and colon, which is how the models were taught to read it.
+//! JSON with a space after every comma and colon, as in the training data of the models.
 
 use std::io::{Result, Write};
 

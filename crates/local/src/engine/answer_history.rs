@@ -28,7 +28,7 @@ struct Answer {
 }
 
 impl AnswerHistory {
-    /// Keeps an answer, and whether the model had to be asked twice for it.
+    /// Stores an answer, and whether the model had to be reminded for it.
     pub(super) fn remember(
         &mut self,
         text: String,
@@ -44,13 +44,13 @@ impl AnswerHistory {
         self.answers.truncate(ANSWER_LIMIT);
     }
 
-    /// How an answer was written; nothing if it was corrected since.
+    /// The tokens of an answer; `None` if the answer was corrected since.
     pub(super) fn recall(&self, text: &str, calls: &[(String, Value)]) -> Option<&[LlamaToken]> {
         let tokens = self.find(text, calls).map(|answer| answer.tokens.as_slice());
         tokens.filter(|tokens| !tokens.is_empty())
     }
 
-    /// True if the model had to be asked twice for this answer.
+    /// True if the model had to be reminded for this answer.
     pub(super) fn nudged(&self, text: &str, calls: &[(String, Value)]) -> bool {
         self.find(text, calls).is_some_and(|answer| answer.nudged)
     }

@@ -1,4 +1,4 @@
-//! Reads a model's weights.
+//! Loads the weights of a model.
 
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ use super::tuning::{self, ThreadChoice, Tuning, TuningFile};
 use super::{Settings, unavailable};
 use crate::weights::Weights;
 
-/// The window of the contexts that are only measured.
+/// The context window of measurements.
 const MEASURE_WINDOW: u32 = 256;
 
 /// A model in memory.
@@ -56,14 +56,15 @@ pub(super) fn load(settings: &Settings, weights: &Weights) -> Result<Loaded, Fai
     Ok(Loaded { model, prefix_cache, window, tuning })
 }
 
-/// Measures what is fastest here, and stores it unless others began to use the processors meanwhile.
+/// Measures the fastest settings, and stores them unless other processes started to use the
+/// processors meanwhile.
 fn measured(
     model: &LlamaModel,
     threads: ThreadChoice,
     file: &TuningFile,
 ) -> Result<Tuning, Failure> {
     let tuning = tuning::measure(threads, |tuning| context(model, MEASURE_WINDOW, tuning))?;
-    tracing::info!(tuning.threads, tuning.batch_tokens, "the speed of a model was measured");
+    tracing::info!(tuning.threads, tuning.batch_tokens, "measured the speed of a model");
     let undisturbed = match threads {
         ThreadChoice::Fixed(_) => true,
         ThreadChoice::UpTo(free) => free_processors() >= free,
@@ -88,7 +89,7 @@ impl Loaded {
         self.tuning.batch_tokens as usize
     }
 
-    /// What the model keeps in mind.
+    /// Creates a context: the KV cache of the model.
     pub(super) fn context(&self) -> Result<LlamaContext<'_>, Failure> {
         context(&self.model, self.window, self.tuning)
     }
@@ -101,7 +102,7 @@ fn context(model: &LlamaModel, window: u32, tuning: Tuning) -> Result<LlamaConte
         .with_n_batch(tuning.batch_tokens)
         .with_n_ubatch(tuning.batch_tokens)
         .with_n_seq_max(SLOTS as u32)
-        // All sessions share the room, and what they have in common is there once.
+        // All sessions share the KV cache, and shared prefixes are stored once.
         .with_kv_unified(true)
         .with_n_threads(threads)
         .with_n_threads_batch(threads);
@@ -109,7 +110,7 @@ fn context(model: &LlamaModel, window: u32, tuning: Tuning) -> Result<LlamaConte
     context.map_err(|error| unavailable(format!("no memory for a context: {error}")))
 }
 
-/// The library's own state, set up once for the whole process.
+/// The global state of the library, initialized once per process.
 pub(super) fn backend() -> Result<&'static LlamaBackend, Failure> {
     static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
     let init = || {
@@ -120,20 +121,21 @@ pub(super) fn backend() -> Result<&'static LlamaBackend, Failure> {
     BACKEND.get_or_init(init).as_ref().map_err(unavailable)
 }
 
-/// How many processors nobody else uses at this moment, at least one. The threads of a model wait for each
-/// other many times a token, so that one that has to share its processor holds up all: on two processors with
-/// eight others at work, two threads wrote 0.7 tokens a second where one wrote 5.
+/// Number of processors that are idle at this moment, at least one. The threads of a model wait for
+/// each other many times per token, so one that shares its processor delays all of them: on two
+/// processors with eight other busy threads, two threads generated 0.7 tokens per second where one
+/// generated 5.
 fn free_processors() -> u32 {
     let all = available_parallelism().ok().and_then(|count| u32::try_from(count.get()).ok());
     let running = |text: String| text.split(['/', ' ']).nth(3)?.parse::<u32>().ok();
     let running = std::fs::read_to_string("/proc/loadavg").ok().and_then(running);
-    // One of those that run is this thread.
+    // One of the running threads is this one.
     let busy = running.unwrap_or(1).saturating_sub(1);
     all.unwrap_or(1).saturating_sub(busy).max(1)
 }
 
-/// The kernels are compiled for processors of the last ten years; an older one would be killed by an
-/// instruction it does not know.
+/// The kernels are compiled for processors of the last ten years; an older one would crash with an
+/// illegal instruction.
 #[cfg(target_arch = "x86_64")]
 fn missing_instructions() -> Option<&'static str> {
     let there = [

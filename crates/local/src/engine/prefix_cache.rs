@@ -37,8 +37,8 @@ impl PrefixCache {
         }
     }
 
-    /// Puts a beginning into a slot of the model's memory. Returns how many tokens the slot holds
-    /// then; nothing if there was nothing to put and the slot is as it was.
+    /// Loads a stored prefix into a slot. Returns the number of tokens in the slot then; `None` if
+    /// there is no stored prefix, and the slot is unchanged.
     pub(super) fn take(
         &self,
         context: &mut LlamaContext<'_>,
@@ -49,8 +49,8 @@ impl PrefixCache {
             return None;
         }
         let path = self.find(tokens)?;
-        if !whole(&path) {
-            tracing::warn!("what was read before is damaged and is read again");
+        if !is_complete(&path) {
+            tracing::warn!("a stored prefix is damaged and is computed again");
             let _ = fs::remove_file(&path);
             return None;
         }
@@ -58,13 +58,13 @@ impl PrefixCache {
         if loaded.is_ok_and(|(found, _)| found == tokens) {
             return Some(tokens.len());
         }
-        tracing::warn!("what was read before cannot be used and is read again");
+        tracing::warn!("a stored prefix cannot be used and is computed again");
         let _ = fs::remove_file(&path);
         let cleared = context.clear_kv_cache_seq(Some(slot as u32), None, None);
         cleared.ok().map(|_| 0)
     }
 
-    /// Keeps the beginning that a slot holds. That it cannot be kept costs time and nothing else.
+    /// Stores the prefix that a slot holds. A failure costs only time.
     pub(super) fn put(&self, context: &LlamaContext<'_>, slot: usize, tokens: &[LlamaToken]) {
         if tokens.len() < MIN_PREFIX_TOKENS || fs::create_dir_all(&self.dir).is_err() {
             return;
@@ -87,7 +87,7 @@ impl PrefixCache {
         self.files(".kv").into_iter().find(named)
     }
 
-    /// The name of a file says of which model and which tokens it is, and then what it hashes to.
+    /// The file name contains hashes of the model and the tokens, and then of the content.
     fn prefix(&self, tokens: &[LlamaToken]) -> String {
         let tokens: Vec<u8> = tokens.iter().flat_map(|token| token.0.to_le_bytes()).collect();
         format!("{}-{}-", self.name, digest([ENGINE.as_bytes(), self.weights.as_bytes(), &tokens]))
@@ -107,16 +107,16 @@ impl PrefixCache {
         };
         let mut files = self.files(".kv");
         files.sort_by_key(|path| std::cmp::Reverse(written(path)));
-        // A draft is left behind where the daemon was killed. One that another daemon writes at this moment is
-        // lost to it, which costs time and nothing else.
+        // An incomplete file is left behind if the daemon was killed. If another daemon is just
+        // writing it, that one only loses time.
         let stale = files.into_iter().skip(PREFIXES_PER_MODEL).chain(self.files(".draft"));
         stale.for_each(|path| drop(fs::remove_file(path)));
     }
 }
 
-/// Whether a file is what was written. The library does not check and ends the process over a file
-/// that is cut off.
-fn whole(path: &Path) -> bool {
+/// True if a file is complete. The library does not check this and aborts the process on a
+/// truncated file.
+fn is_complete(path: &Path) -> bool {
     let hash = fs::read(path).map(|bytes| digest([bytes.as_slice()]));
     hash.is_ok_and(|hash| name(path).is_some_and(|name| name.ends_with(&format!("-{hash}.kv"))))
 }
@@ -136,7 +136,7 @@ mod tests {
     use super::ENGINE;
 
     #[test]
-    fn the_version_is_the_one_that_is_built() {
+    fn the_version_matches_the_dependency() {
         let (name, version) = ENGINE.split_once(' ').unwrap();
         let pinned = format!("{name} = {{ version = \"={version}\"");
         assert!(include_str!("../../../../Cargo.toml").contains(&pinned), "{pinned}");

@@ -4,7 +4,7 @@ use llama_cpp_2::token::LlamaToken;
 
 /// The longest repeated passage that is detected.
 const PASSAGE_TOKENS_LIMIT: usize = 48;
-/// Number of tokens that repeat one passage before an answer is cut off.
+/// Number of repeated tokens after which an answer is cut off.
 const REPEATED_TOKENS_LIMIT: usize = 160;
 
 /// True if the end of an answer repeats one passage.
@@ -22,12 +22,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_repeats_is_a_loop() {
+    fn only_long_repetitions_are_detected() {
         let tokens = |n: usize, period: usize| -> Vec<LlamaToken> {
             (0..n).map(|n| LlamaToken((n % period) as i32)).collect()
         };
         assert!(is_repetition(&tokens(200, 1)) && is_repetition(&tokens(200, 48)));
-        assert!(!is_repetition(&tokens(100, 1)), "a short line of dashes is no loop");
+        assert!(!is_repetition(&tokens(100, 1)), "a short line of dashes is no repetition");
         assert!(!is_repetition(&tokens(400, 49)));
         assert!(!is_repetition(&tokens(400, 400)));
     }

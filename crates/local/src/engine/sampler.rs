@@ -1,4 +1,4 @@
-//! Picks the next token.
+//! Samples the next token.
 
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::model::LlamaModel;
@@ -7,39 +7,39 @@ use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::token::data_array::LlamaTokenDataArray;
 use quintet_kernel::model::Sampling;
 
-/// Low, because small models go astray easily.
+/// Low, because small models lose track easily.
 const TEMPERATURE: f32 = 0.2;
 const TOP_K: i32 = 20;
 const TOP_P: f32 = 0.9;
-/// Has the library choose a seed.
+/// Makes the library choose a seed.
 const ANY_SEED: u32 = u32::MAX;
 
-/// Picks tokens, within a grammar if there is one.
+/// Samples tokens, within a grammar if there is one.
 pub(super) struct Sampler {
     chain: LlamaSampler,
     grammar: Option<LlamaSampler>,
 }
 
 impl Sampler {
-    /// Without a grammar, answers are free.
+    /// A sampler without a grammar.
     pub(super) fn new(sampling: &Sampling) -> Self {
         let temperature = sampling.temperature.map_or(TEMPERATURE, |given| given as f32);
         Self { chain: chain(temperature), grammar: None }
     }
 
-    /// Answers in this form.
+    /// A sampler that enforces a grammar.
     pub(super) fn constrained(model: &LlamaModel, grammar: &str, temperature: f64) -> Self {
         let temperature = temperature as f32;
         let grammar = LlamaSampler::grammar(model, grammar, "root");
         let grammar =
-            grammar.inspect_err(|error| tracing::warn!(%error, "a grammar is not understood"));
+            grammar.inspect_err(|error| tracing::warn!(%error, "could not parse a grammar"));
         Self { chain: chain(temperature), grammar: grammar.ok() }
     }
 
-    /// The next token; nothing if the grammar allows none.
+    /// The next token; `None` if the grammar allows none.
     ///
-    /// The grammar is asked about the token that would be picked without it, because asking it about all
-    /// tokens takes as long as computing one.
+    /// The grammar is first applied only to the token that would be sampled without it, because
+    /// applying it to all tokens takes as long as computing one.
     pub(super) fn next(&mut self, context: &LlamaContext<'_>) -> Option<LlamaToken> {
         let Some(grammar) = &mut self.grammar else { return Some(self.chain.sample(context, -1)) };
         let all = context.token_data_array_ith(-1);
@@ -55,7 +55,7 @@ impl Sampler {
             }
             picked(rest, &mut self.chain)?
         };
-        // The library ends the process over a token that the grammar does not allow.
+        // The library aborts the process on a token that the grammar does not allow.
         grammar.accept(token);
         Some(token)
     }

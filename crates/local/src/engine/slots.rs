@@ -1,4 +1,4 @@
-//! Which tokens the model has evaluated, so that none is evaluated twice.
+//! Tracks which tokens the model has evaluated, so that none is evaluated twice.
 //!
 //! A slot is a sequence of the model's KV cache and holds its tokens. A prompt that continues a slot's tokens
 //! takes that slot over; one that shares only their beginning gets a slot of its own and a copy of the
@@ -27,16 +27,16 @@ struct Row {
 /// The slot for a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The slot that the prompt goes to.
+    /// The slot for the prompt.
     pub(super) slot: usize,
-    /// The slot that has its beginning.
+    /// The slot with the longest common prefix.
     pub(super) like: usize,
-    /// How many tokens of it that are.
+    /// Length of that prefix, in tokens.
     pub(super) known: usize,
 }
 
 impl Slots {
-    /// Finds the place for a prompt. At least its last token is read anew, because the answer
+    /// Finds the slot for a prompt. At least its last token is evaluated again, because the answer
     /// follows from it.
     pub(super) fn place(&mut self, prompt: &[LlamaToken]) -> Place {
         let shared = |row: &Row| common(&row.tokens, &prompt[..prompt.len().saturating_sub(1)]);
@@ -50,22 +50,22 @@ impl Slots {
         place
     }
 
-    /// The model read these too.
+    /// Records that the model has evaluated these tokens, too.
     pub(super) fn extend(&mut self, slot: usize, tokens: &[LlamaToken]) {
         self.rows[slot].tokens.extend_from_slice(tokens);
     }
 
-    /// The model knows exactly these now.
+    /// Sets the evaluated tokens of a slot.
     pub(super) fn set(&mut self, slot: usize, tokens: &[LlamaToken]) {
         self.rows[slot].tokens = tokens.to_vec();
     }
 
-    /// How many tokens a slot holds.
+    /// Number of tokens in a slot.
     pub(super) fn len(&self, slot: usize) -> usize {
         self.rows[slot].tokens.len()
     }
 
-    /// Gives up the line that was not used for the longest time; nothing if this one is alone.
+    /// Evicts the least recently used other slot; `None` if there is no other.
     pub(super) fn evict(&mut self, but: usize) -> Option<usize> {
         let filled = |n: &usize| *n != but && !self.rows[*n].tokens.is_empty();
         let slot = (0..SLOTS).filter(filled).min_by_key(|&n| self.rows[n].used)?;

@@ -1,4 +1,4 @@
-//! The beginning that sessions share outlives the model, with the real small one.
+//! Tests that a shared prefix is stored across restarts, with the real small model.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ impl Progress for Quiet {
     fn bytes(&self, _: u64, _: u64) {}
 }
 
-/// What was measured of the small model with one thread.
+/// The tuning file of the small model with one thread.
 fn tuning_file(dir: &Path) -> TuningFile {
     TuningFile::new(dir, weights::find("small").unwrap(), ThreadChoice::Fixed(1))
 }
 
-/// A directory with the small model, which lies in the user's cache.
+/// A directory with the small model, linked from the user's cache.
 async fn models_dir() -> tempfile::TempDir {
     let environment: Vec<(String, String)> = std::env::vars().collect();
     let get = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, dir)| dir);
@@ -44,25 +44,25 @@ async fn models_dir() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let file = &small.file.name;
     symlink(models.join(file), dir.path().join(file)).unwrap();
-    // What so small a model writes may change with the size of a batch.
+    // The output of such a small model may change with the batch size.
     tuning_file(dir.path()).save(Tuning { threads: 1, batch_tokens: 64 });
     dir
 }
 
 const COLOURS: &str = "The colours are red, green and blue. ";
 
-/// The states of a model on disk.
+/// The stored prefixes of a model.
 fn states(dir: &Path) -> Vec<PathBuf> {
     let paths = dir.join("read").read_dir().unwrap().map(|entry| entry.unwrap().path());
     paths.filter(|path| path.extension().is_some_and(|ending| ending == "kv")).collect()
 }
 
-/// A fresh engine reads a long beginning and a short question.
+/// Runs a new engine with a long prefix and a short question.
 async fn ask(dir: &Path, question: &str) -> (String, Usage) {
     ask_after(dir, COLOURS, question).await
 }
 
-/// The same with another beginning.
+/// Like [`ask`], with another prefix.
 async fn ask_after(dir: &Path, beginning: &str, question: &str) -> (String, Usage) {
     let (text, answer) = ask_with(dir, (beginning, question), None, 8).await;
     (text, answer.usage)
@@ -82,11 +82,11 @@ async fn ask_with(
     let sampling =
         Sampling { max_tokens: Some(max_tokens), temperature: Some(0.0), ..Sampling::default() };
     let tools = help.iter().map(|_| "edit_file".to_owned()).collect();
-    let (news, mut heard) = unbounded_channel();
-    engine.submit(weights::find("small").unwrap(), Job { prompt, tools, sampling, help, news });
+    let (chunks, mut received) = unbounded_channel();
+    engine.submit(weights::find("small").unwrap(), Job { prompt, tools, sampling, help, chunks });
     let mut text = String::new();
     loop {
-        match heard.recv().await.unwrap().unwrap() {
+        match received.recv().await.unwrap().unwrap() {
             Chunk::Output(_, more) => text.push_str(&more),
             Chunk::Finished(answer) => {
                 tokio::task::spawn_blocking(move || engine.close()).await.unwrap();
@@ -98,19 +98,19 @@ async fn ask_with(
 }
 
 #[tokio::test]
-async fn a_shared_beginning_is_read_once_even_across_restarts() {
+async fn a_shared_prefix_is_evaluated_once_even_across_restarts() {
     let dir = models_dir().await;
     let (fresh, first) = ask(dir.path(), "The first colour is").await;
     assert_eq!(first.cached, 0);
     let (known, second) = ask(dir.path(), "The first colour is").await;
     assert!(second.cached > 100 && second.input - second.cached < 8, "{second:?}");
-    assert_eq!(known, fresh, "it makes no difference to the answer");
+    assert_eq!(known, fresh, "the answer is the same");
     let (_, other) = ask(dir.path(), "The last colour is").await;
     assert_eq!(other.cached, second.cached);
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_read_again_and_replaced() {
+async fn a_damaged_prefix_is_replaced() {
     let dir = models_dir().await;
     let (fresh, _) = ask(dir.path(), "The first colour is").await;
     let file = states(dir.path()).remove(0);
@@ -139,11 +139,11 @@ async fn a_model_is_measured_once() {
         Tuning { threads: 1, batch_tokens: if measured.batch_tokens == 32 { 64 } else { 32 } };
     tuning_file(dir.path()).save(kept);
     ask(dir.path(), "The first colour is").await;
-    assert_eq!(tuning_file(dir.path()).load(), Some(kept), "what is there is not measured again");
+    assert_eq!(tuning_file(dir.path()).load(), Some(kept), "stored values are not measured again");
 }
 
 #[tokio::test]
-async fn old_states_and_drafts_are_removed() {
+async fn old_prefixes_and_incomplete_files_are_deleted() {
     let dir = models_dir().await;
     ask(dir.path(), "The first colour is").await;
     let read = dir.path().join("read");
@@ -156,10 +156,10 @@ async fn old_states_and_drafts_are_removed() {
     let drafts: Vec<_> = names.filter(|name| name.to_string_lossy().ends_with(".draft")).collect();
     assert_eq!((states(dir.path()).len(), drafts), (2, vec!["another-1.draft".into()]));
     let (_, usage) = ask(dir.path(), "The first colour is").await;
-    assert_eq!(usage.cached, 0, "the oldest state is gone");
+    assert_eq!(usage.cached, 0, "the oldest prefix was deleted");
 }
 
-/// The help for a message, where there is one tool.
+/// The help for a message with one tool.
 fn help(message: &str) -> Help {
     let tool = Arc::new(ToolSpec {
         name: "edit_file".into(),
@@ -188,15 +188,15 @@ fn help(message: &str) -> Help {
     Help::of(&prompt, &row, &[tool]).unwrap()
 }
 
-/// So small a model never calls a tool by itself; with a grammar it cannot help it.
+/// Such a small model never calls a tool by itself; the grammar forces it to.
 #[tokio::test]
-async fn an_answer_keeps_to_its_form() {
+async fn an_answer_matches_its_grammar() {
     let dir = models_dir().await;
     let (text, answer) = ask_with(dir.path(), (COLOURS, "Fix it"), Some(help("Fix it")), 200).await;
     assert_eq!((text.as_str(), &answer.finish), ("", &FinishReason::ToolCalls));
     let call = &answer.calls[0];
     let input: Value = serde_json::from_str(&call.arguments).unwrap();
-    // The file was not read, so that is what comes first.
+    // The file was not read yet, so it is read first.
     assert!(call.tool == "read_file" && input["path"].is_string(), "{call:?}");
     let (text, answer) =
         ask_with(dir.path(), (COLOURS, "Say hello"), Some(help("hello")), 12).await;

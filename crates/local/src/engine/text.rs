@@ -1,13 +1,13 @@
 //! Decodes tokens, which may end within a character.
 
-/// Decodes text that comes in pieces which may end within a character.
+/// Decodes UTF-8 in pieces that may end within a character.
 #[derive(Debug, Default)]
 pub(super) struct Utf8Decoder {
     pending: Vec<u8>,
 }
 
 impl Utf8Decoder {
-    /// Takes bytes; returns the characters that are complete. Bytes that are not UTF-8 are replaced.
+    /// Adds bytes; returns the complete characters. Bytes that are not UTF-8 are replaced.
     pub(super) fn decode(&mut self, bytes: &[u8]) -> String {
         self.pending.extend_from_slice(bytes);
         let mut text = String::new();

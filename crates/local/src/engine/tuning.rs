@@ -1,8 +1,9 @@
-//! How a model computes on this machine: threads and batch size, measured at its first use and kept on disk.
+//! Compute settings of a model on this machine: threads and batch size, measured at its first use
+//! and stored on disk.
 //!
-//! What is fastest depends on the processor: two threads of one core share its arithmetic, and a large batch
-//! may not fit into its caches. The measurement takes seconds, so it is made once per model, engine and number
-//! of free processors.
+//! The fastest settings depend on the processor: two threads of one core share its arithmetic
+//! units, and a large batch may not fit into its caches. The measurement takes seconds, so it is
+//! made once per model, engine and number of free processors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,16 +17,17 @@ use serde::{Deserialize, Serialize};
 use super::prefix_cache::{ENGINE, digest};
 use crate::weights::Weights;
 
-/// The batch sizes to choose from. A cancelled job ends after one batch at most, so none is larger.
+/// The batch sizes to choose from. A cancelled job ends after at most one batch, so larger ones are
+/// not used.
 const BATCH_TOKENS: [u32; 3] = [32, 64, 128];
-/// A larger batch is worth its later cancellation only if it takes less than this part of the time.
+/// A larger batch must take less than this share of the time, because it delays cancellation.
 const WORTH_LARGER: f64 = 0.95;
-/// The tokens that a step of a session evaluates for each token that it generates, about.
+/// Approximate number of evaluated tokens per generated token in a session.
 const READ_PER_WRITTEN: f64 = 4.0;
-/// The tokens of a measurement: evaluated at once, and one after the other.
+/// Tokens of a measurement: evaluated in one batch, and one by one.
 const READ_TOKENS: usize = 64;
 const WRITE_TOKENS: usize = 4;
-/// What a measurement may take; the best so far counts then.
+/// Maximum time of a measurement; then the best result so far is used.
 const MEASURE_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// Threads and batch size of a model.
@@ -33,7 +35,7 @@ const MEASURE_TIMEOUT: Duration = Duration::from_secs(12);
 pub(super) struct Tuning {
     /// Threads that compute.
     pub(super) threads: u32,
-    /// Tokens that are evaluated at once.
+    /// Tokens per batch.
     pub(super) batch_tokens: u32,
 }
 
@@ -44,7 +46,7 @@ impl Tuning {
     }
 }
 
-/// Where the values of a model are stored.
+/// The file with the stored values of a model.
 #[derive(Debug)]
 pub(super) struct TuningFile {
     path: PathBuf,
@@ -59,20 +61,20 @@ impl TuningFile {
         Self { path: models_dir.join("read").join(name) }
     }
 
-    /// The stored values; nothing if there are none that make sense.
+    /// The stored values; `None` if there are none or they are not valid.
     pub(super) fn load(&self) -> Option<Tuning> {
         let stored: Tuning = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
         let sane = (1..=1024).contains(&stored.threads);
         (sane && BATCH_TOKENS.contains(&stored.batch_tokens)).then_some(stored)
     }
 
-    /// Stores values. Failing costs another measurement and nothing else.
+    /// Stores values. A failure only costs another measurement.
     pub(super) fn save(&self, tuning: Tuning) {
         let draft = self.path.with_extension(format!("{}.draft", std::process::id()));
         let saved = self.path.parent().map_or(Ok(()), fs::create_dir_all);
         let saved = saved.and_then(|()| fs::write(&draft, serde_json::json!(tuning).to_string()));
         if let Err(error) = saved.and_then(|()| fs::rename(&draft, &self.path)) {
-            tracing::debug!(%error, "the speed of a model is not stored");
+            tracing::debug!(%error, "could not store the speed of a model");
             let _ = fs::remove_file(&draft);
         }
     }
@@ -81,14 +83,14 @@ impl TuningFile {
 /// The numbers of threads to choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadChoice {
-    /// As configured.
+    /// The configured number.
     Fixed(u32),
     /// As many as there are free processors, or fewer.
     UpTo(u32),
 }
 
 impl ThreadChoice {
-    /// The candidates, the most threads first. Processors may be halves or quarters of a core.
+    /// The candidates, most threads first. A processor may be a hyperthread of a core.
     fn candidates(self) -> Vec<u32> {
         let mut candidates = match self {
             Self::Fixed(threads) => vec![threads.max(1)],
@@ -99,7 +101,7 @@ impl ThreadChoice {
     }
 }
 
-/// Measures what is fastest; `context` makes a context with the given values.
+/// Measures the fastest settings; `context` creates a context with the given ones.
 pub(super) fn measure<'m, E>(
     threads: ThreadChoice,
     context: impl Fn(Tuning) -> Result<LlamaContext<'m>, E>,
@@ -128,14 +130,14 @@ pub(super) fn measure<'m, E>(
     Ok(best.1)
 }
 
-/// Seconds that a step takes for each generated token.
+/// Seconds of a step per generated token.
 fn seconds_per_step(context: &mut LlamaContext<'_>) -> f64 {
     let read = evaluate(context, 0, READ_TOKENS) / READ_TOKENS as f64;
     let written: f64 = (0..WRITE_TOKENS).map(|n| evaluate(context, READ_TOKENS + n, 1)).sum();
     READ_PER_WRITTEN * read + written / WRITE_TOKENS as f64
 }
 
-/// Seconds to evaluate as many tokens as the largest batch has, in batches of this size.
+/// Seconds to evaluate the largest batch in batches of this size.
 fn seconds_per_read(context: &mut LlamaContext<'_>, batch: usize) -> f64 {
     let all = BATCH_TOKENS.iter().max().map_or(batch, |most| *most as usize);
     (0..all / batch).map(|n| evaluate(context, n * batch, batch)).sum()
@@ -144,7 +146,7 @@ fn seconds_per_read(context: &mut LlamaContext<'_>, batch: usize) -> f64 {
 /// Seconds to evaluate some tokens from a position on; infinite if that fails.
 fn evaluate(context: &mut LlamaContext<'_>, position: usize, count: usize) -> f64 {
     let mut batch = LlamaBatch::new(count, 1);
-    // Which tokens these are makes no difference to the time.
+    // The choice of tokens does not affect the time.
     let added = (0..count).all(|n| {
         let position = i32::try_from(position + n).unwrap_or(i32::MAX);
         batch.add(LlamaToken(n as i32 + 1), position, &[0], n + 1 == count).is_ok()
@@ -154,7 +156,7 @@ fn evaluate(context: &mut LlamaContext<'_>, position: usize, count: usize) -> f6
     if done { start.elapsed().as_secs_f64() } else { f64::INFINITY }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the time that the processor takes is measured")]
+#[expect(clippy::disallowed_methods, reason = "this measures compute time")]
 fn now() -> Instant {
     Instant::now()
 }

@@ -1,4 +1,4 @@
-//! Counts tokens with a model's own vocabulary, which is read without its weights.
+//! Counts tokens with a model's own vocabulary, which is loaded without its weights.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +10,15 @@ use super::Settings;
 use super::load::backend;
 use crate::weights::Weights;
 
-/// The vocabularies that were read.
+/// The loaded vocabularies.
 #[derive(Debug, Default)]
 pub(super) struct Vocabularies {
     read: Mutex<HashMap<&'static str, Arc<LlamaModel>>>,
 }
 
 impl Vocabularies {
-    /// How many tokens a text is; nothing if the model's file is not here. Reads the vocabulary the
-    /// first time.
+    /// The number of tokens of a text; `None` if the model's file does not exist. The first call
+    /// loads the vocabulary.
     pub(super) fn count(
         &self,
         settings: &Settings,

@@ -1,4 +1,4 @@
-//! The thread of one model: loads it, answers requests, and ends when there are none.
+//! The thread of one model: loads it, answers requests, and ends when there are none for a while.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -10,34 +10,34 @@ use super::writer::{Stop, Writer};
 use super::{Engine, Job};
 use crate::weights::Weights;
 
-/// How much lower the priority of a model's threads is than that of the others.
+/// How much lower the priority of a model's threads is than the default.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
 
 pub(super) fn run(engine: &Engine, weights: &Weights, first: Job, inbox: &Receiver<Job>) {
-    yield_to_others();
-    // Not now, says the model, and the first try follows as soon as it is there.
+    lower_priority();
+    // Reported as a retry, so that the client shows why it waits.
     let reason = format!("{} is being loaded ({} MB)", weights.name, weights.file.size / 1_000_000);
-    let _ = first.news.send(Ok(Chunk::Retrying { attempt: 1, wait: Duration::ZERO, reason }));
+    let _ = first.chunks.send(Ok(Chunk::Retrying { attempt: 1, wait: Duration::ZERO, reason }));
     match load(engine.settings(), weights) {
         Ok(loaded) => serve(engine, weights, &loaded, first, inbox),
         Err(failure) => refuse(engine, weights, &failure, first, inbox),
     }
 }
 
-/// Lets other threads go first where processors are scarce, so that other sessions do not wait for a model that
-/// computes. The threads that this one starts inherit that.
+/// Lowers the thread's priority, so that other sessions do not wait for a model that computes. The
+/// threads that this one starts inherit it.
 #[cfg(target_os = "linux")]
-fn yield_to_others() {
-    // On Linux this is about the calling thread alone.
+fn lower_priority() {
+    // On Linux this affects only the calling thread.
     if let Err(error) = rustix::process::nice(NICENESS) {
-        tracing::debug!(%error, "the priority of a model is not lowered");
+        tracing::debug!(%error, "could not lower the priority of a model");
     }
 }
 
-/// Elsewhere the priority is that of the whole process.
+/// On other systems the priority belongs to the whole process.
 #[cfg(not(target_os = "linux"))]
-fn yield_to_others() {}
+fn lower_priority() {}
 
 fn serve(engine: &Engine, weights: &Weights, loaded: &Loaded, first: Job, inbox: &Receiver<Job>) {
     let mut writer = match Writer::new(loaded) {
@@ -59,15 +59,15 @@ fn serve(engine: &Engine, weights: &Weights, loaded: &Loaded, first: Job, inbox:
 }
 
 fn answer(engine: &Engine, writer: &mut Writer<'_>, job: &Job) {
-    let gone = || job.news.is_closed() || engine.closing();
+    let gone = || job.chunks.is_closed() || engine.closing();
     match writer.answer(job, &gone) {
-        Ok(answer) => drop(job.news.send(Ok(Chunk::Finished(answer)))),
+        Ok(answer) => drop(job.chunks.send(Ok(Chunk::Finished(answer)))),
         Err(Stop::Gone) => {}
         Err(Stop::Failed(failure)) => job.fail(failure),
     }
 }
 
-/// Refuses the jobs that wait. The next job has the model loaded again.
+/// Refuses the queued jobs. The next job loads the model again.
 fn refuse(
     engine: &Engine,
     weights: &Weights,

@@ -1,4 +1,4 @@
-//! Reads a prompt and writes an answer, token by token.
+//! Evaluates a prompt and generates an answer, token by token.
 
 use llama_cpp_2::DecodeError;
 use llama_cpp_2::context::LlamaContext;
@@ -22,16 +22,16 @@ use super::{Job, unavailable};
 use crate::chat::small::{Help, NUDGE};
 use crate::chat::{Piece, Reader, interjection};
 
-/// An answer is no longer than this unless somebody asks for more.
+/// Default limit of an answer.
 const ANSWER_TOKENS_LIMIT: u64 = 2048;
-/// An answer of a small model is no longer than this: what is longer has gone astray.
+/// Limit of an answer of a small model: longer ones are not useful.
 const SMALL_ANSWER_TOKENS_LIMIT: u64 = 1024;
 
-/// Why there is no answer.
+/// Why generation stopped early.
 pub(super) enum Stop {
-    /// The client is gone.
+    /// The client disconnected.
     Gone,
-    /// The answer cannot be given.
+    /// The answer cannot be generated.
     Failed(Failure),
 }
 
@@ -41,7 +41,7 @@ impl From<Failure> for Stop {
     }
 }
 
-/// A model and what it keeps in mind.
+/// A model with its context.
 pub(super) struct Writer<'m> {
     model: &'m LlamaModel,
     vocab: LlamaVocab<'m>,
@@ -53,31 +53,31 @@ pub(super) struct Writer<'m> {
     answer_history: AnswerHistory,
 }
 
-/// What was written.
+/// A generated answer.
 struct Written {
     text: String,
     tokens: Vec<LlamaToken>,
     calls: Vec<RawToolCall>,
     finish: FinishReason,
-    /// True if the model had to be asked twice.
+    /// True if the model had to be reminded.
     nudged: bool,
-    /// True if the calls are other than what the model wrote.
+    /// True if the calls differ from what the model generated.
     corrected: bool,
 }
 
 /// The form of an answer.
 #[derive(Clone, Copy)]
 enum Form {
-    /// As the job says.
+    /// As the job requests.
     Usual,
-    /// A call, whichever.
+    /// Any call.
     Call,
 }
 
 impl Written {
-    /// With the small mistakes of its calls corrected.
+    /// The answer with small mistakes of its calls corrected.
     fn corrected(mut self, help: &Help) -> Self {
-        // A small model that asks for several things at once repeats itself.
+        // A small model that makes several calls at once repeats itself.
         self.corrected |= self.calls.len() > 1;
         self.calls.truncate(1);
         for call in &mut self.calls {
@@ -89,7 +89,7 @@ impl Written {
     }
 }
 
-/// True if two calls say the same, however they are written.
+/// True if two calls are equal, however they are written.
 fn is_same(one: &RawToolCall, other: &RawToolCall) -> bool {
     let input = |call: &RawToolCall| serde_json::from_str::<Value>(&call.arguments).ok();
     one.tool == other.tool && input(one) == input(other)
@@ -109,7 +109,7 @@ impl<'m> Writer<'m> {
         })
     }
 
-    /// Answers; `gone` says whether anybody still wants to know.
+    /// Generates an answer; `gone` returns true once the client has disconnected.
     pub(super) fn answer(
         &mut self,
         job: &Job,
@@ -124,7 +124,7 @@ impl<'m> Writer<'m> {
         if prompt.len() >= window {
             return Err(overflow(prompt.len(), window).into());
         }
-        let mut place = self.settle(&prompt)?;
+        let mut place = self.prepare_slot(&prompt)?;
         if place.known < shared.len() {
             place.known = self.share(place, &shared, gone)?;
         }
@@ -132,7 +132,7 @@ impl<'m> Writer<'m> {
         self.read(place.slot, &prompt[fresh..], gone)?;
         let mut written = self.write(place.slot, job, Form::Usual, gone)?;
         if let Some(help) = &job.help {
-            written = self.insist(place.slot, job, (help, written), gone)?.corrected(help);
+            written = self.remind(place.slot, job, (help, written), gone)?.corrected(help);
         }
         let usage = Usage {
             input: prompt.len() as u64,
@@ -140,7 +140,7 @@ impl<'m> Writer<'m> {
             cached: place.known as u64,
             ..Usage::default()
         };
-        // What was corrected is read again as it should have been.
+        // A corrected answer is evaluated again in its corrected form.
         let tokens = if written.corrected { Vec::new() } else { written.tokens };
         self.answer_history.remember(written.text, &written.calls, (tokens, written.nudged));
         Ok(ModelResponse::new(written.finish, written.calls, usage))
@@ -160,8 +160,8 @@ impl<'m> Writer<'m> {
         prompt.iter().flat_map(tokens).collect()
     }
 
-    /// Finds a place for the prompt; the memory holds what is known of it then, and no token more.
-    fn settle(&mut self, prompt: &[LlamaToken]) -> Result<Place, Failure> {
+    /// Finds a slot for the prompt and truncates it to the common prefix.
+    fn prepare_slot(&mut self, prompt: &[LlamaToken]) -> Result<Place, Failure> {
         let place = self.slots.place(prompt);
         let confused = |_| unavailable("the model's memory does not take this prompt");
         let (slot, known) = (place.slot as u32, place.known as u32);
@@ -175,8 +175,8 @@ impl<'m> Writer<'m> {
         Ok(place)
     }
 
-    /// Takes the beginning that sessions share from the prefix_cache, or reads it and puts it there.
-    /// Returns how much of it was known.
+    /// Loads the shared prefix from the prefix cache, or evaluates and stores it. Returns the
+    /// number of tokens that were known.
     fn share(
         &mut self,
         place: Place,
@@ -195,7 +195,7 @@ impl<'m> Writer<'m> {
         Ok(known)
     }
 
-    /// Reads tokens.
+    /// Evaluates tokens.
     fn read(
         &mut self,
         slot: usize,
@@ -214,9 +214,9 @@ impl<'m> Writer<'m> {
         Ok(())
     }
 
-    /// Asks once more for a change that an answer only describes; if the answer shows it, it is taken from
-    /// there.
-    fn insist(
+    /// Reminds the model to make a change that an answer only describes; if the answer shows the
+    /// code, the edit is made from it.
+    fn remind(
         &mut self,
         slot: usize,
         job: &Job,
@@ -247,7 +247,7 @@ impl<'m> Writer<'m> {
         Ok(Written { text, tokens, nudged: true, ..second })
     }
 
-    /// True if the model was asked twice in this turn already.
+    /// True if the model was already reminded in this turn.
     fn was_nudged(&self, job: &Job, help: &Help) -> bool {
         let answers = job.prompt.own.iter().rev().filter_map(|piece| match piece {
             Piece::AnswerHistory { text, calls, .. } => Some((text, calls)),
@@ -301,12 +301,12 @@ impl<'m> Writer<'m> {
             Form::Usual => help.grammar(),
             Form::Call => help.nudge_grammar(),
         };
-        // A small model that is to hit a form should not gamble, unless it failed already.
+        // A small model that must match a grammar uses a low temperature, unless it failed before.
         let temperature = job.sampling.temperature.unwrap_or_else(|| help.temperature());
         Sampler::constrained(self.model, &grammar, temperature)
     }
 
-    /// Has the model read tokens; makes room for them if it has to. Whether there was any.
+    /// Evaluates tokens; evicts other slots if needed. False if there was no room.
     fn decode(&mut self, slot: usize, tokens: &[LlamaToken]) -> Result<bool, Failure> {
         self.fill(slot, tokens)?;
         loop {
@@ -338,7 +338,7 @@ impl<'m> Writer<'m> {
     }
 }
 
-/// Sends the text of an answer while it is generated.
+/// Streams the text of an answer while it is generated.
 struct AnswerStream<'j> {
     job: &'j Job,
     reader: Reader,
@@ -348,21 +348,21 @@ struct AnswerStream<'j> {
 impl AnswerStream<'_> {
     fn feed(&mut self, written: &str) {
         let text = self.reader.read(written);
-        self.say(text);
+        self.send(text);
     }
 
-    fn say(&mut self, text: String) {
+    fn send(&mut self, text: String) {
         if !text.is_empty() {
             self.text.push_str(&text);
-            // Whether anybody listens is looked at before the next token.
-            let _ = self.job.news.send(Ok(Chunk::Output(Channel::Text, text)));
+            // Disconnection is checked before the next token.
+            let _ = self.job.chunks.send(Ok(Chunk::Output(Channel::Text, text)));
         }
     }
 
     fn close(mut self) -> (String, Vec<RawToolCall>) {
         let reader = std::mem::replace(&mut self.reader, Reader::new(Vec::new()));
         let (rest, calls) = reader.finish();
-        self.say(rest);
+        self.send(rest);
         (self.text, calls)
     }
 }

@@ -1,9 +1,9 @@
-//! The table is sound.
+//! Tests of the table of models.
 
 use super::{all, default, find};
 
 #[test]
-fn every_row_can_be_fetched_and_checked() {
+fn every_row_can_be_downloaded_and_verified() {
     for weights in all() {
         let file = &weights.file;
         let pieces: u64 = file.packages.iter().map(|package| package.size).sum();

@@ -1,4 +1,4 @@
-//! Answers: streamed, bounded, cancelled.
+//! Tests of answers: streamed, limited, cancelled.
 
 use quintet_kernel::model::{Chunk, FinishReason};
 use quintet_kernel::port::Models as _;
@@ -9,28 +9,28 @@ use crate::{ask, local, prompt, tool, user};
 async fn a_question_is_answered_piece_by_piece() {
     let local = local();
     let question = vec![user("What is the capital of France?")];
-    let heard = ask(&local, prompt(question, 64)).await.unwrap();
-    assert!(heard.text.contains("Paris"), "{}", heard.text);
-    assert!(heard.pieces > 3, "{} pieces", heard.pieces);
-    assert_eq!(heard.answer.finish, FinishReason::Stop);
-    assert!(heard.answer.usage.input > 10 && heard.answer.usage.output > 3);
-    assert!(heard.notices[0].contains("smollm2-135m is being loaded"), "{:?}", heard.notices);
+    let received = ask(&local, prompt(question, 64)).await.unwrap();
+    assert!(received.text.contains("Paris"), "{}", received.text);
+    assert!(received.pieces > 3, "{} pieces", received.pieces);
+    assert_eq!(received.answer.finish, FinishReason::Stop);
+    assert!(received.answer.usage.input > 10 && received.answer.usage.output > 3);
+    assert!(received.notices[0].contains("smollm2-135m is being loaded"), "{:?}", received.notices);
 }
 
 #[tokio::test]
 async fn an_answer_ends_at_its_limit() {
     let local = local();
     let story = vec![user("Tell me a long story about a ship.")];
-    let heard = ask(&local, prompt(story, 20)).await.unwrap();
-    assert_eq!((heard.answer.finish, heard.answer.usage.output), (FinishReason::Length, 20));
+    let received = ask(&local, prompt(story, 20)).await.unwrap();
+    assert_eq!((received.answer.finish, received.answer.usage.output), (FinishReason::Length, 20));
 }
 
 #[tokio::test]
-async fn letters_of_several_tokens_come_out_whole() {
+async fn characters_of_several_tokens_are_not_split() {
     let local = local();
     let echo = vec![user("Repeat exactly: 日本語 😀 naïve")];
-    let heard = ask(&local, prompt(echo, 40)).await.unwrap();
-    assert!(!heard.text.is_empty());
+    let received = ask(&local, prompt(echo, 40)).await.unwrap();
+    assert!(!received.text.is_empty());
 }
 
 #[tokio::test]
@@ -51,17 +51,17 @@ async fn dropping_the_stream_ends_the_answer() {
     while !matches!(stream.next().await.unwrap()[..], [Chunk::Output(..), ..]) {}
     drop(stream);
     // The thread is free again long before the story would have filled the window.
-    let heard = ask(&local, prompt(vec![user("Say yes.")], 8)).await.unwrap();
-    assert!(!heard.text.is_empty());
-    assert!(heard.notices.is_empty(), "the model stayed loaded");
+    let received = ask(&local, prompt(vec![user("Say yes.")], 8)).await.unwrap();
+    assert!(!received.text.is_empty());
+    assert!(received.notices.is_empty(), "the model is still loaded");
 }
 
 #[tokio::test]
-async fn ten_ask_at_once() {
+async fn ten_concurrent_requests() {
     let local = local();
     let question = |n: i32| local.stream(prompt(vec![user(&format!("Say {n}."))], 8));
     let streams: Vec<_> = (0..10).map(question).collect();
     for stream in streams {
-        assert!(!crate::hear(stream).await.unwrap().text.is_empty());
+        assert!(!crate::collect(stream).await.unwrap().text.is_empty());
     }
 }

@@ -1,6 +1,6 @@
-//! A real model, the small one: what it says is its own affair, that it says it is ours.
+//! Integration tests with the real small model. The content of its answers is not tested.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod answers;
 mod memory;
@@ -18,21 +18,22 @@ use quintet_kernel::port::{ModelStream, Models as _};
 use quintet_local::{Local, Settings, weights};
 use quintet_weights::{Progress, Registries, pull};
 
-/// The small model, loaded once it is asked.
+/// The small model, loaded with the first request.
 fn local() -> Local {
     with(|_| {})
 }
 
 fn with(change: impl FnOnce(&mut Settings)) -> Local {
     let idle = Duration::from_secs(600);
-    // Tests run beside each other, and threads that wait for each other would slow them all.
+    // Tests run concurrently, and threads that wait for each other would slow them all down.
     let threads = Some(1);
     let mut settings = Settings { models_dir: models_dir(), window: 2048, idle, threads };
     change(&mut settings);
     Local::new(settings)
 }
 
-/// Where the user's models are, with the small one in it: fetched once and not for every clone.
+/// The user's models directory with the small model, which is downloaded once and not for every
+/// clone.
 fn models_dir() -> PathBuf {
     static READY: OnceLock<PathBuf> = OnceLock::new();
     let fetch = || {
@@ -44,16 +45,16 @@ fn models_dir() -> PathBuf {
         let small = weights::find("small").unwrap();
         let threads = tokio::runtime::Runtime::new().unwrap();
         let registries = Registries::new(&environment);
-        threads.block_on(pull(small.model(), &dir, &registries, &Aloud)).unwrap();
+        threads.block_on(pull(small.model(), &dir, &registries, &PrintedProgress)).unwrap();
         dir
     };
     // A runtime cannot run inside a test's own.
     READY.get_or_init(|| std::thread::spawn(fetch).join().unwrap()).clone()
 }
 
-struct Aloud;
+struct PrintedProgress;
 
-impl Progress for Aloud {
+impl Progress for PrintedProgress {
     fn line(&self, text: &str) {
         eprintln!("{text}");
     }
@@ -61,7 +62,7 @@ impl Progress for Aloud {
     fn bytes(&self, _: u64, _: u64) {}
 }
 
-/// A prompt to the small model, answered the same way every time.
+/// A prompt for the small model with a deterministic answer.
 fn prompt(messages: Vec<PromptMessage>, max_tokens: u64) -> Prompt {
     Prompt {
         model: ModelRef { provider: "local".into(), model: "smollm2-135m".into() },
@@ -87,22 +88,22 @@ fn assistant(text: &str) -> PromptMessage {
     PromptMessage::Assistant { by: None, parts: vec![AssistantPart::Text(text.into())] }
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug)]
-struct Heard {
+struct Received {
     text: String,
-    /// In how many pieces the text came.
+    /// The number of pieces of the text.
     pieces: usize,
-    /// What was said about loading.
+    /// Notices about loading.
     notices: Vec<String>,
     answer: ModelResponse,
 }
 
-async fn ask(local: &Local, prompt: Prompt) -> Result<Heard, Failure> {
-    hear(local.stream(prompt)).await
+async fn ask(local: &Local, prompt: Prompt) -> Result<Received, Failure> {
+    collect(local.stream(prompt)).await
 }
 
-async fn hear(mut stream: Box<dyn ModelStream>) -> Result<Heard, Failure> {
+async fn collect(mut stream: Box<dyn ModelStream>) -> Result<Received, Failure> {
     let (mut text, mut pieces, mut notices) = (String::new(), 0, Vec::new());
     loop {
         for chunk in stream.next().await? {
@@ -112,7 +113,7 @@ async fn hear(mut stream: Box<dyn ModelStream>) -> Result<Heard, Failure> {
                     pieces += 1;
                 }
                 Chunk::Retrying { reason, .. } => notices.push(reason),
-                Chunk::Finished(answer) => return Ok(Heard { text, pieces, notices, answer }),
+                Chunk::Finished(answer) => return Ok(Received { text, pieces, notices, answer }),
                 other @ Chunk::Output(..) => panic!("{other:?}"),
             }
         }

@@ -1,4 +1,4 @@
-//! What cannot be answered is said so.
+//! Tests of requests that fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,17 @@ async fn a_prompt_that_is_too_long_is_refused() {
     assert!(failure.message.contains("(256)"), "{}", failure.message);
     let mut story = prompt(vec![user("Tell me a long story about a ship.")], 10_000);
     story.system = "You tell long stories. ".repeat(35);
-    let heard = ask(&local, story).await.unwrap();
-    assert_eq!(heard.answer.finish, FinishReason::Length, "an answer ends where the window does");
-    assert_eq!(heard.answer.usage.total(), 256);
+    let received = ask(&local, story).await.unwrap();
+    assert_eq!(
+        received.answer.finish,
+        FinishReason::Length,
+        "an answer ends where the window does"
+    );
+    assert_eq!(received.answer.usage.total(), 256);
 }
 
 #[tokio::test]
-async fn weights_that_are_not_here_are_named() {
+async fn missing_weights_are_named() {
     let local = with(|settings| settings.models_dir = "/nowhere".into());
     let failure = ask(&local, prompt(vec![user("hello")], 8)).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::UnknownModel);
@@ -32,7 +36,7 @@ async fn weights_that_are_not_here_are_named() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_model_is_an_error_and_no_crash() {
+async fn an_invalid_model_file_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("smollm2-135m.gguf"), b"GGUF, but not really").unwrap();
     let local = with(|settings| settings.models_dir = dir.path().into());
@@ -60,11 +64,11 @@ async fn unknown_models_and_pictures_are_refused() {
 }
 
 #[tokio::test]
-async fn a_model_that_nobody_asks_is_unloaded_and_comes_back() {
+async fn an_idle_model_is_unloaded_and_loaded_again() {
     let local = with(|settings| settings.idle = Duration::ZERO);
     for _ in 0..2 {
-        let heard = ask(&local, prompt(vec![user("Say yes.")], 4)).await.unwrap();
-        assert_eq!(heard.notices.len(), 1);
+        let received = ask(&local, prompt(vec![user("Say yes.")], 4)).await.unwrap();
+        assert_eq!(received.notices.len(), 1);
         while !local.loaded().is_empty() {
             tokio::task::yield_now().await;
         }
@@ -72,13 +76,13 @@ async fn a_model_that_nobody_asks_is_unloaded_and_comes_back() {
 }
 
 #[tokio::test]
-async fn closing_ends_what_runs() {
+async fn closing_cancels_running_jobs() {
     let local = local();
     let mut stream = local.stream(prompt(vec![user("Tell me a long story.")], 100_000));
     stream.next().await.unwrap();
     let closing = local.clone();
     tokio::task::spawn_blocking(move || closing.close()).await.unwrap();
-    assert!(crate::hear(stream).await.is_err());
+    assert!(crate::collect(stream).await.is_err());
     let late = ask(&local, prompt(vec![user("hello")], 8)).await.unwrap_err();
     assert_eq!(late.kind, FailureKind::Unavailable);
 }
@@ -93,11 +97,11 @@ async fn a_message_of_a_megabyte_is_refused_and_the_next_one_answered() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_taken_back_while_it_is_read_leaves_no_trace() {
+async fn a_job_that_is_cancelled_during_evaluation_has_no_effect() {
     let local = local();
     let long = |word: &str| prompt(vec![user(&format!("{word} ").repeat(900))], 4);
     let mut stream = local.stream(long("one"));
-    // The model is loaded first; what follows is reading.
+    // The model is loaded first; then the prompt is evaluated.
     stream.next().await.unwrap();
     drop(stream);
     let other = ask(&local, long("two")).await.unwrap();
@@ -107,7 +111,7 @@ async fn a_question_that_is_taken_back_while_it_is_read_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn weights_that_are_deleted_serve_until_they_are_unloaded() {
+async fn deleted_weights_are_used_until_they_are_unloaded() {
     let dir = tempfile::tempdir().unwrap();
     let file = "smollm2-135m.gguf";
     std::fs::copy(crate::models_dir().join(file), dir.path().join(file)).unwrap();
@@ -120,10 +124,11 @@ async fn weights_that_are_deleted_serve_until_they_are_unloaded() {
     first.next().await.unwrap();
     let story = local.stream(question());
     std::fs::remove_file(dir.path().join(file)).unwrap();
-    // Loaded or not when the file went: an answer, or an error that says what to do.
+    // Whether or not the model was loaded when the file was deleted: an answer, or an error with a
+    // remedy.
     for stream in [first, story] {
-        match crate::hear(stream).await {
-            Ok(heard) => assert!(!heard.text.is_empty()),
+        match crate::collect(stream).await {
+            Ok(received) => assert!(!received.text.is_empty()),
             Err(failure) => assert!(!failure.message.is_empty()),
         }
     }

@@ -1,4 +1,4 @@
-//! Prompts as the models read them.
+//! Tests of formatted prompts.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ fn a_conversation_with_tools() {
     };
     let messages = vec![user("what is here?"), answer, result("a.txt", true), result("no", false)];
     let large = weights::Weights { small: false, ..weights::find("default").unwrap().clone() };
-    // A row that does not ask for help is written to as ever, to the byte.
+    // The prompt of a row without `small` has no extra help.
     check_row(
         &large,
         messages.clone(),
@@ -180,7 +180,7 @@ fn a_model_that_cannot_use_tools_is_not_offered_any() {
 }
 
 #[test]
-fn text_cannot_pass_for_a_mark() {
+fn text_cannot_imitate_a_control_token() {
     check(
         "small",
         vec![user("<|im_end|>")],

@@ -1,10 +1,10 @@
-//! Answers, and what is said and asked for in them, in whatever pieces they arrive.
+//! Tests of text and calls in answers, however they are split.
 
 use expect_test::{Expect, expect};
 
 use super::Reader;
 
-/// Reads an answer whole, letter by letter and in halves; it must not matter.
+/// Parses an answer as a whole, letter by letter and in halves, with the same result.
 #[track_caller]
 fn check(answer: &str, expected: Expect) {
     let whole = read([answer]);
@@ -44,7 +44,7 @@ fn calls_in_tags() {
 }
 
 #[test]
-fn a_tag_names_a_call_even_of_a_tool_that_is_not_there() {
+fn a_tagged_call_of_an_unknown_tool_is_a_call() {
     check(
         "<tool_call>{\"name\": \"dance\", \"arguments\": {}}</tool_call>",
         expect![[r#"
@@ -76,7 +76,7 @@ fn bare_and_fenced_calls() {
 }
 
 #[test]
-fn what_small_models_get_wrong() {
+fn common_mistakes_of_small_models() {
     check(
         "<tool_call>\n{\"name\": \"shell\", \"arguments\": {\"command\": \"ls\"}}",
         expect![[r#"
@@ -104,7 +104,7 @@ fn what_small_models_get_wrong() {
 }
 
 #[test]
-fn an_answer_that_comes_as_a_call_is_text() {
+fn an_answer_in_the_form_of_a_call_is_text() {
     check(
         "{\"name\": \"answer\", \"arguments\": {\"text\": \"Hello!\"}}",
         expect![[r#""Hello!""#]],
@@ -131,7 +131,7 @@ fn text_stays_text() {
 }
 
 #[test]
-fn nothing_of_a_call_leaks_out_early() {
+fn no_part_of_a_call_is_returned_as_text() {
     let mut reader = Reader::new(vec!["shell".into()]);
     let call = "<tool_call>{\"name\": \"shell\", \"arguments\": {\"command\": \"ls\"}}";
     assert_eq!(reader.read("Hm. "), "Hm.");

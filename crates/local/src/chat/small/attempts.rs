@@ -1,7 +1,8 @@
-//! Attempts that came to nothing: what was changed is put back, and the conversation is shown without them.
+//! Removes failed attempts from the conversation that a small model reads, after their changes were
+//! undone.
 //!
-//! A small model repeats what it reads. With its own failed calls before its eyes it makes them again; with the
-//! file as it was, and the failed attempt told in short, it finds another way more often.
+//! A small model repeats what it reads. If it reads its own failed calls, it makes them again; with
+//! the original file and a short note about the failed attempt it finds another way more often.
 
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use serde_json::Value;
 
 use super::{output, request};
 
-/// The most characters of an attempt and of its failure that are told.
-const TOLD_LETTERS: usize = 240;
+/// Maximum length of an attempt and of its failure in the note, in characters.
+const NOTE_CHARS_LIMIT: usize = 240;
 
 /// One answer of the model and the results of its calls.
 struct Step {
@@ -25,7 +26,7 @@ struct Step {
 enum Kind {
     /// A change that was made.
     Change,
-    /// A change that was refused: a text that is not there, for example.
+    /// A change that was refused, for example because its old text does not exist.
     Refused,
     /// A command that failed.
     Failure,
@@ -34,13 +35,13 @@ enum Kind {
     Other,
 }
 
-/// The messages without changes that were undone or refused: a short note stands for them.
+/// The messages, with undone and refused changes replaced by a short note.
 pub(crate) fn shortened_history(messages: &[Arc<PromptMessage>]) -> Vec<Arc<PromptMessage>> {
     let asked = messages.iter().rposition(|message| matches!(**message, PromptMessage::User(_)));
     let steps = steps(messages, asked.map_or(0, |at| at + 1));
     let undone = undone(&steps);
     let mut skipped: Vec<(usize, usize)> = undone.into_iter().collect();
-    // Of changes that were refused the last one says enough.
+    // Of the refused changes only the last one is kept.
     let refused =
         steps.windows(2).filter(|pair| pair.iter().all(|step| step.kind == Kind::Refused));
     skipped.extend(refused.map(|pair| (pair[0].start, pair[0].end)));
@@ -93,7 +94,7 @@ fn kind(step: &[Arc<PromptMessage>], before: &[Arc<PromptMessage>]) -> Kind {
     }
 }
 
-/// True if a step writes what was read before.
+/// True if a step writes the content that was read before.
 fn is_undo(step: &[Arc<PromptMessage>], before: &[Arc<PromptMessage>]) -> bool {
     let calls = step.iter().filter_map(|message| match &**message {
         PromptMessage::Assistant { parts, .. } => assistant_calls(parts).next(),
@@ -111,7 +112,7 @@ fn is_undo(step: &[Arc<PromptMessage>], before: &[Arc<PromptMessage>]) -> bool {
     })
 }
 
-/// What was tried and did not work, as the result of a command.
+/// A note on what was tried without success, in the form of a command's result.
 fn note(messages: &[Arc<PromptMessage>]) -> Arc<PromptMessage> {
     let mut lines: Vec<String> = Vec::new();
     let mut last = None;
@@ -119,7 +120,7 @@ fn note(messages: &[Arc<PromptMessage>]) -> Arc<PromptMessage> {
         match message {
             PromptMessage::Assistant { parts, .. } => lines.extend(attempt(parts)),
             PromptMessage::Result { call, tool, text, ok: false, .. } if tool == "shell" => {
-                lines.push(format!("It failed: {}", short(&output::in_words(text))));
+                lines.push(format!("It failed: {}", short(&output::as_text(text))));
                 last = Some(call);
             }
             PromptMessage::System(_) | PromptMessage::User(_) | PromptMessage::Result { .. } => {}
@@ -143,7 +144,7 @@ fn attempt(parts: &[AssistantPart]) -> Option<String> {
 }
 
 fn short(text: &str) -> String {
-    text.chars().take(TOLD_LETTERS).collect()
+    text.chars().take(NOTE_CHARS_LIMIT).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Turns code in an answer into an edit: a small model that should change a file often only shows the right
-//! code in a fence.
+//! Converts code in an answer to an edit: a small model that should change a file often only shows
+//! the right code in a fence.
 
 use quintet_kernel::model::RawToolCall;
 use serde_json::json;
@@ -8,15 +8,15 @@ use super::request::Request;
 
 const FENCE: &str = "```";
 
-/// The change that the code in an answer means, if it is clear which: the code begins like a part of a file
-/// that the model has seen.
+/// The edit that the code in an answer stands for, if it is unambiguous: the code begins like a
+/// part of a file that the model has read.
 pub(crate) fn shown_edit(request: &Request, answer: &str) -> Option<RawToolCall> {
     let blocks = blocks(answer);
     let edits = blocks.iter().flat_map(|block| {
         request.files.iter().filter_map(|(path, content)| edit(path, content, block))
     });
     let edits: Vec<RawToolCall> = edits.collect();
-    // The last block is the result, if there are several.
+    // If there are several blocks, the last one is the result.
     let same_file = edits.iter().all(|edit| edit.id == edits[0].id);
     edits
         .into_iter()
@@ -25,7 +25,7 @@ pub(crate) fn shown_edit(request: &Request, answer: &str) -> Option<RawToolCall>
         .map(|edit| RawToolCall { id: String::new(), ..edit })
 }
 
-/// The texts in fences.
+/// The contents of the fences.
 fn blocks(answer: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut open: Option<Vec<&str>> = None;
@@ -43,10 +43,10 @@ fn blocks(answer: &str) -> Vec<String> {
     blocks
 }
 
-/// The edit of one file that a block means. The path stands in the id until it is chosen.
+/// The edit of one file that a block stands for. The id holds the path until a file is chosen.
 fn edit(path: &str, content: &str, block: &str) -> Option<RawToolCall> {
     let block = block.trim_matches('\n').trim_end();
-    let (tool, input) = if is_whole(content, block) {
+    let (tool, input) = if is_whole_file(content, block) {
         ("write_file", json!({ "path": path, "content": format!("{block}\n") }))
     } else {
         let (imports, changes) = parts(content, block);
@@ -64,8 +64,9 @@ fn edit(path: &str, content: &str, block: &str) -> Option<RawToolCall> {
     Some(RawToolCall { id: path.into(), tool: tool.into(), arguments: input.to_string() })
 }
 
-/// True if a block is all of a file: it has most of its lines, with the first or an import first, and the last.
-fn is_whole(content: &str, block: &str) -> bool {
+/// True if a block is a whole file: it has most of the file's lines, begins with its first line or
+/// an import, and ends with its last.
+fn is_whole_file(content: &str, block: &str) -> bool {
     let lines: Vec<&str> = content.lines().filter(|line| !line.trim().is_empty()).collect();
     let in_block = |line: &&&str| block.lines().any(|other| other == **line);
     let same = lines.iter().filter(in_block).count();
@@ -75,15 +76,15 @@ fn is_whole(content: &str, block: &str) -> bool {
     lines.len() > 1 && same * 2 >= lines.len() && begins && ends && content.trim_end() != block
 }
 
-/// The imports of a block that a file lacks, and the definitions of the file that the block has otherwise: as
-/// they are, and as they should be.
+/// The imports of a block that the file lacks, and pairs of definitions that differ: as in the file
+/// and as in the block.
 fn parts<'b>(content: &str, block: &'b str) -> (Vec<&'b str>, Vec<(String, String)>) {
     let lines: Vec<&str> = content.lines().collect();
     let shown: Vec<&str> = block.lines().collect();
     let lacks = |line: &&str| is_import(line) && !lines.contains(line);
     let imports: Vec<&str> = shown.iter().copied().filter(lacks).collect();
     let mut changes: Vec<(String, String)> = Vec::new();
-    // Imports are no reason to touch a file that the block is not about.
+    // Imports alone do not make a block an edit of a file.
     let mut is_about = false;
     let mut at = 0;
     while at < shown.len() {
@@ -99,7 +100,7 @@ fn parts<'b>(content: &str, block: &'b str) -> (Vec<&'b str>, Vec<(String, Strin
     (if is_about { imports } else { Vec::new() }, changes)
 }
 
-/// The definition of this head in a file, and what is put in its place.
+/// The definition with this head in a file, and its replacement.
 fn counterpart(lines: &[&str], head: &str, shown: &[&str]) -> Option<(String, String)> {
     let mut starts = (0..lines.len()).filter(|&n| lines[n].trim().starts_with(head));
     let (start, None) = (starts.next()?, starts.next()) else { return None };
@@ -113,7 +114,7 @@ pub(super) fn is_import(line: &str) -> bool {
     line.starts_with("import ") || (line.starts_with("from ") && line.contains(" import "))
 }
 
-/// A file with imports at its top, after the line that says what runs it.
+/// A file with imports added at its top, after a `#!` line.
 pub(super) fn with_imports(content: &str, imports: &[&str]) -> String {
     if imports.is_empty() {
         return content.to_owned();
@@ -126,7 +127,7 @@ pub(super) fn with_imports(content: &str, imports: &[&str]) -> String {
     format!("{first}{imports}{gap}{rest}")
 }
 
-/// What the first line of a definition begins with, up to its parameters: `def add(`.
+/// The beginning of a definition's first line, up to its parameters: `def add(`.
 pub(super) fn head(line: &str) -> Option<&str> {
     const WORDS: [&str; 12] = [
         "def ",
@@ -149,7 +150,8 @@ pub(super) fn head(line: &str) -> Option<&str> {
     })
 }
 
-/// The last line of the definition that begins at a line: what is indented deeper, and a closing brace.
+/// The last line of the definition that starts at a line: deeper indented lines, and a closing
+/// brace.
 pub(super) fn end_of(lines: &[&str], start: usize) -> usize {
     let depth = indent(lines[start]).len();
     let mut end = start;

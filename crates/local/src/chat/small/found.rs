@@ -1,12 +1,12 @@
-//! The lines that a search found, in words that a small model can repeat: it takes the first line for the right
-//! one, so the lines that define something come first and say so.
+//! Formats search results for a small model: it takes the first line for the right one, so lines
+//! with definitions come first and are marked.
 
 use super::code;
 
-/// The marks between a path, a line number and a line: of a match, and of a line around it.
+/// The separators between path, line number and line: of a match, and of a line around it.
 const MARKS: [char; 2] = [':', '-'];
 
-/// One line that was found.
+/// A line of a search result.
 struct FoundLine<'t> {
     path: &'t str,
     number: &'t str,
@@ -14,18 +14,18 @@ struct FoundLine<'t> {
     is_match: bool,
 }
 
-/// The result of a search with its lines in words; as it is where it is none.
-pub(crate) fn in_words(result: &str) -> String {
+/// A search result with its lines as sentences; other results are unchanged.
+pub(crate) fn as_sentences(result: &str) -> String {
     let lines: Vec<&str> = result.lines().filter(|line| *line != "--").collect();
     let found: Vec<FoundLine<'_>> = lines.iter().filter_map(|line| parse(line)).collect();
     let rest = lines.iter().filter(|line| parse(line).is_none()).map(|line| (*line).to_owned());
     let (defining, other): (Vec<_>, Vec<_>) =
         found.iter().filter(|line| line.is_match).partition(|line| code::head(line.text).is_some());
     let matches = defining.into_iter().chain(other);
-    matches.map(|line| words(line, &found)).chain(rest).collect::<Vec<_>>().join("\n")
+    matches.map(|line| sentence(line, &found)).chain(rest).collect::<Vec<_>>().join("\n")
 }
 
-fn words(line: &FoundLine<'_>, all: &[FoundLine<'_>]) -> String {
+fn sentence(line: &FoundLine<'_>, all: &[FoundLine<'_>]) -> String {
     let FoundLine { path, number, text, .. } = line;
     let kind = if code::head(text).is_some() {
         " (definition)".to_owned()
@@ -37,7 +37,7 @@ fn words(line: &FoundLine<'_>, all: &[FoundLine<'_>]) -> String {
     format!("{path}, line {number}{kind}: {}", text.trim())
 }
 
-/// The head of the definition that a line stands in, if that was found too.
+/// The head of the definition that contains a line, if it was found, too.
 fn enclosing<'t>(line: &FoundLine<'t>, all: &[FoundLine<'t>]) -> Option<&'t str> {
     let number: usize = line.number.parse().ok()?;
     let before = all.iter().rev().filter(|other| {
@@ -60,7 +60,7 @@ fn is_import(line: &str) -> bool {
     begins.iter().any(|word| line.starts_with(word)) || line.contains("= require(")
 }
 
-/// Takes `path:12:text` or `path-12-text` apart.
+/// Parses `path:12:text` or `path-12-text`.
 fn parse(line: &str) -> Option<FoundLine<'_>> {
     MARKS.iter().find_map(|&mark| {
         let starts = line.match_indices(mark).map(|(at, _)| at);

@@ -11,16 +11,16 @@ use serde_json::Value;
 
 use crate::chat::offer::{self, ANSWER};
 
-/// What an answer may be.
+/// The allowed forms of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// Words, or a call.
+    /// Text or a call.
     Either,
     /// A call.
     Call,
-    /// A call, of which one just says something.
+    /// A call, one of which is a plain answer.
     CallOrAnswer,
-    /// Words.
+    /// Text.
     Words,
     /// Code in a fence, and nothing else.
     Code,
@@ -35,7 +35,7 @@ array ::= "[" ( value ( ", " value )* )? "]"
 object ::= "{" ( string ": " value ( ", " string ": " value )* )? "}"
 "#;
 
-/// Words that do not begin like code or JSON, and have no call in them.
+/// Text that does not begin like code or JSON and contains no call.
 const WORDS: &str = r#"words ::= [^<{`] rest*
 rest ::= [^<] | "<" [^t] | "<t" [^o] | "<to" [^o] | "<too" [^l]
 "#;
@@ -68,13 +68,13 @@ pub(crate) fn grammar(tools: &[Arc<ToolSpec>], choice: Choice) -> String {
     text
 }
 
-/// The name of a tool and its arguments, in the order in which the model was told of them.
+/// The name of a tool and its arguments, in the order of its description.
 fn arguments(tool: &ToolSpec) -> String {
-    let lean = offer::lean(&tool.schema);
-    let named = lean.as_object().into_iter().flatten();
+    let schema = offer::short_schema(&tool.schema);
+    let named = schema.as_object().into_iter().flatten();
     let mut arguments: Vec<(&str, &str)> =
         named.map(|(name, kind)| (name.as_str(), rule(kind))).collect();
-    // The last argument of a change is what is put there, whatever the alphabet says.
+    // The last argument of a change must be the new text, whatever the alphabetical order.
     arguments.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name));
     let Some(((first, kind), rest)) = arguments.split_first() else {
         return format!("{} \"}}\"", literal(&format!("{}\", \"arguments\": {{", tool.name)));
@@ -87,7 +87,7 @@ fn arguments(tool: &ToolSpec) -> String {
     text
 }
 
-/// Arguments whose order matters to a model that writes from left to right.
+/// Arguments in an order that helps a model that writes from left to right.
 const ORDER: [&str; 5] = ["path", "old", "new", "content", "text"];
 
 fn begin(tool: &str, argument: &str) -> String {

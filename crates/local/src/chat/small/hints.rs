@@ -1,28 +1,28 @@
-//! What a small model is told to do with results.
+//! Hints for a small model after results.
 
-/// What a model reads after results: what to do with them. The same results lead to the same words, so that
-/// nothing before has to be read again.
+/// The hint after results: what to do with them. Equal results give equal hints, so that earlier
+/// tokens need not be evaluated again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::chat) struct Hints {
-    /// The user asked for a change.
+    /// The user requested a change.
     pub(in crate::chat) wants_change: bool,
-    /// Something was changed.
+    /// A change was made.
     pub(in crate::chat) changed: bool,
-    /// The user asked for a repair of code, and files were read for it.
+    /// The user requested a repair of code, and files were read for it.
     pub(in crate::chat) repairs_code: bool,
-    /// The user asked something about the workspace, as far as words show.
+    /// The user asked about the workspace, as far as the words show.
     pub(in crate::chat) asks_workspace: bool,
-    /// What was looked for last is not there.
+    /// The last search or read found nothing.
     pub(in crate::chat) missing: bool,
 }
 
-/// The most characters of a question that is repeated.
-const QUESTION_LETTERS: usize = 300;
+/// Maximum length of a repeated question, in characters.
+const QUESTION_CHARS_LIMIT: usize = 300;
 
 impl Hints {
-    /// The question again: behind a long result a small model answers another one.
+    /// The question again: after a long result a small model answers another one.
     pub(in crate::chat) fn question(asked: &str) -> String {
-        let question: String = asked.trim().chars().take(QUESTION_LETTERS).collect();
+        let question: String = asked.trim().chars().take(QUESTION_CHARS_LIMIT).collect();
         format!("My question: {question}")
     }
 

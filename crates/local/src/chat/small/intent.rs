@@ -1,6 +1,6 @@
-//! What a message asks for, guessed from its English words.
+//! Guesses the intent of a message from its English words.
 
-/// Words that ask for a change.
+/// Words that request a change.
 const CHANGES: &[&str] = &[
     "add",
     "append",
@@ -35,7 +35,7 @@ const CHANGES: &[&str] = &[
     "update",
     "write",
 ];
-/// Words that a question begins with.
+/// Words that begin a question.
 const QUESTIONS: &[&str] = &[
     "what",
     "which",
@@ -63,7 +63,7 @@ const QUESTIONS: &[&str] = &[
     "summarize",
     "there",
 ];
-/// Words that tell a question about the workspace from small talk.
+/// Words that distinguish a question about the workspace from small talk.
 const WORKSPACE: &[&str] = &[
     "branch",
     "bug",
@@ -103,7 +103,7 @@ const WORKSPACE: &[&str] = &[
     "version",
 ];
 
-/// True if a message asks for something to be changed, not only answered.
+/// True if a message requests a change, not only an answer.
 pub(crate) fn wants_change(text: &str) -> bool {
     let text = text.to_lowercase();
     let words = words_in(&text);
@@ -118,17 +118,17 @@ pub(crate) fn wants_change(text: &str) -> bool {
     !asks && !forbids && words.iter().any(|word| CHANGES.contains(&word.as_str()))
 }
 
-/// True if a message says that something does not work.
+/// True if a message states that something does not work.
 pub(crate) fn is_repair(text: &str) -> bool {
     let signs =
         ["fix", "fails", "error", "stops", "passes", "pass", "broken", "syntaxerror", "crashes"];
     let words = words_in(text);
     let says = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
-    // What a new name breaks is not mended by other code.
+    // A request to rename something is no repair, even if it mentions a fix.
     says(&signs) && !says(&["rename"])
 }
 
-/// True if a message speaks to the model and of nothing in the workspace.
+/// True if a message is small talk: about nothing in the workspace.
 pub(crate) fn is_small_talk(text: &str) -> bool {
     let to_model = ["you", "your", "hello", "hi", "thanks"];
     words_in(text).iter().any(|word| to_model.contains(&word.as_str()))
@@ -136,7 +136,7 @@ pub(crate) fn is_small_talk(text: &str) -> bool {
         && !wants_change(text)
 }
 
-/// True if something is to be put at the end of a file: "add a function", "append a section".
+/// True if a message requests an addition to a file: "add a function", "append a section".
 pub(crate) fn is_addition(text: &str) -> bool {
     let words = words_in(text);
     let mut words = words.iter().map(String::as_str).skip_while(|word| *word == "please");
@@ -154,7 +154,7 @@ pub(crate) fn asks(text: &str) -> bool {
         || text.split_whitespace().next().is_some_and(|first| QUESTIONS.contains(&first))
 }
 
-/// True if a message is a question that only a look at the workspace can answer.
+/// True if a message is a question that only the workspace can answer.
 pub(crate) fn asks_workspace(text: &str) -> bool {
     let asks = asks(text);
     let text = text.to_lowercase();

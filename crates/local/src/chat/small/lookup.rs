@@ -1,9 +1,9 @@
-//! What to look up before a small model answers: it takes the first plausible answer for the right one, so the
-//! lines that a message is about are put before it.
+//! Searches before a small model answers: it takes the first plausible answer for the right one, so
+//! the lines that a message is about are added before it.
 
 use serde_json::{Value, json};
 
-/// Words that say nothing about what is asked for: English function words, and words of every workspace.
+/// Words without information: English function words, and words that every workspace has.
 const COMMON: &str = "\
     about after all and any anything are before between but can class code comment could \
     describe detail did does each every everywhere exist explain file files find first folder \
@@ -12,16 +12,16 @@ const COMMON: &str = "\
     repository say says script should show some such summarize take tell than that the their \
     them then there these they think this those use used uses using variable want was were what \
     when where which who whose why will with without work works workspace would write you your";
-/// The most words of one search.
+/// Maximum number of words of one search.
 const WORDS_LIMIT: usize = 5;
-/// The most lines that are found, so that they are read in seconds.
+/// Maximum number of lines, so that they are evaluated in seconds.
 const LINES_LIMIT: usize = 10;
-/// Lines around a match, to see in which definition it stands; the model does not read them.
+/// Lines around a match, to find the definition that contains it; not sent to the model.
 const CONTEXT_LINES: usize = 12;
-/// A word is looked for without its ending if this many letters are left.
+/// A word is searched without its ending if at least this many letters are left.
 const STEM_LETTERS: usize = 4;
 
-/// The search for what a message is about; nothing if it has no word worth looking for.
+/// The search for the subject of a message; `None` if it has no word to search for.
 pub(crate) fn search(message: &str) -> Option<Value> {
     let names = names(message);
     let (words, context) =
@@ -37,7 +37,7 @@ pub(crate) fn search(message: &str) -> Option<Value> {
     (!query.is_empty()).then_some(input)
 }
 
-/// The names from code: `load_data`, `loadData`, `TODO`, `main()`.
+/// Identifiers: `load_data`, `loadData`, `TODO`, `main()`.
 fn names(message: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let is_path = |word: &&str| word.trim_end_matches(['.', '?', ',']).contains('.');
@@ -59,13 +59,13 @@ fn has_inner_capital(word: &str) -> bool {
     word.chars().skip(1).any(char::is_uppercase)
 }
 
-/// The words that matter, without their endings.
+/// The informative words, without their endings.
 fn stems(message: &str) -> Vec<String> {
     let lower = message.to_lowercase();
     let words = lower.split(|letter: char| !letter.is_alphanumeric());
     let mut stems: Vec<String> = Vec::new();
     for word in words.filter(|word| word.chars().count() > 2 && !is_common(word)) {
-        // A short word is a part of many others.
+        // Short words are parts of many others.
         let is_short = word.chars().count() < STEM_LETTERS;
         let stem = if is_short { format!(r"\b{word}\b") } else { stem(word).to_owned() };
         if !stems.contains(&stem) {

@@ -1,5 +1,5 @@
-//! Corrects calls that are nearly right, with what the model was shown of the files: small models copy a
-//! line without its indentation, or change a file that they have not read.
+//! Corrects calls that are nearly right, using the files that the model has read: small models copy
+//! a line without its indentation, or change a file that they have not read.
 
 use quintet_kernel::model::RawToolCall;
 use serde_json::{Map, Value, json};
@@ -38,7 +38,7 @@ pub(crate) fn repair(request: &Request, call: RawToolCall) -> RawToolCall {
     RawToolCall { tool: tool.into(), arguments: input.to_string(), ..call }
 }
 
-/// The command that changes a name in all files; nothing if it is none.
+/// The command that renames something in all files; `None` if the call is no rename.
 fn renamed(request: &Request, input: &Map<String, Value>) -> Option<String> {
     let name = |key: &str| {
         let name = input.get(key)?.as_str()?.trim().trim_end_matches("()");
@@ -61,7 +61,7 @@ fn is_ending(text: &str) -> bool {
     (1..=4).contains(&text.len()) && text.chars().all(|letter| letter.is_ascii_alphanumeric())
 }
 
-/// A search for several words finds the lines with any of them.
+/// Makes a search for several words find the lines with any of them.
 fn search(mut input: Map<String, Value>) -> Value {
     let query = input.get("query").and_then(Value::as_str).unwrap_or_default();
     let words: Vec<&str> = query.split_whitespace().collect();
@@ -74,7 +74,8 @@ fn search(mut input: Map<String, Value>) -> Value {
     Value::Object(input)
 }
 
-/// An edit that puts a text behind the last lines of a file: as many as are there only once.
+/// An edit that inserts a text after the last lines of a file: as many lines as are needed to be
+/// unique.
 fn appended(path: &str, content: &str, input: &Map<String, Value>) -> (&'static str, Value) {
     let text = input.get("text").and_then(Value::as_str).unwrap_or_default().trim_matches('\n');
     let end = content.trim_end();
@@ -89,14 +90,14 @@ fn appended(path: &str, content: &str, input: &Map<String, Value>) -> (&'static 
     if end.is_empty() {
         return ("write_file", json!({ "path": path, "content": format!("{text}\n") }));
     }
-    // Definitions of Python stand two lines apart, and all else one.
+    // Python definitions are two lines apart, everything else one.
     let gap = if path.ends_with(".py") { "\n\n\n" } else { "\n\n" };
     let gap = if end.contains('\n') || path.ends_with(".py") { gap } else { "\n" };
     let old = &end[start..];
     ("edit_file", json!({ "path": path, "old": old, "new": format!("{old}{gap}{text}") }))
 }
 
-/// The path of a file that was seen, if the given one is only its name.
+/// The full path of a known file, if only its name is given.
 fn known_path(request: &Request, path: String) -> String {
     if request.files.contains_key(&path) {
         return path;
@@ -122,7 +123,7 @@ fn edit(
         input.insert("text".into(), new.into());
         return appended(path, content, &input);
     }
-    // Something that is added does not replace something else.
+    // An addition must not replace existing text.
     if adds && is_other_definition(&old, &new) {
         input.insert("text".into(), new.into());
         return appended(path, content, &input);
@@ -134,9 +135,9 @@ fn edit(
     };
     let (old, new) = whole_definition(content, &old, &new).unwrap_or((old, new));
     let new = with_lost_body(&old, &new).unwrap_or(new);
-    // What would be put there is there already: the tool says so, and the model thinks again.
+    // The new text is there already: the tool reports that, and the model corrects itself.
     let old = if new.contains(&old) && content.contains(&new) { new.clone() } else { old };
-    // A name is changed wherever it stands; of a longer text one place is meant.
+    // An identifier is replaced everywhere; a longer text in one place only.
     if content.matches(&old).count() > 1 && !old.trim().contains(char::is_whitespace) {
         input.insert("replace_all".into(), true.into());
     }
@@ -145,15 +146,16 @@ fn edit(
     ("edit_file", Value::Object(input))
 }
 
-/// True if a new text defines something, and not what the old one does.
+/// True if the new text defines something other than the old one.
 fn is_other_definition(old: &str, new: &str) -> bool {
     let head = |text: &str| code::head(text.trim().lines().next()?).map(str::to_owned);
     head(new).is_some_and(|new| head(old).is_some_and(|old| old != new))
 }
 
-/// The same edit with the white space of the file: its lines, compared without any, stand there once.
+/// The same edit with the white space of the file: its lines, compared without white space, occur
+/// once.
 fn fitted(content: &str, old: &str, new: &str) -> Option<(String, String)> {
-    let wanted = squeezed(old);
+    let wanted = without_whitespace(old);
     let lines: Vec<&str> = content.lines().collect();
     let mut places =
         (0..lines.len()).filter_map(|first| Some((first, fit(&lines[first..], &wanted)?)));
@@ -163,11 +165,11 @@ fn fitted(content: &str, old: &str, new: &str) -> Option<(String, String)> {
     Some((found, indented(new.trim_matches('\n'), indent(given), indent(lines[first]))))
 }
 
-/// How many lines from the first on are a text, compared without white space.
+/// Number of lines, from the first on, that equal a text when compared without white space.
 fn fit(lines: &[&str], wanted: &str) -> Option<usize> {
     let mut rest = wanted;
     for (n, line) in lines.iter().enumerate() {
-        let line = squeezed(line);
+        let line = without_whitespace(line);
         if n == 0 && line.is_empty() {
             return None;
         }
@@ -179,12 +181,12 @@ fn fit(lines: &[&str], wanted: &str) -> Option<usize> {
     None
 }
 
-fn squeezed(text: &str) -> String {
+fn without_whitespace(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
-/// The same edit of a whole definition: `old` is its first line alone, and `new` has a body of its own, which
-/// would stand before the old one.
+/// The same edit of a whole definition: `old` is only its first line, and `new` has its own body,
+/// which would otherwise precede the old one.
 fn whole_definition(content: &str, old: &str, new: &str) -> Option<(String, String)> {
     let head = old.trim();
     let alone = !head.contains('\n') && code::head(head).is_some() && head.ends_with([':', '{']);
@@ -198,13 +200,13 @@ fn whole_definition(content: &str, old: &str, new: &str) -> Option<(String, Stri
     let end = code::end_of(&lines, start);
     let given = new.lines().find(|line| !line.trim().is_empty())?;
     let new = indented(new.trim_matches('\n').trim_end(), indent(given), indent(lines[start]));
-    // What was only added behind the first line keeps the rest.
+    // Lines that were only added after the first line keep the rest.
     let keeps = lines[start + 1..=end].iter().all(|line| new.contains(line.trim()));
     (end > start && !keeps).then(|| (lines[start..=end].join("\n"), new))
 }
 
-/// The new text of a definition with its old body, where the new one has only a case that comes before it: all
-/// of it is inside an `if`, and nothing of the old body is left.
+/// The new text of a definition with its old body appended, if the new body is only an `if` before
+/// it and contains nothing of the old one.
 fn with_lost_body(old: &str, new: &str) -> Option<String> {
     let (head, body) = old.trim_end().split_once('\n')?;
     let (new_head, added) = new.trim_end().split_once('\n')?;
@@ -225,7 +227,7 @@ fn indent(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]
 }
 
-/// A text whose first indentation is put in place of another.
+/// A text with its base indentation replaced.
 pub(super) fn indented(text: &str, given: &str, instead: &str) -> String {
     let line = |line: &str| match line.strip_prefix(given) {
         Some(rest) if !line.trim().is_empty() => format!("{instead}{rest}"),

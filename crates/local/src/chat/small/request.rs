@@ -1,4 +1,4 @@
-//! Analyses the user's last request, and what was done about it so far.
+//! Analyses the user's last request and the work on it so far.
 
 use std::collections::HashMap;
 
@@ -11,40 +11,40 @@ use super::intent::{self, asks, asks_workspace, wants_change, words_in};
 
 /// Tools that change something.
 const WRITES: &[&str] = &["edit_file", "append_file", "write_file", "apply_patch", "shell"];
-/// How many files that a request names are read before the model is asked.
+/// Maximum number of named files that are read before the model is run.
 const READ_AT_ONCE: usize = 3;
 
 /// The last request of the user.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
-    /// The user asked for a change.
+    /// The user requested a change.
     pub(crate) wants_change: bool,
-    /// Something was changed since.
+    /// A change was made since.
     pub(crate) changed: bool,
-    /// The user asked something.
+    /// The user asked a question.
     pub(crate) asks: bool,
-    /// The user asked something about the workspace.
+    /// The user asked about the workspace.
     pub(crate) asks_workspace: bool,
-    /// The last change was not tried out yet.
+    /// The last change was not tested yet.
     pub(crate) untried: bool,
-    /// Answers of the model since.
+    /// Number of model answers since.
     pub(crate) steps: usize,
-    /// The last change was tried out and does not work.
+    /// The last change was tested and does not work.
     pub(crate) broken: bool,
     /// The last call failed.
     pub(crate) stumbled: bool,
-    /// Calls in a row that were made before, while nothing changed.
+    /// Consecutive repeated calls while nothing changed.
     pub(crate) repeats: usize,
-    /// A call failed since, other than a command.
+    /// A call other than a command failed since.
     pub(crate) failed: bool,
-    /// Files as the model has seen them last, by path.
+    /// Files as the model read them last, by path.
     pub(crate) files: HashMap<String, String>,
     /// Files as they were read first, and which of them were edited since.
     pub(super) originals: HashMap<String, String>,
     pub(super) edited: Vec<String>,
-    /// What was looked for last is not there.
+    /// The last search or read found nothing.
     pub(crate) missing: bool,
-    /// Changes that were undone because they did not work.
+    /// Number of changes that were undone because they did not work.
     pub(crate) undone: usize,
     pub(super) text: String,
 }
@@ -99,10 +99,10 @@ impl Request {
         request
     }
 
-    /// Keeps what files look like by now.
+    /// Records the current content of files.
     fn see(&mut self, tool: &str, input: &Value, result: &str) {
         let Some(path) = input["path"].as_str().map(plain_path) else {
-            // A command may have changed any of them.
+            // A command may have changed any file.
             if tool == "shell" {
                 self.files.clear();
             }
@@ -129,7 +129,7 @@ impl Request {
         }
     }
 
-    /// Begins anew if a call put back what was there before.
+    /// Starts over if a call restored the content from before.
     fn note_undo(&mut self, tool: &str, input: &Value) {
         let path = input["path"].as_str().map(plain_path).unwrap_or_default();
         let original = self.originals.get(path).map(String::as_str);
@@ -142,7 +142,7 @@ impl Request {
         }
     }
 
-    /// The call that undoes the change of a file, if it was tried out and does not work.
+    /// The call that undoes the change of a file, if it was tested and does not work.
     pub(crate) fn undo(&self) -> Option<Value> {
         let [path] = &self.edited[..] else { return None };
         let original =
@@ -151,7 +151,8 @@ impl Request {
         changed.then(|| json!({ "path": path, "content": original }))
     }
 
-    /// The command that tries out a change: it runs what the request names as a test, or as what is to run.
+    /// The command that tests a change: it runs what the request names as a test or as a program to
+    /// run.
     pub(crate) fn trial(&self) -> Option<String> {
         let runs = ["run", "runs", "running", "python3", "python", "sh", "bash", "node"];
         let lower = self.text.to_lowercase();
@@ -166,18 +167,18 @@ impl Request {
         Some(format!("{program} {path}"))
     }
 
-    /// True if a command only tries out what the request is about.
+    /// True if a command only tests what the request is about.
     fn is_trial(&self, input: &Value) -> bool {
         let command = input["command"].as_str();
         command.is_some() && command == self.trial().as_deref()
     }
 
-    /// True if the request says that something does not work.
+    /// True if the request states that something does not work.
     fn is_repair(&self) -> bool {
         intent::is_repair(&self.text)
     }
 
-    /// True if a repair is asked for, and code with functions was read for it.
+    /// True if a repair is requested, and code with functions was read for it.
     pub(crate) fn is_code_repair(&self) -> bool {
         let has_code = |content: &String| content.lines().any(|line| code::head(line).is_some());
         self.wants_change && self.is_repair() && self.files.values().any(has_code)
@@ -188,7 +189,7 @@ impl Request {
         words_in(&self.text).iter().any(|word| wanted.contains(&word.as_str()))
     }
 
-    /// The file that is to be written, if it is not there yet.
+    /// The file to be written, if it does not exist yet.
     pub(crate) fn new_file(&self, system: &str) -> Option<&str> {
         let first = words_in(&self.text).into_iter().next()?;
         let writes = ["write", "create"].contains(&first.as_str());
@@ -208,8 +209,8 @@ impl Request {
         paths
     }
 
-    /// Calls that read the files which the request names, before the model has said anything: it would read
-    /// them anyway, if it thought of it, and its words for that take seconds.
+    /// Calls that read the files which the request names, before the model is run: it would read
+    /// them anyway, but writing those calls takes it seconds.
     pub(crate) fn first_reads(
         &self,
         system: &str,
@@ -226,14 +227,15 @@ impl Request {
         paths.take(READ_AT_ONCE).map(|path| json!({ "path": listed(path, system) })).collect()
     }
 
-    /// True if the request says that something is in a file. Reading shows that the file is not there.
+    /// True if the request states that something is in a file. Reading shows if the file does not
+    /// exist.
     fn is_presumed(&self, path: &str) -> bool {
         let before = self.text.split(path).next().unwrap_or_default();
         let last = before.split_whitespace().next_back().unwrap_or_default();
         ["in", "of", "from"].contains(&last.to_lowercase().as_str())
     }
 
-    /// The command that moves a file, if the request gives one of this name the other name.
+    /// The command that moves a file, if the request renames it.
     pub(crate) fn file_move(&self, old: &str, new: &str) -> Option<String> {
         let stem = |path: &&str, name: &str| {
             let file = path.rsplit('/').next().unwrap_or(path);
@@ -245,8 +247,8 @@ impl Request {
         Some(format!("mv {from} {to}"))
     }
 
-    /// The command that shows what does not work, before the model has written anything. A test is not
-    /// run then: its failed assertion would distract the model from the code to fix.
+    /// The command that shows what does not work, before the model has written anything. A test is
+    /// not run at this point: its failed assertion would distract the model from the code to fix.
     pub(crate) fn first_trial(&self, system: &str) -> Option<String> {
         let begins = self.steps == 0 && self.wants_change && self.is_repair();
         let trial = self.trial().filter(|_| begins)?;
@@ -255,7 +257,7 @@ impl Request {
     }
 }
 
-/// True if what was looked for is not there, by the results up to this one.
+/// True if the search or read found nothing, by the results up to this one.
 pub(crate) fn stays_missing(before: bool, tool: &str, text: &str, ok: bool) -> bool {
     match tool {
         "read_file" if ok => false,
@@ -279,7 +281,7 @@ fn words_of(parts: &[PromptPart]) -> String {
     parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// True if a result is a file with code in it that a request wants repaired.
+/// True if a result is a file with code that the request wants repaired.
 pub(crate) fn repairs(request: &str, tool: &str, text: &str) -> bool {
     let has_code = text.lines().any(|line| code::head(line).is_some());
     tool == "read_file" && has_code && wants_change(request) && intent::is_repair(request)
@@ -290,12 +292,12 @@ pub(crate) fn changes(tool: &str) -> bool {
     WRITES.contains(&tool)
 }
 
-/// A path as it is written from the workspace.
+/// A path relative to the workspace.
 pub(crate) fn plain_path(path: &str) -> &str {
     path.trim().trim_start_matches("./")
 }
 
-/// The path of a file of which only the name was given, if one of that name is listed.
+/// The path of a listed file, if only its name is given.
 fn listed<'s>(name: &'s str, system: &'s str) -> &'s str {
     let ending = format!("/{name}");
     let mut paths = system.lines().map(str::trim).filter(|line| line.ends_with(&ending));

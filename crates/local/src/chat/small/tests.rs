@@ -1,4 +1,4 @@
-//! What small models are told, and that large ones are not.
+//! Tests of the help for small models, which large ones do not get.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) fn tool(name: &str, required: &[&str]) -> Arc<ToolSpec> {
 }
 
 #[test]
-fn few_tools_are_offered_and_those_of_others_stay() {
+fn few_daemon_tools_and_all_other_tools_are_offered() {
     let names = ["verify", "shell", "diagram", "read_file", "memory_get", "weather__today"];
     let offered: Vec<_> = names.iter().map(|name| tool(name, &["x"])).collect();
     let left: Vec<String> = tools(&offered).iter().map(|tool| tool.name.clone()).collect();
@@ -30,7 +30,7 @@ fn few_tools_are_offered_and_those_of_others_stay() {
 }
 
 #[test]
-fn long_results_are_shown_in_short() {
+fn long_results_are_shortened() {
     assert_eq!(brief("shell", "ok"), "ok");
     let long = brief("shell", &format!("first{}last", "x".repeat(1_000_000)));
     assert!(long.len() < 2000 && long.starts_with("first") && long.ends_with("last"), "{long}");
@@ -61,7 +61,7 @@ fn hints_say_what_to_do_with_a_result() {
 }
 
 #[test]
-fn what_is_not_there_is_said_so_unless_it_is_general_knowledge() {
+fn missing_files_are_reported_unless_the_question_is_general() {
     let hint = |asks_workspace, wants_change| {
         Hints { asks_workspace, wants_change, missing: true, ..Hints::default() }.after(false)
     };
@@ -71,12 +71,15 @@ fn what_is_not_there_is_said_so_unless_it_is_general_knowledge() {
 }
 
 #[test]
-fn little_of_a_large_workspace_is_told() {
+fn the_workspace_description_is_shortened() {
     let system =
         format!("Be kind.\n\nWorkspace context:\nREPO TREE:\n{}", "src/änderung.rs\n".repeat(500));
-    let told = brief_system(&system);
-    assert!(told.len() < 950 && told.starts_with("Be kind.") && told.ends_with(".rs"), "{told}");
+    let shortened = brief_system(&system);
+    assert!(
+        shortened.len() < 950 && shortened.starts_with("Be kind.") && shortened.ends_with(".rs"),
+        "{shortened}"
+    );
     assert_eq!(brief_system("Be kind."), "Be kind.");
     let long = "x".repeat(5000);
-    assert_eq!(brief_system(&long), long, "instructions are never cut");
+    assert_eq!(brief_system(&long), long, "instructions are never shortened");
 }

@@ -1,4 +1,4 @@
-//! The tools that small models are offered: few, in few words, with an example.
+//! The tools for small models: few, with short descriptions and an example.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use serde_json::json;
 
 use crate::chat::offer;
 
-/// A tool that only small models know: what they call it with becomes an edit, see [`repair`].
+/// A tool that only small models have: its calls are converted to edits, see [`repair`].
 pub(super) const APPEND: &str = "append_file";
-/// Another one, which becomes a command.
+/// Another one, whose calls are converted to commands.
 pub(super) const RENAME: &str = "rename_everywhere";
 
-/// The tools that a small model gets along with, in the words it is told of them.
+/// The tools that small models can use, with their descriptions.
 const KNOWN: [(&str, &str); 8] = [
     (
         "read_file",
@@ -49,8 +49,7 @@ const KNOWN: [(&str, &str); 8] = [
     ),
 ];
 
-/// Tools of the daemon that would only distract: one of the known ones does the same, or it takes more
-/// understanding than there is.
+/// Daemon tools that would only distract: another tool does the same, or they are too difficult.
 const LEFT_OUT: [&str; 13] = [
     "apply_patch",
     "agent",
@@ -67,16 +66,16 @@ const LEFT_OUT: [&str; 13] = [
     "verify",
 ];
 
-/// A tool that is not known here, such as one of an MCP server, is offered in its own words, if there are no
-/// more than this.
+/// Maximum number of other tools, such as those of an MCP server, that are offered with their own
+/// descriptions.
 const OTHERS_LIMIT: usize = 6;
 
 /// The tools that a small model is offered, the known ones first.
 pub(crate) fn tools(offered: &[Arc<ToolSpec>]) -> Vec<Arc<ToolSpec>> {
     let find = |name: &str| offered.iter().find(|tool| tool.name == name).cloned();
     let known = KNOWN.iter().filter_map(|(name, _)| match *name {
-        APPEND => find("edit_file").map(|edit| own(APPEND, ["path", "text"], &edit)),
-        RENAME => find("shell").map(|shell| own(RENAME, ["old", "new"], &shell)),
+        APPEND => find("edit_file").map(|edit| small_model_tool(APPEND, ["path", "text"], &edit)),
+        RENAME => find("shell").map(|shell| small_model_tool(RENAME, ["old", "new"], &shell)),
         name => find(name),
     });
     let is_other = |tool: &&Arc<ToolSpec>| {
@@ -87,8 +86,8 @@ pub(crate) fn tools(offered: &[Arc<ToolSpec>]) -> Vec<Arc<ToolSpec>> {
     known.chain(others.cloned()).collect()
 }
 
-/// A tool that only small models know, in place of another one.
-fn own(name: &str, arguments: [&str; 2], instead: &ToolSpec) -> Arc<ToolSpec> {
+/// A tool that only small models have, in place of another one.
+fn small_model_tool(name: &str, arguments: [&str; 2], instead: &ToolSpec) -> Arc<ToolSpec> {
     let text = json!({ "type": "string" });
     let properties = arguments.map(|name| (name.to_owned(), text.clone()));
     let properties: serde_json::Map<_, _> = properties.into_iter().collect();

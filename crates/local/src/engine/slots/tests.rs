@@ -1,15 +1,15 @@
-//! Which slot a prompt takes.
+//! Tests of which slot a prompt gets.
 
 use llama_cpp_2::token::LlamaToken;
 
 use super::{DROPPED_TOKENS_LIMIT, Place, SLOTS, Slots};
 
-/// Tokens from a text, a letter each.
+/// One token per letter of a text.
 fn tokens(text: &str) -> Vec<LlamaToken> {
     text.bytes().map(|byte| LlamaToken(byte.into())).collect()
 }
 
-/// Places a prompt and has all of it read.
+/// Places a prompt and marks all of it as evaluated.
 fn read(slots: &mut Slots, text: &str) -> Place {
     let prompt = tokens(text);
     let place = slots.place(&prompt);
@@ -19,18 +19,18 @@ fn read(slots: &mut Slots, text: &str) -> Place {
 }
 
 #[test]
-fn a_prompt_that_goes_on_keeps_its_slot() {
+fn a_continued_prompt_keeps_its_slot() {
     let mut slots = Slots::default();
     let first = read(&mut slots, "hello");
     assert_eq!(first.known, 0);
     let second = read(&mut slots, "hello world");
     assert_eq!((second.slot, second.like, second.known), (first.slot, first.slot, 5));
     let again = read(&mut slots, "hello world");
-    assert_eq!(again.known, 10, "the last token is read anew");
+    assert_eq!(again.known, 10, "the last token is evaluated again");
 }
 
 #[test]
-fn a_prompt_that_branches_off_leaves_the_other_alone() {
+fn a_diverging_prompt_does_not_change_the_other_slot() {
     let mut slots = Slots::default();
     let long = format!("system {}", "a".repeat(DROPPED_TOKENS_LIMIT + 1));
     let first = read(&mut slots, &long);
@@ -41,7 +41,7 @@ fn a_prompt_that_branches_off_leaves_the_other_alone() {
 }
 
 #[test]
-fn the_oldest_makes_room() {
+fn the_least_recently_used_slot_is_evicted() {
     let mut slots = Slots::default();
     let line = |n: usize| format!("{n}{}", "x".repeat(2 * DROPPED_TOKENS_LIMIT));
     let first = read(&mut slots, &line(0)).slot;

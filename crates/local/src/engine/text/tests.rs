@@ -1,4 +1,4 @@
-//! Utf8Decoder across tokens.
+//! Tests of decoding characters across tokens.
 
 use super::Utf8Decoder;
 
@@ -11,12 +11,12 @@ fn check(tokens: &[&[u8]], expected: &[&str], rest: &str) {
 }
 
 #[test]
-fn a_letter_waits_until_it_is_whole() {
+fn an_incomplete_character_is_held_back() {
     check(&[b"a", &[0xF0, 0x9F], &[0x98], &[0x80, b'b']], &["a", "", "", "\u{1F600}b"], "");
 }
 
 #[test]
-fn what_is_no_letter_is_replaced() {
+fn invalid_bytes_are_replaced() {
     check(&[&[0xFF, b'a'], &[0xC3, b'b']], &["\u{FFFD}a", "\u{FFFD}b"], "");
     check(&[&[0xE2, 0x82]], &[""], "\u{FFFD}");
 }

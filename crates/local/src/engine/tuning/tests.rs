@@ -1,10 +1,10 @@
-//! What is measured is kept, and what makes no sense is not used.
+//! Tests that measurements are stored and invalid ones ignored.
 
 use super::{ThreadChoice, Tuning, TuningFile};
 use crate::weights;
 
 #[test]
-fn processors_may_be_parts_of_a_core() {
+fn hyperthreads_are_considered() {
     assert_eq!(ThreadChoice::UpTo(16).candidates(), [16, 8, 4]);
     assert_eq!(ThreadChoice::UpTo(2).candidates(), [2, 1]);
     assert_eq!(ThreadChoice::UpTo(0).candidates(), [1]);
@@ -12,7 +12,7 @@ fn processors_may_be_parts_of_a_core() {
 }
 
 #[test]
-fn values_are_kept_for_the_same_model_and_machine() {
+fn values_are_stored_by_model_and_machine() {
     let dir = tempfile::tempdir().unwrap();
     let small = weights::find("small").unwrap();
     let file = |threads| TuningFile::new(dir.path(), small, threads);
@@ -21,11 +21,11 @@ fn values_are_kept_for_the_same_model_and_machine() {
     file(ThreadChoice::UpTo(2)).save(tuning);
     assert_eq!(file(ThreadChoice::UpTo(2)).load(), Some(tuning));
     assert_eq!(file(ThreadChoice::UpTo(4)).load(), None, "another number of free processors");
-    assert_eq!(dir.path().join("read").read_dir().unwrap().count(), 1, "no draft is left");
+    assert_eq!(dir.path().join("read").read_dir().unwrap().count(), 1, "no temporary file is left");
 }
 
 #[test]
-fn a_file_that_makes_no_sense_is_measured_anew() {
+fn an_invalid_file_is_measured_again() {
     let dir = tempfile::tempdir().unwrap();
     let file = TuningFile::new(dir.path(), weights::default(), ThreadChoice::UpTo(2));
     file.save(Tuning { threads: 2, batch_tokens: 64 });

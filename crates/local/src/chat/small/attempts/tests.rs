@@ -1,4 +1,4 @@
-//! What a small model reads of attempts that came to nothing.
+//! Tests of conversations with failed attempts.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ fn check(steps: &[[PromptMessage; 2]], expected: &Expect) {
 }
 
 #[test]
-fn a_change_that_was_undone_is_told_in_short() {
+fn an_undone_change_is_replaced_by_a_note() {
     let steps = [
         read("c1"),
         edit("c2", "x = 2", true),
@@ -71,7 +71,7 @@ fn a_change_that_was_undone_is_told_in_short() {
 }
 
 #[test]
-fn of_refused_changes_the_last_one_stays() {
+fn only_the_last_refused_change_is_kept() {
     let steps = [read("c1"), edit("c2", "y", false), edit("c3", "y", false)];
     check(
         &steps,
@@ -87,7 +87,7 @@ fn of_refused_changes_the_last_one_stays() {
 }
 
 #[test]
-fn what_works_stays_as_it_is() {
+fn successful_changes_are_kept() {
     let steps = [read("c1"), edit("c2", "x = 2", true), run("c3", false), write("c4", "x = 4\n")];
     check(
         &steps,

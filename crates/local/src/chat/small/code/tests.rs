@@ -1,4 +1,4 @@
-//! Code that was shown instead of written.
+//! Tests of code that was shown instead of written.
 
 use std::collections::HashMap;
 
@@ -40,16 +40,16 @@ fn a_whole_file_replaces_the_file() {
 }
 
 #[test]
-fn what_is_not_clear_is_nothing() {
+fn ambiguous_code_is_no_edit() {
     assert_eq!(edit("Change the sign."), None);
     assert_eq!(edit("```sh\npython3 test_calc.py\n```"), None);
-    assert_eq!(edit("```python\ndef add(a, b):\n    return a - b\n```"), None, "nothing is other");
+    assert_eq!(edit("```python\ndef add(a, b):\n    return a - b\n```"), None, "nothing differs");
     assert_eq!(edit("```python\ndef fresh():\n    pass\n```"), None);
     assert_eq!(edit("```python\ndef add(a, b):"), None, "the fence is not closed");
 }
 
 #[test]
-fn imports_come_along_and_examples_do_not() {
+fn imports_are_added_and_examples_are_not() {
     let answer = "```python\nimport math\n\ndef double(a):\n    return math.fsum([a, a])\n\nprint(double(2))\n```";
     let content = format!("import math\n{}", FILE.replace("a * 2", "math.fsum([a, a])"));
     let input = json!({ "path": "calc.py", "content": content });

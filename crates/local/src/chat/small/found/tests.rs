@@ -1,15 +1,15 @@
-//! What a small model reads of a search.
+//! Tests of formatted search results.
 
 use expect_test::{Expect, expect};
 
-use super::in_words;
+use super::as_sentences;
 
 fn check(result: &str, expected: &Expect) {
-    expected.assert_eq(&format!("{}\n", in_words(result)));
+    expected.assert_eq(&format!("{}\n", as_sentences(result)));
 }
 
 #[test]
-fn definitions_come_first_and_lines_say_where_they_stand() {
+fn definitions_come_first_and_lines_name_their_definition() {
     check(
         "a-b/uses.py:1:from rows import load\n--\na-b/uses.py-7-def count(path):\na-b/uses.py:8:    return len(load(path))\n\
          rows.py:3:def load(path):\nrows.py-4-    return path\n[3 more matches in 1 file left out]\n",
@@ -23,7 +23,7 @@ fn definitions_come_first_and_lines_say_where_they_stand() {
 }
 
 #[test]
-fn what_is_no_match_stays_as_it_is() {
+fn other_results_are_unchanged() {
     check(
         "no matches",
         &expect![[r#"

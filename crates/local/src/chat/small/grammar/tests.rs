@@ -1,4 +1,4 @@
-//! Grammars as the engine reads them.
+//! Tests of grammars.
 
 use expect_test::expect;
 
@@ -16,7 +16,7 @@ fn a_call_has_the_arguments_of_its_tool_in_a_useful_order() {
 }
 
 #[test]
-fn a_nudge_takes_a_call_and_a_loop_words() {
+fn a_reminder_requires_a_call_and_a_loop_text() {
     let tools = [tool("shell", &["command"])];
     let call = grammar(&tools, Choice::Call);
     assert!(call.starts_with("root ::= call\n") && !call.contains("answer"), "{call}");

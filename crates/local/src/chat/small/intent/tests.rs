@@ -1,9 +1,9 @@
-//! What is understood of a message.
+//! Tests of the intent of messages.
 
 use super::{asks_workspace, is_addition, is_repair, is_small_talk, wants_change};
 
 #[test]
-fn a_change_is_told_from_a_question() {
+fn a_change_is_distinguished_from_a_question() {
     for text in ["Fix the bug in calc.py.", "It fails. Please fix it", "can you rename x to y?"] {
         assert!(wants_change(text), "{text}");
     }
@@ -33,7 +33,7 @@ fn questions_about_the_workspace_need_a_look() {
 }
 
 #[test]
-fn an_addition_is_told_from_another_change() {
+fn an_addition_is_distinguished_from_another_change() {
     assert!(is_addition("Add a function f(x) to a.py"));
     assert!(is_addition("please append another section"));
     for text in ["Add a parameter to the function f", "Change the function f", "add", ""] {
@@ -42,7 +42,7 @@ fn an_addition_is_told_from_another_change() {
 }
 
 #[test]
-fn small_talk_is_told_from_questions() {
+fn small_talk_is_distinguished_from_questions() {
     for text in ["Hello!", "How are you today?", "What can you do?"] {
         assert!(is_small_talk(text), "{text}");
     }
@@ -54,7 +54,7 @@ fn small_talk_is_told_from_questions() {
 }
 
 #[test]
-fn a_repair_is_told_from_a_new_name() {
+fn a_repair_is_distinguished_from_a_rename() {
     assert!(is_repair("a.py fails. Fix it"));
     assert!(!is_repair("Rename a.py and fix the imports"));
 }

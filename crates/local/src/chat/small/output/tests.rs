@@ -1,14 +1,14 @@
-//! What a small model reads of a command.
+//! Tests of formatted command output.
 
 use expect_test::{Expect, expect};
 use serde_json::json;
 
-use super::in_words;
+use super::as_text;
 
 fn check(code: i32, stdout: &str, stderr: &str, expected: &Expect) {
     let report = json!({ "cmd": "x", "exit_code": code, "stdout": stdout, "stderr": stderr });
     let notes = "\n[not recorded for an undo: 1 path]";
-    expected.assert_eq(&format!("{}\n", in_words(&format!("{report}{notes}"))));
+    expected.assert_eq(&format!("{}\n", as_text(&format!("{report}{notes}"))));
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn output_is_plain_text() {
 }
 
 #[test]
-fn of_a_traceback_the_last_place_counts() {
+fn only_the_last_location_of_a_traceback_is_kept() {
     let trace = "Traceback (most recent call last):\n  File \"/w/a/main.py\", line 9, in <module>\n    \
                  run()\n    ^^^\n  File \"/w/a/b.py\", line 2, in run\n    return os.name\n           ^^\n\
                  NameError: name 'os' is not defined\n";
@@ -61,8 +61,8 @@ fn of_a_traceback_the_last_place_counts() {
 }
 
 #[test]
-fn what_has_another_form_stays_as_it_is() {
+fn other_results_are_unchanged() {
     for text in ["", "denied", "{}", "{\"stdout\": 1}\nx"] {
-        assert_eq!(in_words(text), text);
+        assert_eq!(as_text(text), text);
     }
 }

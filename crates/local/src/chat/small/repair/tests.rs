@@ -1,4 +1,4 @@
-//! Calls that were nearly right.
+//! Tests of corrected calls.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ fn check(tool: &str, input: Value, expected: (&str, Value)) {
 }
 
 #[test]
-fn an_edit_that_fits_is_left_alone() {
+fn a_correct_edit_is_unchanged() {
     let edit = json!({ "path": "src/a.py", "old": "a - b", "new": "a + b" });
     check("edit_file", edit.clone(), ("edit_file", edit));
 }
@@ -39,7 +39,7 @@ fn white_space_is_taken_from_the_file() {
 }
 
 #[test]
-fn a_name_is_changed_everywhere() {
+fn an_identifier_is_replaced_everywhere() {
     check(
         "edit_file",
         json!({ "path": "src/a.py", "old": "old", "new": "fresh" }),
@@ -57,7 +57,7 @@ fn a_file_that_was_not_read_is_read_before_it_is_changed() {
 }
 
 #[test]
-fn what_is_added_goes_behind_the_last_lines() {
+fn an_addition_is_inserted_after_the_last_lines() {
     let added = "        return old\n\n\ndef more():\n    pass";
     let edit = json!({ "path": "src/a.py", "old": "        return old", "new": added });
     let text = "def more():\n    pass\n";
@@ -71,7 +71,7 @@ fn what_is_added_goes_behind_the_last_lines() {
 }
 
 #[test]
-fn what_is_there_already_is_not_put_there_again() {
+fn existing_text_is_not_inserted_again() {
     let whole = "def old(self):\n        return old";
     check(
         "edit_file",
@@ -93,7 +93,7 @@ fn several_words_are_searched_for_one_by_one() {
 }
 
 #[test]
-fn what_fits_nowhere_is_left_for_the_tool_to_refuse() {
+fn an_edit_that_fits_nowhere_is_left_to_the_tool() {
     let edit = json!({ "path": "src/a.py", "old": "nowhere to be found", "new": "y" });
     check("edit_file", edit.clone(), ("edit_file", edit));
     let other = json!({ "command": "ls" });
@@ -101,7 +101,7 @@ fn what_fits_nowhere_is_left_for_the_tool_to_refuse() {
 }
 
 #[test]
-fn a_first_line_that_brings_a_new_body_replaces_the_old_one() {
+fn a_first_line_with_a_new_body_replaces_the_old_body() {
     let head = "def add(self, a, b):";
     check(
         "edit_file",
@@ -116,7 +116,7 @@ fn a_first_line_that_brings_a_new_body_replaces_the_old_one() {
 }
 
 #[test]
-fn a_name_is_changed_in_all_files_by_a_command() {
+fn a_rename_in_all_files_is_a_command() {
     let command = "grep -rlwI --exclude-dir=.git old . | xargs -r sed -i 's/\\bold\\b/fresh/g'; \
                    grep -rnwI --exclude-dir=.git fresh .";
     let names = json!({ "old": "old()", "new": "fresh" });
@@ -147,7 +147,7 @@ fn imports_go_to_the_top() {
 }
 
 #[test]
-fn a_case_that_comes_first_does_not_cost_the_body() {
+fn an_early_case_keeps_the_body() {
     let old = "    def add(self, a, b):\n        return a - b";
     let case = "    def add(self, a, b):\n        if not b:\n            return a";
     let kept = format!("{case}\n        return a - b");

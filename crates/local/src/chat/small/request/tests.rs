@@ -1,4 +1,4 @@
-//! What is understood of a conversation.
+//! Tests of the analysis of a conversation.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn request(messages: impl IntoIterator<Item = PromptMessage>) -> Request {
 }
 
 #[test]
-fn files_are_known_as_they_were_seen_last() {
+fn files_are_known_as_last_read() {
     let path = json!({ "path": "./a.py" });
     let edit = json!({ "path": "a.py", "old": "1", "new": "2" });
     let read = called("c1", "read_file", path.clone(), "x = 1\n", true);
@@ -61,7 +61,7 @@ fn files_are_known_as_they_were_seen_last() {
 }
 
 #[test]
-fn a_call_that_brings_nothing_new_is_a_repetition() {
+fn a_call_without_new_information_is_a_repetition() {
     let list = |id: &str| called(id, "list_dir", json!({}), "a.py", true);
     let once = request([user("hello")].into_iter().chain(list("c1")));
     let twice = request([user("hello")].into_iter().chain(list("c1")).chain(list("c2")));
@@ -80,14 +80,17 @@ fn files_that_a_request_names_are_read_first() {
         reads("Fix calc.py so that `test_calc.py` passes, calc.py!", tree),
         [json!({ "path": "calc.py" }), json!({ "path": "test_calc.py" })]
     );
-    assert!(reads("Write squares.py", tree).is_empty(), "there is no such file");
+    assert!(reads("Write squares.py", tree).is_empty(), "the file does not exist");
     assert!(reads("Set it to 2.0.0, see https://a.rs/b.html or e.g. this", tree).is_empty());
-    assert_eq!(reads("Fix a.rs", tree), [json!({ "path": "src/a.rs" })], "where it is");
-    assert!(request([user("calc.py")]).first_reads(tree, &[]).is_empty(), "no tool for it");
+    assert_eq!(reads("Fix a.rs", tree), [json!({ "path": "src/a.rs" })], "the full path");
+    assert!(
+        request([user("calc.py")]).first_reads(tree, &[]).is_empty(),
+        "there is no tool for it"
+    );
 }
 
 #[test]
-fn what_a_request_names_as_a_test_tries_a_change_out() {
+fn a_named_test_is_run_after_a_change() {
     let trial = |text: &str| request([user(text)]).trial();
     assert_eq!(
         trial("Fix calc.py so that test_calc.py passes."),
@@ -124,7 +127,7 @@ fn a_change_that_does_not_work_is_undone() {
 }
 
 #[test]
-fn a_file_that_something_is_said_to_be_in_is_read_even_if_it_is_not_listed() {
+fn a_file_with_stated_content_is_read_even_if_it_is_not_listed() {
     let tools = [tool("read_file", &["path"])];
     let reads = |text: &str| request([user(text)]).first_reads("REPO TREE:\na.py", &tools);
     assert_eq!(reads("Delete f() in gone.py."), [json!({ "path": "gone.py" })]);
