@@ -14,10 +14,10 @@ use minilm::{DIMENSIONS, MiniLm};
 #[cfg(test)]
 pub(crate) use minilm::FILES;
 
-/// The name of the sense, which is also that of its weights and of its option.
+/// The name of the sense, of its weights and of its option.
 const SENSE: &str = "embeddings";
 const QUEUE_LIMIT: usize = 64;
-/// Texts of different requests that are computed together.
+/// Maximum number of texts of different requests that are computed together.
 const BATCH_LIMIT: usize = 64;
 
 /// Computes vectors on this machine.
@@ -28,7 +28,7 @@ pub struct LocalEmbedder {
 }
 
 impl LocalEmbedder {
-    /// Loads nothing yet.
+    /// Nothing is loaded before the first request.
     pub fn new(settings: Settings) -> Self {
         let settings = Arc::new(settings);
         let limits = Limits { queue: QUEUE_LIMIT, batch: BATCH_LIMIT, idle: settings.idle };

@@ -1,4 +1,4 @@
-//! A neural network whose inputs and outputs go by their names.
+//! A neural network with named inputs and outputs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn failure(error: &dyn std::error::Error) -> SenseError {
     failed(format!("the model failed: {error}"))
 }
 
-/// The operators that the models of voice are made of. Others are left out of the program.
+/// The operators that the voice models use. Others are not linked into the program.
 fn operators() -> OpRegistry {
     op_registry!(
         Add,

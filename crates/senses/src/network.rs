@@ -26,7 +26,7 @@ impl Network {
         Self::new(model.map_err(|error| unusable(path, &error))?, threads)
     }
 
-    /// Takes a graph whose weights are in another file.
+    /// Combines a graph with weights from another file.
     pub(crate) fn with_weights(
         graph: &'static [u8],
         weights: &Path,
@@ -59,7 +59,7 @@ impl Network {
     }
 }
 
-/// The operators that the models are made of. Others are left out of the program.
+/// The operators that the models use. Others are not linked into the program.
 fn operators() -> OpRegistry {
     op_registry!(
         Add,

@@ -1,4 +1,4 @@
-//! Text in pictures, read on this machine by PP-OCRv6.
+//! Text in pictures, recognized on this machine by PP-OCRv6.
 //!
 //! `detect` finds the lines, `angle` suspects those that are upside down, `recognize` reads them,
 //! `tighten` shrinks their boxes to the ink.
@@ -25,9 +25,9 @@ use angle::AngleClassifier;
 use detect::Detector;
 use recognize::{Recognizer, batches};
 
-/// The name of the sense, which is also that of its weights and of its option.
+/// The name of the sense, of its weights and of its option.
 const SENSE: &str = "ocr";
-/// Pictures that may wait.
+/// Maximum number of waiting pictures.
 const QUEUE_LIMIT: usize = 8;
 /// The files in the directory of models: detection, angle, recognition.
 pub(crate) const FILES: [&str; 3] = [
@@ -36,7 +36,7 @@ pub(crate) const FILES: [&str; 3] = [
     "pp-ocrv6-small/recognition.onnx",
 ];
 
-/// Reads pictures on this machine.
+/// Recognizes text on this machine.
 #[derive(Debug)]
 pub struct LocalOcr {
     settings: Arc<Settings>,
@@ -44,7 +44,7 @@ pub struct LocalOcr {
 }
 
 impl LocalOcr {
-    /// Loads nothing yet.
+    /// Nothing is loaded before the first request.
     pub fn new(settings: Settings) -> Self {
         let settings = Arc::new(settings);
         let limits = Limits { queue: QUEUE_LIMIT, batch: 1, idle: settings.idle };

@@ -6,11 +6,11 @@ use image::error::{ImageError, LimitErrorKind};
 use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
 use quintet_kernel::port::SenseError;
 
-/// Pixels of a side.
+/// Maximum length of a side, in pixels.
 const SIDE_LIMIT: u32 = 16_384;
-/// Pixels of a picture; an 8K screen has 33 million.
+/// Maximum number of pixels; an 8K screen has 33 million.
 const PIXELS_LIMIT: u64 = 40_000_000;
-/// Bytes that decoding may take.
+/// Maximum memory for decoding, in bytes.
 const MEMORY_LIMIT: u64 = 400 << 20;
 
 /// A picture in memory: red, green and blue bytes, row by row.
@@ -52,7 +52,7 @@ impl Picture {
         Self { width, height, pixels: vec![value; 3 * width * height] }
     }
 
-    /// The colours of a pixel; the nearest one for a place outside.
+    /// The colour of a pixel; of the nearest one for a position outside.
     pub(crate) fn at(&self, x: isize, y: isize) -> [u8; 3] {
         let x = x.clamp(0, self.width as isize - 1) as usize;
         let y = y.clamp(0, self.height as isize - 1) as usize;
@@ -86,7 +86,7 @@ impl Picture {
         Self { width, height, pixels }
     }
 
-    /// Means of squares of so many pixels.
+    /// Averages squares of `factor` by `factor` pixels.
     fn averaged(&self, factor: usize) -> Self {
         let (width, height) = (self.width / factor, self.height / factor);
         let count = (factor * factor) as u32;
@@ -105,7 +105,7 @@ impl Picture {
         Self { width, height, pixels }
     }
 
-    /// Turned by a quarter, counterclockwise.
+    /// The picture rotated by a quarter turn, counterclockwise.
     pub(crate) fn quarter_turned(&self) -> Self {
         let (width, height) = (self.height, self.width);
         let mut pixels = Vec::with_capacity(self.pixels.len());
@@ -117,7 +117,7 @@ impl Picture {
         Self { width, height, pixels }
     }
 
-    /// Turned upside down.
+    /// The picture rotated by a half turn.
     pub(crate) fn half_turned(mut self) -> Self {
         self.pixels.reverse();
         self.pixels.chunks_exact_mut(3).for_each(<[u8]>::reverse);
@@ -125,7 +125,7 @@ impl Picture {
     }
 }
 
-/// Where a pixel of a scaled row comes from: two pixels and the share of the second.
+/// The source of a pixel in a scaled row: two pixels and the weight of the second.
 struct Step {
     first: usize,
     second: usize,
@@ -168,7 +168,7 @@ fn check_size(width: u32, height: u32) -> Result<(), SenseError> {
     Ok(())
 }
 
-/// Puts a picture with transparent parts on white, or on black if what can be seen is bright.
+/// Puts a picture with transparent parts on white, or on black if its visible part is bright.
 fn flattened(rgba: &[u8]) -> Vec<u8> {
     let brightness = |[r, g, b, _]: &[u8; 4]| {
         0.299 * f64::from(*r) + 0.587 * f64::from(*g) + 0.114 * f64::from(*b)

@@ -1,13 +1,13 @@
 //! Changes the sample rate of a stream of audio.
 //!
-//! Each output sample is the sum of the input around it, weighted by a sinc under a Kaiser window. Its
-//! cutoff is below half of the lower of both rates, so that nothing folds back into the audible.
+//! Each output sample is the sum of the input around it, weighted by a sinc under a Kaiser window.
+//! Its cutoff is below half of the lower of both rates, so that there is no aliasing.
 
 use std::f64::consts::PI;
 
 use quintet_kernel::port::SenseError;
 
-/// Sample rates that can be used.
+/// Supported sample rates.
 pub(crate) const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 4_000..=384_000;
 
 /// Zero crossings of the sinc on each side.
@@ -16,10 +16,10 @@ const CROSSINGS_PER_SIDE: usize = 16;
 const STEPS_PER_CROSSING: usize = 256;
 /// The shape of the Kaiser window: about 80 dB of attenuation.
 const KAISER_BETA: f64 = 8.0;
-/// The cutoff as a part of half of the lower rate.
+/// The cutoff as a share of half of the lower rate.
 const PASSBAND: f64 = 0.95;
 
-/// A converter from one rate to another; keeps what it needs of the audio so far.
+/// A converter from one rate to another; buffers the part of the audio that it still needs.
 #[derive(Debug)]
 pub(crate) struct Resampler {
     from: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Resampler {
     cutoff: f64,
     /// Input that is still needed.
     input: Vec<f32>,
-    /// Where in the input the next output sample lies.
+    /// The position of the next output sample in the input.
     position: f64,
 }
 
@@ -49,7 +49,8 @@ impl Resampler {
             .map(|step| weight(step as f64 / STEPS_PER_CROSSING as f64) as f32);
         let mut resampler =
             Self { from, to, table: table.collect(), cutoff, input: Vec::new(), position: 0.0 };
-        // Silence before the beginning, so that the first sample lies at the first sample.
+        // Silence before the beginning, so that the first output sample is at the first input
+        // sample.
         resampler.input = vec![0.0; resampler.reach()];
         resampler.position = resampler.reach() as f64;
         Ok(resampler)
@@ -79,7 +80,7 @@ impl Resampler {
         output
     }
 
-    /// The output that the end of the input completes. Nothing may be pushed after that.
+    /// The output that the end of the input completes. Nothing may be pushed afterwards.
     pub(crate) fn finish(&mut self) -> Vec<f32> {
         if self.from == self.to {
             return Vec::new();
@@ -87,7 +88,7 @@ impl Resampler {
         self.push(&vec![0.0; self.reach()])
     }
 
-    /// Input samples on each side of an output sample that count.
+    /// Number of input samples on each side that an output sample depends on.
     fn reach(&self) -> usize {
         (CROSSINGS_PER_SIDE as f64 / self.cutoff).ceil() as usize + 1
     }
@@ -109,7 +110,7 @@ impl Resampler {
     }
 }
 
-/// The weight of a sample so many zero crossings away.
+/// The weight of a sample at this distance, in zero crossings.
 fn weight(crossings: f64) -> f64 {
     let sinc = if crossings == 0.0 { 1.0 } else { (PI * crossings).sin() / (PI * crossings) };
     let ratio = crossings / CROSSINGS_PER_SIDE as f64;

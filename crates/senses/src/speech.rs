@@ -1,4 +1,4 @@
-//! Text as speech, in English, by the voice of hibari.
+//! English speech synthesis with the voice of hibari.
 //!
 //! ```text
 //! sentence → spelled out → words with tags → phonemes → network → vocoder → samples
@@ -25,13 +25,13 @@ use hibari::Hibari;
 #[cfg(test)]
 pub(crate) use hibari::FILES;
 
-/// The name of the sense, which is also that of its weights and of its option.
+/// The name of the sense, of its weights and of its option.
 const SENSE: &str = "speech";
 const QUEUE_LIMIT: usize = 64;
-/// The most bytes of a sentence.
+/// Maximum length of a sentence, in bytes.
 const SENTENCE_LIMIT: usize = 2_000;
 
-/// Reads sentences aloud on this machine, in English.
+/// Synthesizes English sentences on this machine.
 #[derive(Debug)]
 pub struct LocalSpeaker {
     settings: Arc<Settings>,
@@ -39,7 +39,7 @@ pub struct LocalSpeaker {
 }
 
 impl LocalSpeaker {
-    /// Loads nothing yet.
+    /// Nothing is loaded before the first request.
     pub fn new(settings: Settings) -> Self {
         let settings = Arc::new(settings);
         let limits = Limits { queue: QUEUE_LIMIT, batch: 1, idle: settings.idle };

@@ -1,11 +1,11 @@
-//! Speech as text: a stream of audio is cut into utterances, and these are transcribed.
+//! Transcription: a stream of audio is split into utterances, which are transcribed.
 //!
 //! ```text
 //! audio → resample → voice activity → utterances → recognizer → partial and final transcripts
 //! ```
 //!
-//! The recognizer is a model of this machine ([`LocalRecognizer`]) or a provider's. A service that takes
-//! streams itself does all of it ([`RemoteTranscriber`]).
+//! The recognizer is a model on this machine ([`LocalRecognizer`]) or a provider's. A service that
+//! accepts streams does everything itself ([`RemoteTranscriber`]).
 
 mod driver;
 mod moonshine;
@@ -33,17 +33,17 @@ pub use remote::{Protocol, RemoteTranscriber, Service};
 #[cfg(test)]
 pub(crate) use moonshine::FILES;
 
-/// The name of the sense, which is also that of its weights and of its option.
+/// The name of the sense, of its weights and of its option.
 const SENSE: &str = "transcription";
-/// The weights that find utterances.
+/// The weights that detect utterances.
 const VOICE_ACTIVITY: &str = "voice-activity";
-/// Streams that may be open.
+/// Maximum number of open streams.
 const STREAM_LIMIT: usize = 256;
 /// Pieces of audio of a stream that wait to be processed.
 const INPUT_CAPACITY: usize = 16;
-/// The most samples of one piece; larger ones are cut.
+/// Maximum number of samples of one piece; larger ones are split.
 const PIECE_LIMIT: usize = 16_000;
-/// Transcripts that wait to be fetched.
+/// Transcripts that wait to be read.
 const OUTPUT_CAPACITY: usize = 32;
 /// A stream has at most one running request, so requests never find the queue full.
 const QUEUE_LIMIT: usize = 2 * STREAM_LIMIT;
@@ -56,7 +56,7 @@ pub struct LocalRecognizer {
 }
 
 impl LocalRecognizer {
-    /// Loads nothing yet.
+    /// Nothing is loaded before the first request.
     pub fn new(settings: Settings) -> Self {
         let settings = Arc::new(settings);
         let limits = Limits { queue: QUEUE_LIMIT, batch: 1, idle: settings.idle };
@@ -94,7 +94,7 @@ impl Recognizer for LocalRecognizer {
     }
 }
 
-/// Cuts streams of audio into utterances on this machine and has a recognizer transcribe them.
+/// Splits streams of audio into utterances on this machine; a recognizer transcribes them.
 pub struct StreamTranscriber {
     settings: Arc<Settings>,
     vad: Arc<Worker<Vad>>,
@@ -109,7 +109,7 @@ impl std::fmt::Debug for StreamTranscriber {
 }
 
 impl StreamTranscriber {
-    /// Loads nothing yet.
+    /// Nothing is loaded before the first request.
     pub fn new(settings: Settings, recognizer: Arc<dyn Recognizer>) -> Self {
         let settings = Arc::new(settings);
         let limits = Limits { queue: QUEUE_LIMIT, batch: 1, idle: settings.idle };
@@ -141,7 +141,7 @@ impl Transcriber for StreamTranscriber {
     }
 }
 
-/// The handle of a stream. Dropping it ends the task that works on it.
+/// The handle of a stream. Dropping it ends the stream's task.
 struct Stream {
     input: Sender<Input>,
     outputs: Mutex<Receiver<Result<Transcript, SenseError>>>,

@@ -14,14 +14,14 @@ use crate::worker::{Engine, failed};
 pub(crate) const WINDOW_SAMPLES: usize = 512;
 /// The file in the directory of models.
 pub(crate) const FILE: &str = "silero-vad/vad.onnx";
-/// Samples before a window that count, too.
+/// Samples before a window that are part of its input.
 const CONTEXT_SAMPLES: usize = 64;
 const SAMPLE_RATE: i32 = 16_000;
 
 /// The model in memory.
 pub(crate) struct Vad(Graph);
 
-/// What the model remembers of one stream.
+/// The model's state of one stream.
 pub(crate) struct VadState {
     memory: Value,
     context: Vec<f32>,

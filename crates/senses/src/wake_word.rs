@@ -1,8 +1,8 @@
 //! Detects the wake word "hey Quintet" in a stream of audio.
 //!
-//! Each 80 ms of audio become a mel spectrogram, then an embedding of 96 numbers; a small head classifies the last
-//! 16 embeddings. The networks below the head are openWakeWord's; the head was trained
-//! from synthesized speech by `data/wake_word.py`.
+//! Each 80 ms of audio are converted to a mel spectrogram, then to an embedding of 96 numbers; a
+//! small head classifies the last 16 embeddings. The networks below the head are openWakeWord's;
+//! the head was trained on synthesized speech by `data/wake_word.py`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,18 +44,18 @@ const PAUSE_CHUNKS: usize = 25;
 /// Weights of both layers, as `data/wake_word.py` writes them.
 static HEAD: &[u8] = include_bytes!("../data/wake-word.bin");
 
-/// Listens for the wake word. Computing blocks: 40 ms for a second of audio.
+/// Detects the wake word. Computing blocks: 40 ms for a second of audio.
 pub struct WakeWord {
     spectrogram: Graph,
     embedding: Graph,
     head: Head,
     resampler: Option<Resampler>,
-    /// Samples that do not make a chunk yet, after those that the next chunk needs.
+    /// Samples that do not fill a chunk yet, after those that the next chunk needs.
     samples: Vec<f32>,
     frames: VecDeque<[f32; BANDS_PER_FRAME]>,
     embeddings: VecDeque<Vec<f32>>,
     chunks: usize,
-    /// Chunks until there may be another detection.
+    /// Chunks until the next possible detection.
     pause: usize,
 }
 
@@ -104,7 +104,7 @@ impl WakeWord {
         Ok(None)
     }
 
-    /// Takes a chunk off the samples; true if the wake word ends in it.
+    /// Removes a chunk from the samples; true if the wake word ends in it.
     fn chunk(&mut self) -> Result<bool, SenseError> {
         let input = self.samples[..LEAD_SAMPLES + CHUNK_SAMPLES].to_vec();
         self.samples.drain(..CHUNK_SAMPLES);

@@ -1,4 +1,4 @@
-//! The models of senses, as data: their files, their licences and where they come from.
+//! The table of the senses' models: their files, licences and sources.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::Settings;
 
-/// The name under which `quintet models pull` fetches all of them.
+/// The name under which `quintet models pull` downloads all of them.
 pub const ALL: &str = "senses";
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {

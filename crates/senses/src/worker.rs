@@ -1,4 +1,4 @@
-//! A thread that runs a model: started by the first request, ended when none came for a while.
+//! A thread that runs a model: started by the first request, ended after a time without requests.
 //!
 //! Requests wait in a bounded queue and are computed in batches. A request whose future was dropped is
 //! skipped.
@@ -28,18 +28,18 @@ pub(crate) trait Engine: Sized + 'static {
     ) -> Vec<Result<Self::Output, SenseError>>;
 }
 
-/// The bounds of a worker.
+/// The limits of a worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Requests that may wait.
+    /// Maximum number of waiting requests.
     pub(crate) queue: usize,
-    /// The cost of the requests that are computed together. A single request may cost more.
+    /// Maximum total cost of requests that are computed together. A single request may exceed it.
     pub(crate) batch: usize,
-    /// The model is unloaded after so long without requests.
+    /// The model is unloaded after this time without requests.
     pub(crate) idle: Duration,
 }
 
-/// An answer and how long it took.
+/// An answer and its duration.
 #[derive(Debug)]
 pub(crate) struct Done<O> {
     pub(crate) output: O,
@@ -76,7 +76,7 @@ struct Shared<E: Engine> {
 pub(crate) struct Worker<E: Engine>(Arc<Shared<E>>);
 
 impl<E: Engine> Worker<E> {
-    /// Starts nothing yet.
+    /// Nothing is started before the first request.
     pub(crate) fn new(
         name: &'static str,
         limits: Limits,
@@ -87,7 +87,7 @@ impl<E: Engine> Worker<E> {
         Self(Arc::new(Shared { name, limits, load: Box::new(load), state, changed }))
     }
 
-    /// Computes a request. Fails with `Busy` if too many wait already.
+    /// Computes a request. Fails with `Busy` if too many are waiting.
     pub(crate) async fn submit(&self, input: E::Input, cost: usize) -> Answer<E::Output> {
         let (answer, answered) = oneshot::channel();
         self.enqueue(Job { input, cost, queued: now(), answer })?;
@@ -152,7 +152,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Waits for requests; none if the thread is to end. The model is dropped before that.
+    /// Waits for requests; returns none if the thread should end, after the model was dropped.
     fn next(&self, engine: &mut Option<E>) -> Vec<Job<E>> {
         let mut state = self.state();
         loop {
@@ -209,7 +209,7 @@ impl<E: Engine> Shared<E> {
         let mut outputs = outputs.unwrap_or_default().into_iter();
         for (answer, queue_wait) in waiting {
             let output = outputs.next().unwrap_or_else(|| Err(failed("the model failed")));
-            // The receiver may be gone, and then no answer is needed.
+            // If the receiver is gone, no answer is needed.
             let _ = answer.send(output.map(|output| Done { output, queue_wait, service_time }));
         }
     }
@@ -221,7 +221,7 @@ impl<E: Engine> Shared<E> {
     }
 }
 
-/// Takes requests in their order until a batch is full.
+/// Takes requests in order until a batch is full.
 fn take<E: Engine>(queue: &mut VecDeque<Job<E>>, limit: usize) -> Vec<Job<E>> {
     let (mut batch, mut cost) = (Vec::new(), 0);
     while let Some(job) = queue.pop_front_if(|job| cost == 0 || cost + job.cost <= limit) {
@@ -231,7 +231,7 @@ fn take<E: Engine>(queue: &mut VecDeque<Job<E>>, limit: usize) -> Vec<Job<E>> {
     batch
 }
 
-/// The result of a request that was abandoned; nothing receives it.
+/// The result of an abandoned request, which nothing receives.
 pub(crate) fn cancelled() -> SenseError {
     failed("the request was cancelled")
 }

@@ -1,4 +1,4 @@
-//! all-MiniLM-L6-v2: tokens in, the mean of what the network makes of them out.
+//! all-MiniLM-L6-v2: the mean of the network's outputs for the tokens of a text.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) const DIMENSIONS: usize = 384;
 /// The files in the directory of models: weights and tokenizer.
 pub(crate) const FILES: &[&str] =
     &["all-minilm-l6-v2/model.safetensors", "all-minilm-l6-v2/tokenizer.json"];
-/// Tokens of a text that count; the rest of a longer text is left out.
+/// Maximum tokens of a text; the rest of a longer text is ignored.
 const TOKENS_LIMIT: usize = 256;
 /// Tokens per run, including padding. Bounds the memory of a run.
 const RUN_TOKENS_LIMIT: usize = 2048;
@@ -30,7 +30,7 @@ pub(super) struct MiniLm {
     network: Network,
 }
 
-/// The tokens of a text and its place among all texts of a batch.
+/// The tokens of a text and its index in the batch.
 struct Tokens {
     place: usize,
     ids: Vec<i32>,
@@ -57,7 +57,7 @@ impl MiniLm {
             ids: self.tokenizer.encode(text, TOKENS_LIMIT),
         };
         let mut tokens: Vec<Tokens> = texts.iter().enumerate().map(tokens).collect();
-        // Texts of like length are computed together, so that little is padding.
+        // Texts of similar length are computed together, to keep the padding short.
         tokens.sort_by_key(|tokens| tokens.ids.len());
         let mut vectors = vec![Vec::new(); texts.len()];
         let mut rest = &tokens[..];

@@ -6,12 +6,12 @@ use serde::Deserialize;
 use unicode_categories::UnicodeCategories as _;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Characters of a text that are tokenized; no model reads as many.
+/// Maximum number of characters that are tokenized; no model reads more.
 const TEXT_LIMIT: usize = 65_536;
 /// A longer word counts as unknown.
 const WORD_LIMIT: usize = 100;
 
-/// The vocabulary and the tokens with a meaning of their own.
+/// The vocabulary and the special tokens.
 #[derive(Debug)]
 pub(super) struct WordPiece {
     vocabulary: HashMap<String, i32>,
@@ -42,7 +42,7 @@ impl WordPiece {
         Ok(Self { vocabulary, start, end, unknown })
     }
 
-    /// The tokens of a text with a start and an end; what goes beyond the limit is left out.
+    /// The tokens of a text with a start and an end token; tokens beyond the limit are dropped.
     pub(super) fn encode(&self, text: &str, limit: usize) -> Vec<i32> {
         let mut ids = vec![self.start];
         let normalized = normalized(text);
@@ -57,7 +57,8 @@ impl WordPiece {
         ids
     }
 
-    /// The longest known beginning, then the longest known continuation, and so on.
+    /// Splits a word into the longest known beginning, then the longest known continuation, and so
+    /// on.
     fn encode_word(&self, word: &str, ids: &mut Vec<i32>) {
         let before = ids.len();
         let mut rest = word;
@@ -99,7 +100,7 @@ fn normalized(text: &str) -> String {
     plain.flat_map(char::to_lowercase).collect()
 }
 
-/// Words, with every punctuation mark as a word of its own.
+/// Words, with every punctuation mark as its own word.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_mark = |letter: char| letter.is_ascii_punctuation() || letter.is_punctuation();
     text.split(char::is_whitespace).flat_map(move |word| {

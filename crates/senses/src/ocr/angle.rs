@@ -1,4 +1,4 @@
-//! Finds lines that are upside down.
+//! Detects lines that are upside down.
 
 use quintet_kernel::port::SenseError;
 use rten_tensor::NdTensor;
@@ -11,7 +11,7 @@ use crate::worker::failed;
 
 const LINE_HEIGHT: usize = 48;
 const LINE_WIDTH: usize = 192;
-/// A line may be upside down if the network gives it this.
+/// A line with at least this probability may be upside down.
 const UPSIDE_DOWN_THRESHOLD: f32 = 0.5;
 
 pub(super) struct AngleClassifier {

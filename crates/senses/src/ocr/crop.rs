@@ -4,7 +4,7 @@ use super::detect::Quad;
 use super::geometry::Point;
 use crate::picture::Picture;
 
-/// A line that is so much higher than wide is text from top to bottom or turned.
+/// A line with at least this ratio of height to width is vertical or rotated text.
 const UPRIGHT_ASPECT: f32 = 1.5;
 
 /// The size of a line along its sides, in pixels.
@@ -14,7 +14,7 @@ pub(super) fn size([a, b, c, d]: &Quad) -> (usize, usize) {
     ((width as usize).max(1), (height as usize).max(1))
 }
 
-/// Width by height, as the line is read.
+/// Width divided by height, in reading direction.
 pub(super) fn aspect(quad: &Quad) -> f32 {
     let (width, height) = size(quad);
     if is_upright(width, height) {
@@ -28,7 +28,7 @@ fn is_upright(width: usize, height: usize) -> bool {
     height as f32 / width as f32 >= UPRIGHT_ASPECT
 }
 
-/// The line as a picture of its own, lying.
+/// The line as its own picture, rotated to be horizontal.
 pub(super) fn crop(picture: &Picture, quad: &Quad) -> Picture {
     let (width, height) = size(quad);
     let [a, b, _, d] = *quad;
@@ -45,7 +45,7 @@ pub(super) fn crop(picture: &Picture, quad: &Quad) -> Picture {
     if is_upright(width, height) { line.quarter_turned() } else { line }
 }
 
-/// The colours at a place between pixels, by cubic interpolation.
+/// The colour at a position between pixels, by cubic interpolation.
 fn sample(picture: &Picture, place: Point) -> [u8; 3] {
     let (left, top) = (place.x.floor(), place.y.floor());
     let (dx, dy) = (place.x - left, place.y - top);
@@ -65,7 +65,7 @@ fn sample(picture: &Picture, place: Point) -> [u8; 3] {
     sums.map(|sum| sum.round().clamp(0.0, 255.0) as u8)
 }
 
-/// The shares of four neighbours.
+/// The weights of four neighbours.
 fn cubic(x: f32) -> [f32; 4] {
     const A: f32 = -0.75;
     let near = |x: f32| ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0;
@@ -73,8 +73,8 @@ fn cubic(x: f32) -> [f32; 4] {
     [far(x + 1.0), near(x), near(1.0 - x), far(2.0 - x)]
 }
 
-/// Writes a line into its place of a batch: scaled to a height, values from -1 to 1, blue first, the
-/// rest of the width left at 0.
+/// Writes a line into its slot of a batch: scaled to a height, values from -1 to 1, blue first,
+/// padded with 0.
 pub(super) fn normalize(line: &Picture, height: usize, width: usize, batch: &mut [f32]) {
     let natural = (height as f32 * line.width as f32 / line.height as f32).ceil() as usize;
     let used = natural.clamp(1, width);

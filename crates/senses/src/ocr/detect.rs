@@ -12,11 +12,11 @@ use crate::worker::failed;
 
 /// A larger picture is scaled down, which bounds memory and time.
 const LONG_SIDE_LIMIT: usize = 2000;
-/// A smaller picture is scaled up until its shorter side has this.
+/// A smaller picture is scaled up until its shorter side has this length.
 const SHORT_SIDE_MINIMUM: usize = 736;
 /// A picture that is longer than this times its other side gets black borders.
 const ASPECT_LIMIT: usize = 8;
-/// The network works on multiples of this.
+/// Sides must be multiples of this.
 const SIZE_STEP: usize = 32;
 /// Lines with a shorter side in pixels are dropped.
 const SIDE_MINIMUM: f32 = 3.0;
@@ -28,7 +28,7 @@ pub(super) struct Detector {
     network: Network,
 }
 
-/// A picture as the network sees it, and how to get back.
+/// A picture as the network sees it, and the mapping back to the original.
 struct View {
     picture: Picture,
     /// Pixels of the original per pixel of the view.
@@ -103,7 +103,8 @@ fn bounded(picture: &Picture) -> Picture {
     picture.resized(scaled(picture.width, ratio), scaled(picture.height, ratio))
 }
 
-/// The picture with borders where it is too long for its other side, and the borders' left and top.
+/// The picture with borders if it is too long for its other side, and the width of the left and top
+/// borders.
 fn bordered(picture: Picture) -> (Picture, usize, usize) {
     let border = |side: usize, other: usize| {
         let wanted = 2 * (other / ASPECT_LIMIT).max(SIZE_STEP);
@@ -128,7 +129,7 @@ fn bordered(picture: Picture) -> (Picture, usize, usize) {
     (bordered, left, top)
 }
 
-/// The nearest size that the network takes.
+/// The nearest size that the network supports.
 fn scaled(size: usize, ratio: f32) -> usize {
     let scaled = (size as f32 * ratio).floor();
     ((scaled / SIZE_STEP as f32).round() as usize).max(1) * SIZE_STEP

@@ -1,4 +1,4 @@
-//! The order in which lines are read.
+//! Sorts lines into reading order.
 
 use quintet_kernel::port::TextBox;
 
@@ -8,7 +8,9 @@ pub(super) fn reading_order(mut boxes: Vec<TextBox>) -> Vec<TextBox> {
     let mut rows: Vec<Vec<TextBox>> = Vec::new();
     for line in boxes {
         match rows.last_mut() {
-            Some(row) if row.first().is_some_and(|first| is_beside(first, &line)) => row.push(line),
+            Some(row) if row.first().is_some_and(|first| is_same_row(first, &line)) => {
+                row.push(line)
+            }
             _ => rows.push(vec![line]),
         }
     }
@@ -16,8 +18,9 @@ pub(super) fn reading_order(mut boxes: Vec<TextBox>) -> Vec<TextBox> {
     rows.into_iter().flatten().collect()
 }
 
-/// True if the middles of two boxes differ by less than half the height of the smaller one.
-fn is_beside(one: &TextBox, other: &TextBox) -> bool {
+/// True if the vertical centres of two boxes differ by less than half the height of the smaller
+/// one.
+fn is_same_row(one: &TextBox, other: &TextBox) -> bool {
     let apart = (2 * one.y + one.height).abs_diff(2 * other.y + other.height);
     apart < one.height.min(other.height)
 }

@@ -1,4 +1,4 @@
-//! Reads lines of text.
+//! Recognizes lines of text.
 
 use quintet_kernel::port::{SenseError, TextBox};
 use rten_tensor::NdTensor;
@@ -12,8 +12,8 @@ use crate::picture::Picture;
 use crate::worker::failed;
 
 const LINE_HEIGHT: usize = 48;
-/// A shorter line is padded to this width. The network was trained with 320, reads short words as well
-/// without that much padding, and takes half the time.
+/// A shorter line is padded to this width. The network was trained with 320, but recognizes short
+/// words as well without that much padding, in half the time.
 const LINE_WIDTH_MINIMUM: usize = 96;
 /// A longer line is compressed to this width.
 const LINE_WIDTH_LIMIT: usize = 4800;
@@ -22,12 +22,13 @@ const BATCH_LIMIT: usize = 6;
 /// Pixels of width per batch. Bounds memory, because every eighth pixel has a probability for every
 /// character.
 const BATCH_WIDTH_LIMIT: usize = 4800;
-/// A line that is read with less confidence is dropped.
+/// A line that is recognized with less confidence is dropped.
 const CONFIDENCE_MINIMUM: f32 = 0.5;
 
-/// A line that is read with less confidence is read upside down too.
+/// A line that is recognized with less confidence is also tried upside down.
 const CONFIDENCE_DOUBT: f32 = 0.75;
-/// A line that is read with more confidence is not upside down, whatever the angle's network says.
+/// A line that is recognized with more confidence is not upside down, whatever the angle model
+/// states.
 const CONFIDENCE_SURE: f32 = 0.97;
 
 pub(super) struct Recognizer {
@@ -36,7 +37,7 @@ pub(super) struct Recognizer {
     characters: Vec<String>,
 }
 
-/// The reading of a line.
+/// A recognized line.
 struct Line {
     text: String,
     confidence: f32,
@@ -67,8 +68,8 @@ impl Recognizer {
         Ok(read.map(|(quad, line)| text_box(quad, line)).collect())
     }
 
-    /// Reads lines. Those that may be upside down and those that are hard to read are turned and read
-    /// again; the reading with more confidence counts.
+    /// Recognizes lines. Those that may be upside down and those with low confidence are rotated
+    /// and recognized again; the result with more confidence is used.
     fn either_way(&self, lines: Vec<Picture>, suspects: &[bool]) -> Result<Vec<Line>, SenseError> {
         let mut read = self.texts(&lines)?;
         let doubtful = |place: &usize| {
@@ -112,8 +113,8 @@ impl Recognizer {
             .collect())
     }
 
-    /// The best class of every step; repetitions and class 0 are left out. The confidence is the mean
-    /// of those that stay.
+    /// The best class of every step, without repetitions and class 0. The confidence is the mean of
+    /// the remaining ones.
     fn decode(&self, steps: &[f32]) -> Line {
         let (mut text, mut sum, mut count, mut last) = (String::new(), 0.0, 0, 0);
         for step in steps.chunks_exact(self.characters.len()) {
@@ -139,7 +140,8 @@ fn line_width(aspect: f32) -> usize {
     ((LINE_HEIGHT as f32 * aspect) as usize).clamp(LINE_WIDTH_MINIMUM, LINE_WIDTH_LIMIT)
 }
 
-/// Divides lines into batches. Lines of like length are read together, so that little is padding.
+/// Divides lines into batches. Lines of similar length are recognized together, to keep the padding
+/// short.
 pub(super) fn batches(mut quads: Vec<Quad>) -> Vec<Vec<Quad>> {
     quads.sort_by(|a, b| aspect(a).total_cmp(&aspect(b)));
     let mut batches = Vec::new();

@@ -1,23 +1,24 @@
-//! Regions of a map of probabilities: connected pixels that are probably text.
+//! Regions of a probability map: connected pixels that are probably text.
 
 use super::geometry::{Point, Rectangle, smallest_rectangle};
 
-/// A pixel with more than this is text.
+/// A pixel above this probability is text.
 const PIXEL_THRESHOLD: f32 = 0.3;
 /// A region with a lower mean is not text.
 const REGION_THRESHOLD: f32 = 0.5;
-/// The network finds the inner part of a line; a region grows by this times its area per outline.
+/// The network finds the inner part of a line; a region grows by this factor times its area divided
+/// by its perimeter.
 const GROWTH_FACTOR: f32 = 1.6;
 /// Regions with a shorter side are dropped, before and after growing.
 const SIDE_MINIMUM: f32 = 3.0;
 const GROWN_SIDE_MINIMUM: f32 = 5.0;
-/// The most regions that are examined. Bounds the work for a noisy picture.
+/// Maximum number of examined regions. Bounds the work for a noisy picture.
 const REGIONS_LIMIT: usize = 3000;
 
-/// Lines that are read. Bounds the time for a picture full of marks.
+/// Maximum number of recognized lines. Bounds the time for a picture full of marks.
 const LINES_LIMIT: usize = 1000;
 
-/// How probably each pixel is text.
+/// The probability of text for each pixel.
 pub(super) struct Map {
     pub(super) width: usize,
     pub(super) height: usize,
@@ -71,11 +72,11 @@ fn contains(rectangle: &Rectangle, x: f32, y: f32) -> bool {
         && (y * ax - x * ay).abs() <= rectangle.height / 2.0 + 0.5
 }
 
-/// Walks over the regions; each is given as the outermost pixels of its rows.
+/// Iterates over the regions; each is given as the outermost pixels of its rows.
 struct Regions {
     width: usize,
     height: usize,
-    /// Pixels that are text and were not seen yet.
+    /// Text pixels that were not visited yet.
     open: Vec<bool>,
     next: usize,
 }
@@ -99,7 +100,7 @@ impl Regions {
         Self { width, height, open, next: 0 }
     }
 
-    /// Takes all pixels that hang together with one.
+    /// Takes all pixels that are connected with one.
     fn take_region(&mut self, start: usize) -> Vec<Point> {
         let mut rows: std::collections::BTreeMap<usize, (usize, usize)> = Default::default();
         let mut pending = vec![start];

@@ -1,7 +1,7 @@
 //! Shrinks the box of a line to its ink.
 //!
-//! The network's boxes have a margin of about half a line. Where the ground is of one colour the margin
-//! can be seen and left out.
+//! The network's boxes have a margin of about half a line. If the background has one colour, the
+//! margin can be detected and removed.
 
 use quintet_kernel::port::TextBox;
 
@@ -9,17 +9,17 @@ use crate::picture::Picture;
 
 /// A pixel with less difference from the background is not text.
 const CONTRAST_MINIMUM: u8 = 32;
-/// The share of the strongest contrast that counts as ink; smooth edges have less.
+/// The share of the strongest contrast from which a pixel is ink; smooth edges have less.
 const CONTRAST_SHARE: f32 = 0.35;
-/// A box that would lose more of its height was not understood and stays.
+/// A box that would lose more of its height is left unchanged, because the detection is unreliable.
 const HEIGHT_SHARE: f32 = 0.3;
 
-/// Leaves out the rows and columns at the border of a box that show nothing but the ground.
+/// Removes the rows and columns at the border of a box that show only the background.
 pub(super) fn tightened(picture: &Picture, line: TextBox) -> TextBox {
-    let ground = ground(picture, &line);
+    let background = background(picture, &line);
     let contrast = |x: u32, y: u32| {
         let pixel = picture.at(x as isize, y as isize);
-        pixel.iter().zip(ground).map(|(a, b)| a.abs_diff(b)).max().unwrap_or(0)
+        pixel.iter().zip(background).map(|(a, b)| a.abs_diff(b)).max().unwrap_or(0)
     };
     let (columns, rows) = (line.x..line.x + line.width, line.y..line.y + line.height);
     let cells = || rows.clone().flat_map(|y| columns.clone().map(move |x| (x, y)));
@@ -36,8 +36,8 @@ pub(super) fn tightened(picture: &Picture, line: TextBox) -> TextBox {
     TextBox { x: left, y: top, width: right - left, height: bottom - top, ..line }
 }
 
-/// The usual colour at the border of a box.
-fn ground(picture: &Picture, line: &TextBox) -> [u8; 3] {
+/// The most common colour at the border of a box.
+fn background(picture: &Picture, line: &TextBox) -> [u8; 3] {
     let (right, bottom) = (line.x + line.width.max(1) - 1, line.y + line.height.max(1) - 1);
     let across = (line.x..=right).flat_map(|x| [(x, line.y), (x, bottom)]);
     let down = (line.y..=bottom).flat_map(|y| [(line.x, y), (right, y)]);

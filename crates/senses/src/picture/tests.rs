@@ -1,4 +1,4 @@
-//! Pictures that are none, too large, broken or unusual.
+//! Tests of pictures that are invalid, too large, broken or unusual.
 
 use std::io::Cursor;
 
@@ -57,7 +57,7 @@ fn a_picture_is_decoded_whatever_its_format() {
 }
 
 #[test]
-fn what_is_no_picture_is_refused() {
+fn invalid_pictures_are_refused() {
     assert!(refused(b"").starts_with("not an image"));
     assert!(refused(b"hello").starts_with("not an image"));
     assert!(refused(b"\x89PNG\r\n\x1a\n").starts_with("the image cannot be decoded"));
@@ -77,7 +77,7 @@ fn a_size_is_checked_before_anything_is_decoded() {
 }
 
 #[test]
-fn transparent_parts_get_a_ground_of_contrast() {
+fn transparent_parts_get_a_contrasting_background() {
     let ink = |value: u8| {
         let mut image = RgbaImage::from_pixel(8, 8, Rgba([0, 0, 0, 0]));
         image.put_pixel(0, 0, Rgba([value, value, value, 255]));

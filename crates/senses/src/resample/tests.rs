@@ -1,4 +1,4 @@
-//! Tones keep their pitch and level, whatever the rates and the size of the pieces.
+//! Tests that tones keep their pitch and level, whatever the rates and the size of the pieces.
 
 use std::f64::consts::TAU;
 
@@ -29,7 +29,7 @@ fn check(from: u32, to: u32) {
 }
 
 #[test]
-fn a_tone_stays_the_same_tone() {
+fn a_tone_keeps_its_pitch_and_level() {
     for from in [4_000, 8_000, 11_025, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000, 384_000] {
         check(from, 16_000);
     }
@@ -37,7 +37,7 @@ fn a_tone_stays_the_same_tone() {
 }
 
 #[test]
-fn a_tone_above_the_new_range_vanishes() {
+fn a_tone_above_the_new_range_is_removed() {
     let output = convert(&tone(15_000.0, 48_000, 0.2), 48_000, 16_000, 480);
     let level = output[400..2800].iter().fold(0.0f32, |peak, x| peak.max(x.abs()));
     assert!(level < 1e-3, "{level}");
@@ -51,7 +51,7 @@ fn the_size_of_the_pieces_does_not_matter() {
 }
 
 #[test]
-fn impossible_rates_are_refused() {
+fn unsupported_rates_are_refused() {
     for rate in [0, 1, 3_999, 384_001, 10_000_000, u32::MAX] {
         let error = Resampler::new(rate, 16_000).unwrap_err().to_string();
         assert!(error.contains(&rate.to_string()), "{error}");

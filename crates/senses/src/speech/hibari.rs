@@ -1,4 +1,4 @@
-//! hibari: phonemes in, the spectrum of a voice out.
+//! hibari: computes the spectrum of a voice from phonemes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) const FILES: &[&str] = &[
 ];
 /// Phonemes per run; a longer sentence is split between words.
 const PHONEMES_LIMIT: usize = 400;
-/// The voice's own pace.
+/// The default speed of the voice.
 const SPEED: f32 = 1.0;
 
 /// The voice in memory.
@@ -69,7 +69,7 @@ impl Hibari {
     fn synthesize(&self, phonemes: &str) -> Result<Vec<f32>, SenseError> {
         let known = phonemes.chars().filter_map(|phoneme| self.alphabet.get(&phoneme).copied());
         let ids: Vec<i32> = std::iter::once(0).chain(known).chain([0]).collect();
-        // There is silence at both ends; punctuation alone is not spoken.
+        // Both ends need silence; punctuation alone is not spoken.
         if !phonemes.chars().any(char::is_alphabetic) || ids.len() < 3 {
             return Ok(Vec::new());
         }
@@ -92,7 +92,7 @@ impl Hibari {
     }
 }
 
-/// Cuts a long string of phonemes between words, at punctuation if there is any.
+/// Splits a long string of phonemes between words, preferably at punctuation.
 fn parts(phonemes: &str) -> Vec<&str> {
     let (mut parts, mut rest) = (Vec::new(), phonemes);
     while let Some((limit, _)) = rest.char_indices().nth(PHONEMES_LIMIT) {

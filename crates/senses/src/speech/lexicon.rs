@@ -1,7 +1,7 @@
-//! How English words are pronounced: two dictionaries, and rules for endings and for small words.
+//! Pronunciation of English words: two dictionaries, and rules for endings and for small words.
 //!
-//! The rules are those of misaki (Apache-2.0), whose phonemes the voice learned: a capital `A` is the
-//! vowel of "day", `ˈ` and `ˌ` are the stresses, `ɾ` is the American t of "water".
+//! The rules are those of misaki (Apache-2.0), whose phonemes the voice was trained on: a capital
+//! `A` is the vowel of "day", `ˈ` and `ˌ` are the stresses, `ɾ` is the American t of "water".
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(super) type Entries = HashMap<Box<str>, Entry>;
 #[serde(untagged)]
 pub(super) enum Entry {
     Always(Box<str>),
-    /// By the word's tag; `DEFAULT` for others. Nothing means that the letters are spelled.
+    /// By the word's tag; `DEFAULT` for others. `None` means that the letters are spelled.
     ByTag(HashMap<Box<str>, Option<Box<str>>>),
 }
 
@@ -34,17 +34,17 @@ pub(super) struct Word<'a> {
     pub(super) tag: &'a str,
 }
 
-/// What follows a word.
+/// The phonemes after a word.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Following {
-    /// True if it begins with a vowel; nothing before a pause.
+    /// True if they begin with a vowel; `None` before a pause.
     pub(super) vowel: Option<bool>,
-    /// True if it is "to".
+    /// True if the next word is "to".
     pub(super) to: bool,
 }
 
 impl Following {
-    /// What a word before these phonemes is followed by.
+    /// What a word is followed by if these phonemes come next.
     pub(super) fn before(self, phonemes: &str, text: &str) -> Self {
         let is_known = |c: &char| [VOWELS, CONSONANTS, PAUSES].iter().any(|set| set.contains(*c));
         let vowel = match phonemes.chars().find(is_known) {
@@ -56,7 +56,7 @@ impl Following {
     }
 }
 
-/// How strongly a word is stressed, from -2 (not at all) to 2.
+/// The stress of a word, from -2 (unstressed) to 2.
 type Stress = Option<f32>;
 
 /// Both dictionaries.
@@ -64,7 +64,7 @@ type Stress = Option<f32>;
 pub(super) struct Lexicon {
     /// Checked by people.
     gold: Entries,
-    /// Made by a machine.
+    /// Generated automatically.
     silver: Entries,
 }
 
@@ -85,7 +85,7 @@ impl Lexicon {
         self.small_word(word, stress, following).or_else(|| self.word(word, stress, following))
     }
 
-    /// Words whose sound depends on what follows, and abbreviations with full stops.
+    /// Words whose pronunciation depends on what follows, and abbreviations with full stops.
     fn small_word(&self, word: Word<'_>, stress: Stress, following: Following) -> Option<String> {
         let Word { text, tag } = word;
         let sound = match text {
@@ -192,7 +192,7 @@ impl Lexicon {
         sound(find(&self.gold, text)?, tag, following).map(str::to_owned)
     }
 
-    /// The letters, one after the other, with the stress on the last.
+    /// The letters one by one, with the stress on the last.
     fn spelled(&self, text: &str) -> Option<String> {
         let letters = text.chars().filter(|letter| letter.is_alphabetic()).map(|letter| {
             let letter = letter.to_uppercase().to_string();

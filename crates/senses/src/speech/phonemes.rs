@@ -1,4 +1,4 @@
-//! A sentence as phonemes.
+//! Converts a sentence to phonemes.
 
 use quintet_kernel::port::SenseError;
 
@@ -9,10 +9,10 @@ use super::unknown_words::UnknownWords;
 
 /// Punctuation that the voice knows.
 const PUNCTUATION: &str = ";:,.!?—…\"()“”";
-/// Endings that are tagged as words of their own.
+/// Endings that are tagged as their own words.
 const CLITICS: &[&str] = &["n't", "'s", "'ll", "'re", "'ve", "'d", "'m"];
 
-/// Reads words.
+/// Converts sentences to phonemes.
 pub(super) struct Phonemizer {
     lexicon: Lexicon,
     tagger: Tagger,
@@ -33,14 +33,14 @@ impl Phonemizer {
         Self { lexicon, tagger, unknown }
     }
 
-    /// The phonemes of a sentence; empty if nothing in it can be read.
+    /// The phonemes of a sentence; empty if nothing in it can be pronounced.
     pub(super) fn phonemes(&self, sentence: &str) -> Result<String, SenseError> {
         let text = spelled_out(sentence);
         let tokens = tokens(&text);
         let tags = self.tags(&tokens);
         let mut sounds = vec![String::new(); tokens.len()];
         let mut following = Following::default();
-        // How a word sounds may depend on the one after it.
+        // The pronunciation of a word may depend on the next one.
         for (at, token) in tokens.iter().enumerate().rev() {
             sounds[at] = if token.is_word {
                 self.word(Word { text: token.text, tag: tags[at] }, following)?
@@ -75,7 +75,7 @@ impl Phonemizer {
         Ok(pieces.join(" "))
     }
 
-    /// The tag of each token; that of a word with a clitic is the tag of its longer part.
+    /// The tag of each token; a word with a clitic has the tag of its longer part.
     fn tags(&self, tokens: &[Token<'_>]) -> Vec<&str> {
         let split: Vec<(&str, &str)> =
             tokens.iter().map(|token| split_clitic(token.text)).collect();
@@ -105,7 +105,7 @@ fn split_clitic(text: &str) -> (&str, &str) {
     text.split_at(text.len() - clitic.map_or(0, |clitic| clitic.len()))
 }
 
-/// Cuts a text into words and punctuation. What is neither separates words.
+/// Splits a text into words and punctuation. Other characters separate words.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens: Vec<Token<'_>> = Vec::new();
     let mut rest = text;

@@ -1,4 +1,5 @@
-//! Writes numbers, times, amounts, units, symbols and abbreviations as words, so that all can be read.
+//! Writes numbers, times, amounts, units, symbols and abbreviations as words, so that they can be
+//! pronounced.
 
 use super::numbers::{cardinal, digits, ordinal, year};
 
@@ -75,7 +76,7 @@ const UNITS: &[(&str, &str, &str)] = &[
     ("x", "times", "times"),
 ];
 
-/// Units that are also words, and count only directly behind a number.
+/// Units that are also words, and count as units only directly after a number.
 const ATTACHED_ONLY: &[&str] = &["s", "x", "min", "°"];
 
 const CURRENCIES: &[(char, &str, &str)] =
@@ -124,7 +125,7 @@ pub(super) fn spelled_out(text: &str) -> String {
     words.join(" ")
 }
 
-/// Replaces symbols that always mean a word.
+/// Replaces symbols that always stand for a word.
 fn symbols(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -167,7 +168,7 @@ fn abbreviation(chunk: &str) -> Option<String> {
     known(shorter).filter(|_| !closing.is_empty()).map(|word| format!("{opening}{word}{closing}"))
 }
 
-/// The marks before a word, the word and the marks behind it.
+/// The marks before a word, the word and the marks after it.
 fn parts(chunk: &str) -> (&str, &str, &str) {
     let core = chunk.trim_start_matches(OPENING);
     let opening = &chunk[..chunk.len() - core.len()];

@@ -1,6 +1,6 @@
-//! Parts of speech: a perceptron over a word, its neighbours and the tags before it.
+//! Part-of-speech tagging: a perceptron over a word, its neighbours and the tags before it.
 //!
-//! Some words are pronounced by their part of speech: "I record a record".
+//! The pronunciation of some words depends on their part of speech: "I record a record".
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -43,11 +43,11 @@ impl<'de> Deserialize<'de> for Pairs {
     }
 }
 
-/// Tags words as the Penn Treebank does: `NN`, `VBD`, …
+/// Tags words with Penn Treebank tags: `NN`, `VBD`, …
 #[derive(Debug)]
 pub(super) struct Tagger {
     tags: Vec<String>,
-    /// Words that have one tag for the most part.
+    /// Words that usually have one tag.
     known: HashMap<Box<str>, Box<str>>,
     frequent: HashSet<Box<str>>,
     /// For each feature, its weights for tags, by their numbers.
@@ -57,7 +57,7 @@ pub(super) struct Tagger {
 impl Tagger {
     pub(super) fn new(data: TaggerData) -> Self {
         let mut tags = data.tags;
-        // The later name wins where two tags are equally likely, as in the reference.
+        // If two tags are equally likely, the later name wins, as in the reference implementation.
         tags.sort();
         let number = |tag: &str| tags.iter().position(|known| known == tag);
         let numbered = |pairs: Pairs| {
@@ -87,7 +87,7 @@ impl Tagger {
         tags
     }
 
-    /// The words as features see them, with two marks at each end.
+    /// The words as the features use them, with two markers at each end.
     fn context(&self, words: &[&str]) -> Vec<String> {
         let seen = words.iter().map(|word| {
             let plain = plain(word);

@@ -1,4 +1,4 @@
-//! Words that are in no lexicon: a small network reads their letters.
+//! Pronounces words that are in no lexicon with a small network.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ impl UnknownWords {
         Self { network, letters: numbered.collect(), phonemes: letters.out, limit: letters.maxlen }
     }
 
-    /// The phonemes of a word; none if its letters are not known.
+    /// The phonemes of a word; empty if its letters are not known.
     pub(super) fn phonemes(&self, word: &str) -> Result<String, SenseError> {
         let ids = word.chars().filter_map(|letter| self.letters.get(&letter).copied());
         let ids: Vec<i32> = ids.take(self.limit).collect();
@@ -43,7 +43,7 @@ impl UnknownWords {
         let output = self.network.run(vec![("chars", input.into())], &["ids"])?.pop();
         let output: Option<Tensor<i32>> = output.and_then(|output| output.try_into().ok());
         let ids = output.ok_or_else(|| failed("the model gave no phonemes"))?.to_vec();
-        // Repetitions count once, and 0 separates true ones.
+        // Repetitions are merged, and 0 separates actual ones.
         let (mut phonemes, mut last) = (String::new(), 0);
         for id in ids {
             if id != last && id > 0 {

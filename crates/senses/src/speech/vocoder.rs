@@ -1,7 +1,7 @@
-//! Makes a wave of the spectrum that the voice's network gives: 80 frames a second, 24 kHz.
+//! Computes the waveform from the spectrum of the voice's network: 80 frames per second, 24 kHz.
 //!
-//! A train of pulses at the voice's pitch is shaped by the harmonic part, noise by the noise part, and a
-//! part with phases of its own is added; the inverse of a short-time Fourier transform gives the wave.
+//! A pulse train at the voice's pitch is shaped by the harmonic part, noise by the noise part, and
+//! a part with its own phases is added; an inverse short-time Fourier transform gives the waveform.
 
 use std::f32::consts::PI;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ const WINDOW_SAMPLES: usize = 1200;
 const HOP_SAMPLES: usize = 300;
 /// Frequencies of a frame.
 const BINS: usize = WINDOW_SAMPLES / 2 + 1;
-/// The pitch below which there is no voice, in Hz.
+/// The pitch below which a frame is unvoiced, in Hz.
 const PITCH_MINIMUM_HZ: f32 = 40.0;
-/// Harmonics above are left out, in Hz.
+/// Harmonics above this frequency are left out, in Hz.
 const HARMONICS_LIMIT_HZ: f32 = 11_000.0;
-/// The greatest logarithm of an amplitude.
+/// Maximum logarithm of an amplitude.
 const LOG_LIMIT: f32 = 7.0;
 
-/// What the network gives: for each frequency a row of frames, and the pitch of each frame.
+/// The network's output: for each frequency a row of frames, and the pitch of each frame.
 #[derive(Debug)]
 pub(super) struct Spectrum {
     /// The logarithm of the amplitude of the voice.
@@ -41,7 +41,7 @@ pub(super) struct Spectrum {
     pub(super) pitch: Vec<f32>,
 }
 
-/// The transforms, planned once.
+/// The planned Fourier transforms.
 pub(super) struct Vocoder {
     forward: Arc<dyn Fft<f32>>,
     inverse: Arc<dyn Fft<f32>>,
@@ -59,7 +59,7 @@ impl Vocoder {
         }
     }
 
-    /// The wave; `None` if the parts of the spectrum do not fit together.
+    /// The waveform; `None` if the parts of the spectrum do not have matching sizes.
     pub(super) fn wave(&self, spectrum: &Spectrum) -> Option<Vec<f32>> {
         let frames = spectrum.pitch.len();
         let Spectrum { harmonics, theta, noise, free, phi, .. } = spectrum;
@@ -112,7 +112,7 @@ impl Spectrum {
     }
 }
 
-/// A train of pulses with all harmonics below a limit, silent where there is no pitch.
+/// A pulse train with all harmonics below a limit, silent in unvoiced frames.
 fn pulses(pitch: &[f32]) -> Vec<f32> {
     let last = pitch.len() - 1;
     let mut phase = 0.0f64;
@@ -136,7 +136,7 @@ fn pulses(pitch: &[f32]) -> Vec<f32> {
     (0..pitch.len() * HOP_SAMPLES).map(sample).collect()
 }
 
-/// The sample at a place; beyond its ends the wave is reflected.
+/// The sample at a position; beyond its ends the waveform is mirrored.
 fn reflected(wave: &[f32], at: isize) -> f32 {
     let last = wave.len() as isize - 1;
     let at = at.abs();

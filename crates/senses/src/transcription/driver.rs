@@ -17,7 +17,7 @@ use crate::worker::Worker;
 
 /// Samples of an utterance between two partial transcripts: one second.
 const PARTIAL_INTERVAL: usize = RECOGNITION_SAMPLE_RATE as usize;
-/// Samples whose peak is below this are silence, which is not computed: 16 steps of 16 bits.
+/// Samples with a lower peak are silence, which is not processed: 16 steps of 16 bits.
 const SILENCE_THRESHOLD: f32 = 16.0 / 32_768.0;
 
 /// Input of a stream.
@@ -30,7 +30,7 @@ pub(super) enum Input {
 
 /// The reason why a driver ends.
 enum End {
-    /// The client that fetches transcripts is gone.
+    /// The client that reads transcripts has disconnected.
     Abandoned,
     Failed(SenseError),
 }
@@ -50,7 +50,7 @@ pub(super) struct Driver {
     output: Sender<Result<Transcript, SenseError>>,
     language: Option<String>,
     resampler: Option<Resampler>,
-    /// Samples that do not make a window yet.
+    /// Samples that do not fill a window yet.
     rest: Vec<f32>,
     state: VadState,
     segmenter: Segmenter,
@@ -103,7 +103,7 @@ impl Driver {
 
     async fn send_error(&mut self, end: Result<(), End>) {
         if let Err(End::Failed(error)) = end {
-            // The stream may be gone, and then no error is needed.
+            // If the stream was dropped, no error is needed.
             let _ = self.output.send(Err(error)).await;
         }
     }
@@ -146,7 +146,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Cuts whole windows into utterances and transcribes those that end.
+    /// Splits whole windows into utterances and transcribes those that end.
     async fn cut(&mut self, samples: Vec<f32>) -> Result<(), End> {
         if samples.is_empty() {
             return Ok(());
@@ -239,7 +239,7 @@ impl Driver {
     }
 }
 
-/// Resolves with the partial transcript; never, if none is being computed.
+/// Resolves with the partial transcript; never if none is being computed.
 async fn partial(partial: &mut Option<Partial>) -> Result<String, SenseError> {
     match partial {
         Some(running) => {

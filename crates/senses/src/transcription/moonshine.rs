@@ -1,4 +1,4 @@
-//! Moonshine tiny: the samples of an English utterance in, tokens out, one after the other.
+//! Moonshine tiny: generates tokens from the samples of an English utterance.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::worker::{Engine, failed};
 
 /// The files in the directory of models: encoder and decoder.
 pub(crate) const FILES: &[&str] = &["moonshine-tiny/encoder.onnx", "moonshine-tiny/decoder.onnx"];
-/// The text of each token: a length of one or two bytes and so many bytes.
+/// The text of each token: a length of one or two bytes and that many bytes.
 static TOKENS: &[u8] = include_bytes!("../../data/moonshine-tokens.bin.gz");
 const START_TOKEN: usize = 1;
 const END_TOKEN: usize = 2;
-/// Tokens below are marks, not text.
+/// Lower tokens are control tokens, not text.
 const FIRST_TEXT_TOKEN: usize = 3;
 const HEADS: usize = 8;
 const HEAD_SIZE: usize = 36;
-/// More tokens than people speak; only a model that repeats itself gives more.
+/// More tokens per second than people speak; only a model that repeats itself exceeds this.
 const TOKENS_PER_SECOND: f32 = 6.5;
 const SAMPLE_RATE: usize = RECOGNITION_SAMPLE_RATE as usize;
-/// Utterances that are shorter get silence at both ends, or nothing might be recognized.
+/// Shorter utterances get silence at both ends, because otherwise nothing might be recognized.
 const SHORT_UTTERANCE_SAMPLES: usize = SAMPLE_RATE * 3 / 2;
 const PADDING_SAMPLES: usize = SAMPLE_RATE * 3 / 10;
 
@@ -77,7 +77,7 @@ impl Moonshine {
         Ok(String::from_utf8_lossy(&bytes).replace('\u{2581}', " ").trim().to_owned())
     }
 
-    /// The most likely token after the other, until the end or the limit.
+    /// Generates the most likely tokens one by one, until the end token or the limit.
     fn decode(&self, hidden: &Value, limit: usize) -> Result<Vec<usize>, SenseError> {
         let empty = || Value::from(Tensor::<f32>::zeros(&[1, HEADS, 0, HEAD_SIZE]));
         let mut cache: Vec<Value> = self.inputs.iter().map(|_| empty()).collect();

@@ -29,7 +29,7 @@ use nova::Nova;
 use realtime::Realtime;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the last transcripts are waited for after the audio has ended.
+/// How long the last transcripts are awaited after the audio has ended.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A service that transcribes streams.
@@ -37,7 +37,7 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Service {
     /// The address, `ws://` or `wss://`.
     pub url: String,
-    /// What is sent with the request that opens a connection.
+    /// Headers of the request that opens a connection.
     pub headers: Vec<(String, String)>,
     /// The key, which is sent as a bearer token and never shown.
     pub key: Option<String>,
@@ -45,10 +45,10 @@ pub struct Service {
     pub protocol: Protocol,
 }
 
-/// How a service takes audio and gives transcripts.
+/// The protocol of a transcription service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// OpenAI's realtime API, with this model for transcription.
+    /// OpenAI's realtime API with a transcription model.
     Realtime {
         /// The model.
         model: String,
@@ -67,7 +67,7 @@ impl fmt::Debug for Service {
     }
 }
 
-/// Has a service transcribe streams of audio. Nothing is connected before the first stream.
+/// Transcribes streams of audio through a service. Connects with the first stream.
 #[derive(Debug)]
 pub struct RemoteTranscriber {
     service: Arc<Service>,
@@ -75,14 +75,14 @@ pub struct RemoteTranscriber {
 }
 
 impl RemoteTranscriber {
-    /// Takes a service.
+    /// A transcriber that uses a service.
     pub fn new(service: Service) -> Self {
         Self { service: Arc::new(service), streams: Arc::new(Semaphore::new(STREAM_LIMIT)) }
     }
 }
 
 impl Transcriber for RemoteTranscriber {
-    /// The service itself is not asked.
+    /// Always succeeds: the service is not contacted.
     fn ready(&self) -> Result<(), SenseError> {
         Ok(())
     }
@@ -98,9 +98,9 @@ impl Transcriber for RemoteTranscriber {
     }
 }
 
-/// One side of a protocol: what a stream is given as messages, and messages as transcripts.
+/// A codec for one protocol: inputs of a stream to messages, and messages to transcripts.
 trait Codec: Send {
-    /// What is sent first.
+    /// The first messages.
     fn greeting(&self) -> Vec<Message>;
     /// The messages for an input. Fails if the audio cannot be used.
     fn encode(&mut self, input: Input) -> Result<Vec<Message>, SenseError>;
@@ -123,7 +123,7 @@ async fn run(service: Arc<Service>, inputs: Receiver<Input>, output: Output) {
         Err(error) => Err(error),
     };
     if let Err(error) = done {
-        // The stream may be gone, and then no error is needed.
+        // If the stream was dropped, no error is needed.
         let _ = output.send(Err(service.redacted(error))).await;
     }
 }
@@ -136,7 +136,7 @@ async fn connect(service: &Service) -> Result<Socket, SenseError> {
     })
 }
 
-/// Moves audio out and transcripts in until one side ends.
+/// Sends audio and receives transcripts until one side ends.
 async fn transcribe(
     socket: Socket,
     mut codec: Box<dyn Codec>,
@@ -184,7 +184,7 @@ async fn publish(output: &Output, transcript: Transcript) {
             let _ = output.try_send(Ok(transcript));
         }
         Transcript::Final(_) | Transcript::UtteranceEnd => {
-            // The reader may be gone; then the stream is dropped, and this task with it.
+            // If the reader is gone, the stream is dropped, and this task with it.
             let _ = output.send(Ok(transcript)).await;
         }
     }
@@ -221,9 +221,10 @@ fn reason(error: &tungstenite::Error) -> String {
     match error {
         tungstenite::Error::Http(response) => {
             let body = response.body().as_deref().unwrap_or_default();
-            let said: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-            let said = said["error"]["message"].as_str().map(|said| format!(": {said}"));
-            format!("{}{}", response.status(), said.unwrap_or_default())
+            let message: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+            let message =
+                message["error"]["message"].as_str().map(|message| format!(": {message}"));
+            format!("{}{}", response.status(), message.unwrap_or_default())
         }
         error => error.to_string(),
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::vad::WINDOW_SAMPLES;
 
-/// From this probability on speech begins.
+/// Speech begins at this probability.
 const SPEECH_THRESHOLD: f32 = 0.5;
 /// A window below this probability is a pause.
 const PAUSE_THRESHOLD: f32 = 0.35;
@@ -12,14 +12,14 @@ const PAUSE_THRESHOLD: f32 = 0.35;
 const LEAD_WINDOWS: usize = 10;
 /// Windows of pause that end an utterance: 500 ms.
 const TRAIL_WINDOWS: usize = 16;
-/// Windows of speech that make an utterance; a click has fewer.
+/// Minimum windows of speech in an utterance; a click has fewer.
 const SPEECH_WINDOWS_MINIMUM: usize = 3;
-/// An utterance that is longer is cut: 15 s.
+/// A longer utterance is split: 15 s.
 const WINDOWS_LIMIT: usize = 468;
-/// The windows at the end of such an utterance among which the cut is sought: 3 s.
+/// The windows at the end of such an utterance in which the split point is searched: 3 s.
 const CUT_RANGE_WINDOWS: usize = 94;
 
-/// The audio of an utterance and what comes before the next one.
+/// The audio of the current utterance, and the audio before the next one.
 #[derive(Debug, Default)]
 pub(super) struct Segmenter {
     /// The last windows before speech.
@@ -104,7 +104,7 @@ impl Utterance {
         (self.speech >= SPEECH_WINDOWS_MINIMUM).then_some(self.samples)
     }
 
-    /// Cuts the utterance at its quietest window of late; returns what follows.
+    /// Splits the utterance at the quietest of its last windows; returns what follows.
     fn split(&mut self) -> Self {
         let start = self.probabilities.len() - CUT_RANGE_WINDOWS;
         let late = self.probabilities[start..].iter().enumerate();

@@ -1,24 +1,25 @@
 //! Parses the coordinates in a vision model's answer, in any of the forms that models use.
 //!
-//! Models answer with JSON, with tags or with pairs of numbers; in pixels, in parts of 1 or in parts of
-//! 1000. The prompt requests pixels in JSON, but many models use the form they were trained on.
+//! Models answer with JSON, with tags or with pairs of numbers; in pixels, as fractions of 1 or in
+//! thousandths. The prompt requests pixels in JSON, but many models use the form they were trained
+//! on.
 
 use quintet_kernel::port::{SenseError, VisualTarget};
 use serde_json::{Map, Value};
 
-/// Places that are read from an answer.
+/// Maximum number of places in an answer.
 const PLACES_LIMIT: usize = 100;
-/// The most bytes of a pair of coordinates in brackets.
+/// Maximum length of a pair of coordinates in brackets, in bytes.
 const PAIR_LIMIT: usize = 64;
-/// Characters of an answer that an error message repeats.
+/// Maximum length of the excerpt in an error message, in characters.
 const EXCERPT_LENGTH_LIMIT: usize = 120;
 
 /// The coordinate format of a family of models, for answers in which the numbers are ambiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CoordinateStyle {
-    /// Coordinates are parts of 1000.
+    /// Coordinates are thousandths.
     per_mille: bool,
-    /// A list of two coordinates begins with the vertical one.
+    /// In a list of two coordinates the vertical one is first.
     y_first: bool,
 }
 
@@ -50,7 +51,7 @@ struct ModelPlace {
     confidence: Option<f32>,
 }
 
-/// What the numbers of an answer are parts of.
+/// The size of the coordinate system of an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scale {
     width: f64,
@@ -60,9 +61,9 @@ struct Scale {
 /// Sizes of the picture, in pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
-    /// As the model was sent it.
+    /// The size as sent to the model.
     pub(super) sent: (u32, u32),
-    /// As the caller has it.
+    /// The original size.
     pub(super) original: (u32, u32),
 }
 
@@ -91,12 +92,12 @@ pub(super) fn targets(
     places.into_iter().map(|place| mapped(place, scale, sizes.original)).collect()
 }
 
-/// Places, and their scale as far as the answer names it.
+/// Places, and their scale if the answer states it.
 struct Reading {
     places: Vec<ModelPlace>,
     /// The scale that the answer itself states.
     stated: Option<Scale>,
-    /// The form is one of models that count in parts of 1000.
+    /// True if the form is used by models with coordinates in thousandths.
     per_mille: bool,
 }
 
@@ -106,8 +107,8 @@ impl Reading {
     }
 }
 
-/// The scale of the numbers if the answer does not name it: 1 if none is larger, 1000 if some would be outside
-/// the picture or the model is known for it, otherwise pixels.
+/// The scale of the numbers if the answer does not state it: 1 if none is larger, 1000 if some
+/// would be outside the picture or the model uses thousandths, otherwise pixels.
 fn scale_of(places: &[ModelPlace], (width, height): (u32, u32), style: CoordinateStyle) -> Scale {
     let pixels = Scale { width: width.into(), height: height.into() };
     let all = |fits: &dyn Fn(&ModelPlace) -> bool| places.iter().all(fits);
@@ -169,7 +170,7 @@ const POINTS: [&str; 6] = ["point", "point_2d", "coordinate", "coordinates", "ce
 /// Members that hold a place as the corners of a box around it.
 const BOXES: [&str; 4] = ["bbox_2d", "bbox", "box", "bounding_box"];
 
-/// Adds the places of a JSON value; false if the value is about something else.
+/// Adds the places of a JSON value; false if the value is something else.
 fn collect(value: &Value, style: CoordinateStyle, found: &mut Reading, depth: usize) -> bool {
     if depth > 4 || found.places.len() >= PLACES_LIMIT {
         return false;
@@ -217,7 +218,7 @@ fn object(
     known
 }
 
-/// The size of the coordinate system, where an object states one: `"scale": [1000, 1000]`.
+/// The size of the coordinate system, if an object states it: `"scale": [1000, 1000]`.
 fn stated(members: &Map<String, Value>) -> Option<Scale> {
     let sides = members.get("scale")?.as_array()?;
     let [width, height] = sides.as_slice() else { return None };
@@ -263,8 +264,7 @@ fn four(value: &Value) -> Option<[f64; 4]> {
     numbers?.try_into().ok()
 }
 
-/// Reads `<point>x y</point>`, which counts in parts of 1000, and `<point x="…" y="…">`, which counts
-/// in parts of 100.
+/// Parses `<point>x y</point>` in thousandths, and `<point x="…" y="…">` in percent.
 fn in_tags(text: &str) -> Option<Reading> {
     let mut found = Reading::new(Vec::new());
     for (at, tag) in text.match_indices("<point") {
@@ -288,11 +288,11 @@ fn in_tags(text: &str) -> Option<Reading> {
     (!found.places.is_empty()).then_some(found)
 }
 
-/// Reads pairs of numbers in brackets: `(x, y)`, `[x, y]`, `(x1,y1),(x2,y2)` being two places.
+/// Parses pairs of numbers in brackets: `(x, y)`, `[x, y]`; `(x1,y1),(x2,y2)` are two places.
 fn in_pairs(text: &str) -> Option<Reading> {
     let mut places = Vec::new();
     for (at, bracket) in text.match_indices(['(', '[']) {
-        // A pair is short, and an answer may be nothing but brackets.
+        // Bounds the work for an answer that consists of brackets.
         let rest = &text[at + bracket.len()..];
         let rest = &rest[..rest.floor_char_boundary(PAIR_LIMIT)];
         let inner = &rest[..rest.find([')', ']']).unwrap_or(0)];

@@ -14,11 +14,11 @@ use tokio::sync::Semaphore;
 use super::answer::{CoordinateStyle, Sizes, targets};
 use super::scaled::{Scaled, scaled};
 
-/// Time for an answer of the model.
+/// Maximum time for an answer of the model.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// The most bytes of an answer that are read.
+/// Maximum length of an answer, in bytes.
 const ANSWER_LIMIT: usize = 64 * 1024;
-/// The most pictures in progress or waiting; more are refused.
+/// Maximum number of pictures in progress or waiting; more are refused.
 const REQUESTS_LIMIT: usize = 8;
 
 const LOCATE_PROMPT: &str = "You find things on screenshots. Answer with JSON only, in this form: \
@@ -30,7 +30,7 @@ const DESCRIBE_PROMPT: &str = "You describe pictures of user interfaces briefly 
     the text that can be read, the kinds of controls, and the element that one would most likely use \
     next. Plain text, no preamble.";
 
-/// Looks at pictures through a model of a provider.
+/// Vision through a model of a provider.
 #[derive(Debug)]
 pub struct ModelVision {
     models: Arc<dyn Models>,
@@ -39,12 +39,12 @@ pub struct ModelVision {
 }
 
 impl ModelVision {
-    /// Vision by this model, which must take pictures.
+    /// Vision by this model, which must support pictures.
     pub fn new(models: Arc<dyn Models>, model: ModelRef) -> Self {
         Self { models, model, requests: Semaphore::new(REQUESTS_LIMIT) }
     }
 
-    async fn look(&self, image: Vec<u8>) -> Result<Scaled, SenseError> {
+    async fn scale(&self, image: Vec<u8>) -> Result<Scaled, SenseError> {
         let scaled = tokio::task::spawn_blocking(move || scaled(image)).await;
         scaled.map_err(|error| SenseError::Failed(format!("scaling the picture: {error}")))?
     }
@@ -58,7 +58,7 @@ impl ModelVision {
         image: Vec<u8>,
     ) -> Result<(String, Sizes), SenseError> {
         let _permit = self.requests.try_acquire().map_err(|_| SenseError::Busy)?;
-        let scaled = self.look(image).await?;
+        let scaled = self.scale(image).await?;
         let sizes = Sizes { sent: scaled.sent, original: scaled.original };
         let prompt = self.prompt(system, question(scaled.sent), scaled);
         let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.answer(prompt)).await;
@@ -108,7 +108,7 @@ impl ModelVision {
         }
     }
 
-    /// Reports only the kind of the failure to clients: a provider's message may hold private details.
+    /// Clients only get the kind of the failure: a provider's message may contain private details.
     fn failed(&self, failure: &Failure) -> SenseError {
         tracing::warn!(model = %self.model, "the vision model did not answer: {}", failure.message);
         SenseError::Failed(format!("{} failed: {}", self.model, failure.kind.name()))

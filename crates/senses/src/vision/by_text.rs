@@ -1,4 +1,4 @@
-//! Vision without a vision model, by the text on a picture.
+//! Vision without a vision model, based on the text in a picture.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use quintet_kernel::port::{
 };
 use quintet_kernel::similarity::{normalized, ratio};
 
-/// The name that answers give instead of a model's.
+/// The model name in answers.
 const MODEL: &str = "ocr";
-/// How alike a line and a quoted text must be.
+/// Minimum similarity of a line and a quoted text.
 const SIMILARITY_THRESHOLD: f64 = 0.8;
-/// The most lines that a description has.
+/// Maximum number of lines in a description.
 const LINES_LIMIT: usize = 200;
 
 const NO_MODEL: &str = "no vision model is configured (`senses.vision`), so only text can be found: \
     quote the text to find, for example: the button \"Save\"";
 
-/// Describes pictures by their text, and finds places where a description quotes text.
+/// Describes pictures by their text, and finds places if a description quotes text.
 pub struct OcrVision {
     ocr: Arc<dyn Ocr>,
 }
 
 impl OcrVision {
-    /// Vision by this OCR.
+    /// Vision based on this OCR.
     pub fn new(ocr: Arc<dyn Ocr>) -> Self {
         Self { ocr }
     }
@@ -71,7 +71,7 @@ impl Vision for OcrVision {
     }
 }
 
-/// The lines that are like one of the texts, the most alike first.
+/// The lines that are similar to one of the texts, the most similar first.
 fn matching_lines(quoted: &[String], lines: &[TextBox]) -> Vec<VisualTarget> {
     let scored = |line: &TextBox| {
         let text = normalized(&line.text);
@@ -109,7 +109,7 @@ fn quotations(description: &str) -> Vec<String> {
     while let Some(at) = rest.find(|c| MARKS.iter().any(|(open, _)| *open == c)) {
         let open = rest[at..].chars().next().unwrap_or_default();
         let close = MARKS.iter().find(|(mark, _)| *mark == open).map_or(open, |(_, close)| *close);
-        // The apostrophe of "user's" opens nothing.
+        // The apostrophe of "user's" opens no quotation.
         let within_word = rest[..at].chars().next_back().is_some_and(char::is_alphanumeric);
         rest = &rest[at + open.len_utf8()..];
         if open == '\'' && within_word {

@@ -6,14 +6,14 @@ use image::imageops::FilterType;
 use image::{DynamicImage, ImageFormat, ImageReader, Limits};
 use quintet_kernel::port::SenseError;
 
-/// The longest side of a picture for a model. Providers scale down larger pictures, and coordinates in pixels would
-/// then refer to an unknown size.
+/// The longest side of a picture for a model. Providers scale down larger pictures, and coordinates
+/// in pixels would then refer to an unknown size.
 const SIDE_LIMIT: u32 = 1568;
-/// The most pixels of a picture that is decoded.
+/// Maximum number of pixels of a decoded picture.
 const PIXELS_LIMIT: u64 = 40_000_000;
-/// The most bytes that decoding may allocate.
+/// Maximum memory for decoding, in bytes.
 const DECODE_LIMIT: u64 = 512 * 1024 * 1024;
-/// The most bytes of a picture that is sent unchanged.
+/// Maximum length of a picture that is sent unchanged, in bytes.
 const BYTES_LIMIT: usize = 3 * 1024 * 1024;
 
 /// A picture that is ready to be sent.
@@ -21,14 +21,14 @@ const BYTES_LIMIT: usize = 3 * 1024 * 1024;
 pub(super) struct Scaled {
     pub(super) bytes: Vec<u8>,
     pub(super) mime: &'static str,
-    /// Width and height of what is sent.
+    /// Width and height as sent.
     pub(super) sent: (u32, u32),
     /// Width and height of the original.
     pub(super) original: (u32, u32),
 }
 
-/// Makes a picture ready; takes its time, so it does not belong on an async thread. Fails if the bytes
-/// are no picture, or one that is too large.
+/// Scales and encodes a picture; slow, so it must not run on an async thread. Fails if the bytes
+/// are not a picture, or it is too large.
 pub(super) fn scaled(bytes: Vec<u8>) -> Result<Scaled, SenseError> {
     let (width, height) = reader(&bytes)?.into_dimensions().map_err(unreadable)?;
     if width == 0 || height == 0 {
@@ -82,7 +82,7 @@ fn reader(bytes: &[u8]) -> Result<ImageReader<Cursor<&[u8]>>, SenseError> {
     reader.map_err(|error| SenseError::BadInput(format!("the picture cannot be read: {error}")))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err needs")]
 fn unreadable(error: image::ImageError) -> SenseError {
     SenseError::BadInput(format!("the picture cannot be read: {error}"))
 }

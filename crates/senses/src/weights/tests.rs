@@ -1,9 +1,9 @@
-//! The table is consistent.
+//! Tests of the table.
 
 use super::all;
 
 #[test]
-fn every_file_can_be_fetched_and_checked() {
+fn every_file_can_be_downloaded_and_verified() {
     for file in all().iter().flat_map(|weights| &weights.files) {
         let pieces: u64 = file.packages.iter().map(|package| package.size).sum();
         assert_eq!(pieces, file.size, "the pieces of {} make up the file", file.name);

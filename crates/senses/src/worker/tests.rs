@@ -1,4 +1,4 @@
-//! Requests are batched, bounded, dropped and answered.
+//! Tests that requests are batched, limited, dropped and answered.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -78,7 +78,7 @@ async fn begin(
 }
 
 #[tokio::test]
-async fn what_waits_is_computed_together_up_to_the_limit() {
+async fn waiting_requests_are_computed_together_up_to_the_limit() {
     let Setup { worker, batches, permits, loads, .. } = setup(LONG);
     assert!(!worker.is_running());
     let (mut tasks, batches) = begin(&worker, batches).await;
@@ -106,7 +106,7 @@ async fn a_request_that_is_dropped_is_not_computed() {
 }
 
 #[tokio::test]
-async fn a_model_learns_that_no_answer_is_awaited() {
+async fn a_model_learns_that_its_batch_is_abandoned() {
     let Setup { worker, batches, permits, abandoned, .. } = setup(LONG);
     let (tasks, _batches) = begin(&worker, batches).await;
     drop(tasks);

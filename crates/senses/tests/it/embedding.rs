@@ -1,4 +1,5 @@
-//! Vectors against a reference that `embeddings.py` computed in f64 from the published weights.
+//! Tests of vectors against a reference that `embeddings.py` computed in f64 from the published
+//! weights.
 
 use futures_util::future::join_all;
 use quintet_kernel::port::{Embedder as _, SenseError};
@@ -29,7 +30,7 @@ fn check(text: &str, found: &[f32], expected: &[f64]) {
 }
 
 #[tokio::test]
-async fn vectors_are_those_of_the_reference() {
+async fn vectors_equal_the_reference() {
     let embedder = LocalEmbedder::new(settings());
     assert_eq!(
         embedder.space().version(),
@@ -68,7 +69,7 @@ async fn missing_weights_and_damaged_files_are_reported() {
         file_of_zeros.set_len(file.size).unwrap();
     }
     let Err(SenseError::Failed(reason)) = embedder.embed(vec!["a".into()]).await else {
-        panic!("zeros are no model");
+        panic!("an invalid file was accepted");
     };
     assert!(reason.contains("tokenizer.json cannot be loaded"), "{reason}");
 }

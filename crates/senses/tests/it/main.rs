@@ -1,6 +1,6 @@
-//! The real models, whose weights are kept in the user's cache.
+//! Integration tests with the real models, whose weights are in the user's cache.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod embedding;
 mod reading;
@@ -14,11 +14,11 @@ use quintet_senses::{Settings, weights};
 use quintet_weights::{Progress, Registries, pull};
 
 fn settings() -> Settings {
-    // Tests run beside each other, and threads that wait for each other would slow all of them.
+    // Tests run concurrently, and threads that wait for each other would slow them all down.
     Settings { models_dir: models_dir(), idle: Duration::from_secs(600), threads: 1 }
 }
 
-/// The user's directory of models; what is missing is fetched once and not for every clone.
+/// The user's models directory; missing weights are downloaded once and not for every clone.
 fn models_dir() -> PathBuf {
     static READY: OnceLock<PathBuf> = OnceLock::new();
     let fetch = || {
@@ -34,7 +34,7 @@ fn models_dir() -> PathBuf {
         }
         dir
     };
-    // A runtime cannot run inside that of a test.
+    // A runtime cannot run inside a test's own.
     READY.get_or_init(|| std::thread::spawn(fetch).join().unwrap()).clone()
 }
 

@@ -1,4 +1,4 @@
-//! Text and boxes in pictures that `screens.py` drew.
+//! Tests of text and boxes in pictures that `screens.py` drew.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::settings;
 
-/// The part of the area of two boxes that both have.
+/// The overlap of two boxes: the shared area divided by the total area.
 fn overlap(found: &TextBox, line: &Value) -> f64 {
     let number = |key: &str| line[key].as_f64().unwrap();
     let (x, y, width, height) = (number("x"), number("y"), number("width"), number("height"));
@@ -21,7 +21,7 @@ fn overlap(found: &TextBox, line: &Value) -> f64 {
     across * down / area
 }
 
-/// Letters that must be changed, added or removed to make one text of another.
+/// The edit distance of two texts.
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -41,7 +41,7 @@ async fn read(ocr: &LocalOcr, name: &str) -> RecognizedText {
     ocr.read(std::fs::read(folder.join(name)).unwrap()).await.unwrap()
 }
 
-/// The share of letters that are right, and the least and the mean overlap of boxes.
+/// The share of correct letters, and the least and the mean overlap of boxes.
 fn compare(found: &RecognizedText, lines: &[Value]) -> (f64, f64, f64) {
     let (mut letters, mut wrong, mut overlaps) = (0, 0, Vec::new());
     for line in lines {
@@ -104,7 +104,7 @@ async fn lines_are_in_reading_order() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_refused() {
+async fn invalid_pictures_are_refused() {
     let ocr = LocalOcr::new(settings());
     assert!(matches!(ocr.read(b"hello".to_vec()).await, Err(SenseError::BadInput(_))));
     let dir = tempfile::tempdir().unwrap();

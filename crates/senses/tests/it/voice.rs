@@ -1,4 +1,4 @@
-//! Speech there and back: what is spoken is written down again, word by word.
+//! Tests that synthesized speech is transcribed back to the same words.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const SENTENCES: &[&str] = &[
 ];
 /// One word in ten may be wrong.
 const ERROR_LIMIT: f64 = 0.1;
-/// espeak's voice is a machine's, and the model knows people's.
+/// Higher, because espeak's voice is synthetic and the model was trained on people.
 const ESPEAK_ERROR_LIMIT: f64 = 0.35;
 
 fn transcriber() -> StreamTranscriber {
@@ -36,7 +36,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Words to insert, leave out or replace to make one text of the other.
+/// The edit distance of two texts, in words.
 fn errors(expected: &[String], found: &[String]) -> usize {
     let mut row: Vec<usize> = (0..=found.len()).collect();
     for (above, word) in expected.iter().enumerate() {
@@ -51,7 +51,7 @@ fn errors(expected: &[String], found: &[String]) -> usize {
     row[found.len()]
 }
 
-/// Everything that becomes of audio that arrives in pieces of 100 ms.
+/// The transcripts of audio that arrives in pieces of 100 ms.
 async fn transcripts(stream: &dyn TranscriptionStream, audio: &Audio) -> Vec<Transcript> {
     let push = async {
         for piece in audio.samples.chunks(audio.rate as usize / 10) {
@@ -78,7 +78,7 @@ fn text(transcripts: &[Transcript]) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// Speaks all sentences, writes them down and checks how many words are wrong.
+/// Synthesizes and transcribes all sentences, and checks the share of wrong words.
 async fn check(name: &str, limit: f64, speak: impl AsyncFn(&str) -> Audio) {
     let transcriber = transcriber();
     let (mut wrong, mut all) = (0, 0);
@@ -96,7 +96,7 @@ async fn check(name: &str, limit: f64, speak: impl AsyncFn(&str) -> Audio) {
 }
 
 #[tokio::test]
-async fn what_is_spoken_is_written_down_again() {
+async fn spoken_sentences_are_transcribed() {
     let speaker = LocalSpeaker::new(settings());
     assert!(!speaker.is_loaded());
     check("hibari", ERROR_LIMIT, async |sentence| {
@@ -108,7 +108,7 @@ async fn what_is_spoken_is_written_down_again() {
 }
 
 #[tokio::test]
-async fn another_voice_is_written_down() {
+async fn another_voice_is_transcribed() {
     let dir = tempfile::tempdir().unwrap();
     if espeak("test", dir.path()).is_none() {
         return println!("espeak-ng is not installed: its voice was not tested");
@@ -161,7 +161,7 @@ async fn silence_and_noise_and_odd_rates() {
         let refused = stream.push(Audio { samples: vec![0; 100], rate }).await.unwrap_err();
         assert!(matches!(refused, SenseError::BadInput(_)), "{refused:?}");
     }
-    // An hour of silence, in changing rates.
+    // An hour of silence, at changing rates.
     let push = async {
         for (rate, seconds) in [(8_000, 20), (48_000, 20), (16_000, 3560)] {
             for _ in 0..seconds {
@@ -176,7 +176,7 @@ async fn silence_and_noise_and_odd_rates() {
 }
 
 #[tokio::test]
-async fn starting_over_forgets_the_utterance() {
+async fn starting_over_discards_the_utterance() {
     let speaker = LocalSpeaker::new(settings());
     let audio = speaker.speak(SENTENCES[1].into()).await.unwrap();
     let stream = transcriber().open().unwrap();
@@ -198,7 +198,7 @@ async fn starting_over_forgets_the_utterance() {
 }
 
 #[tokio::test]
-async fn several_streams_are_written_down_at_once() {
+async fn concurrent_streams_are_transcribed() {
     let speaker = LocalSpeaker::new(settings());
     let transcriber = transcriber();
     let mut spoken = Vec::new();
@@ -237,7 +237,7 @@ async fn odd_texts_are_spoken_or_silent() {
         let audio = speaker.speak(silent.into()).await.unwrap();
         assert_eq!(audio.samples, Vec::<i16>::new(), "{silent:?}");
     }
-    // An English voice says nothing of Chinese, and the rest of the sentence.
+    // An English voice skips Chinese and speaks the rest of the sentence.
     assert!(!speaker.speak("你好 means hello".into()).await.unwrap().samples.is_empty());
     assert!(
         !speaker.speak("xfce4-terminal v1.2.3 @ 7:30".into()).await.unwrap().samples.is_empty()
@@ -261,7 +261,7 @@ async fn missing_weights_are_named() {
     assert_eq!(error, Some(SenseError::MissingWeights("transcription")));
 }
 
-/// How often the wake word is detected in audio that comes in pieces of 100 ms.
+/// Number of detections of the wake word in audio that arrives in pieces of 100 ms.
 fn detections(audio: &Audio) -> usize {
     let mut wake_word = WakeWord::load(&settings()).unwrap();
     let mut detected = 0;

@@ -1,11 +1,11 @@
-//! What the model gives is checked.
+//! Tests that the model's output is checked.
 
 use quintet_kernel::port::SenseError;
 
 use super::{Tokens, normalized, run_length};
 
 #[test]
-fn numbers_that_are_none_are_a_failure() {
+fn invalid_numbers_are_an_error() {
     for bad in [f32::NAN, f32::INFINITY, 0.0] {
         assert!(matches!(normalized(&[bad, bad]), Err(SenseError::Failed(_))));
     }

@@ -1,4 +1,4 @@
-//! Texts as words and pieces.
+//! Tests of splitting texts into words and pieces.
 
 use super::{WordPiece, normalized, words};
 
@@ -8,7 +8,7 @@ fn tokenizer() -> WordPiece {
 }
 
 #[test]
-fn a_word_is_cut_into_the_longest_pieces() {
+fn a_word_is_split_into_the_longest_pieces() {
     assert_eq!(tokenizer().encode("Playing plays!", 256), [1, 4, 5, 4, 6, 7, 2]);
     assert_eq!(tokenizer().encode("played", 256), [1, 3, 2]);
     assert_eq!(tokenizer().encode(&"s".repeat(5000), 256), [1, 3, 2]);
@@ -17,7 +17,7 @@ fn a_word_is_cut_into_the_longest_pieces() {
 }
 
 #[test]
-fn text_is_plain_before_it_is_cut() {
+fn text_is_normalized_before_it_is_split() {
     assert_eq!(normalized("Éa\0b\tÖ\u{301}"), "eab o");
     assert_eq!(normalized("三時に"), " 三  時 に");
     let found: Vec<&str> = words("don't stop. (now)").collect();

@@ -1,4 +1,4 @@
-//! Rectangles around points.
+//! Tests of rectangles around points.
 
 use super::{Point, smallest_rectangle};
 
@@ -12,13 +12,13 @@ fn check(points: &[(f32, f32)], corners: [(f32, f32); 4]) {
 }
 
 #[test]
-fn a_rectangle_is_its_own() {
+fn the_smallest_rectangle_around_a_rectangle_is_itself() {
     let corners = [(1.0, 1.0), (9.0, 1.0), (9.0, 3.0), (1.0, 3.0)];
     check(&[corners[2], corners[0], (5.0, 2.0), corners[1], corners[3]], corners);
 }
 
 #[test]
-fn a_tilted_one_too() {
+fn the_smallest_rectangle_may_be_tilted() {
     let corners = [(0.0, 2.0), (6.0, 0.0), (7.0, 3.0), (1.0, 5.0)];
     check(&[corners[3], corners[1], (3.0, 2.0), corners[0], corners[2]], corners);
 }

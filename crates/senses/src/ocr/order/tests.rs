@@ -1,4 +1,4 @@
-//! Rows and columns.
+//! Tests of reading order.
 
 use quintet_kernel::port::TextBox;
 
@@ -24,11 +24,11 @@ fn rows_come_before_columns() {
 }
 
 #[test]
-fn boxes_of_unlike_height_stand_beside_each_other() {
+fn boxes_of_different_height_can_be_in_one_row() {
     check(&[("b", 100, 10, 40), ("a", 0, 20, 20), ("c", 200, 22, 16)], "abc");
 }
 
 #[test]
-fn lines_that_overlap_a_little_are_rows_of_their_own() {
+fn slightly_overlapping_lines_are_separate_rows() {
     check(&[("b", 0, 17, 20), ("a", 60, 0, 20), ("c", 0, 34, 20)], "abc");
 }

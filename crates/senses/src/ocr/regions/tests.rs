@@ -1,4 +1,4 @@
-//! Regions in small maps.
+//! Tests of regions in small maps.
 
 use super::Map;
 

@@ -1,11 +1,11 @@
-//! Boxes around ink.
+//! Tests of boxes around ink.
 
 use quintet_kernel::port::TextBox;
 
 use super::tightened;
 use crate::picture::Picture;
 
-/// Tightens a box of 60 x 20 pixels around ink at the given places.
+/// Tightens a box of 60 x 20 pixels around ink at the given positions.
 #[track_caller]
 fn check(ink: &[(usize, usize)], expected: (u32, u32, u32, u32)) {
     let mut picture = Picture::filled(100, 50, 240);
@@ -19,12 +19,12 @@ fn check(ink: &[(usize, usize)], expected: (u32, u32, u32, u32)) {
 }
 
 #[test]
-fn a_margin_is_left_out() {
+fn a_margin_is_removed() {
     check(&[(20, 15), (40, 24)], (20, 15, 21, 10));
 }
 
 #[test]
-fn a_box_without_enough_ink_stays() {
+fn a_box_without_enough_ink_is_unchanged() {
     check(&[], (10, 10, 60, 20));
     check(&[(20, 15), (40, 16)], (10, 10, 60, 20));
 }

@@ -1,4 +1,4 @@
-//! How text is cut before it is read.
+//! Tests of splitting text before it is pronounced.
 
 use super::{pieces, split_clitic, tokens};
 

@@ -1,4 +1,4 @@
-//! What is read for what is written.
+//! Tests of the spoken form of numbers, symbols and units.
 
 use super::spelled_out;
 

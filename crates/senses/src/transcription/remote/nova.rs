@@ -13,9 +13,9 @@ use crate::transcription::driver::Input;
 pub(super) struct Nova {
     /// The sample rate of the last audio.
     rate: Option<u32>,
-    /// True while an utterance was begun and not ended.
+    /// True while an utterance has begun and not ended.
     is_open: bool,
-    /// True once an utterance ended after the audio had.
+    /// True once an utterance has ended after the audio.
     is_finished: bool,
     is_over: bool,
 }

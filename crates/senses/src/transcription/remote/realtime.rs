@@ -1,4 +1,5 @@
-//! OpenAI's realtime API, used for transcription alone: the service finds utterances and answers nothing.
+//! OpenAI's realtime API, used only for transcription: the service detects utterances and does not
+//! answer them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +13,7 @@ use super::{Codec, failed};
 use crate::resample::Resampler;
 use crate::transcription::driver::Input;
 
-/// Samples per second of the audio that the service takes.
+/// Samples per second of the audio that the service accepts.
 const RATE: u32 = 24_000;
 /// The service's threshold for speech.
 const THRESHOLD: f64 = 0.5;
@@ -30,7 +31,7 @@ pub(super) struct Realtime {
     open: HashSet<String>,
     /// Utterances that the client discarded.
     ignored: HashSet<String>,
-    /// True once the service has taken the end of the audio.
+    /// True once the service has confirmed the end of the audio.
     is_committed: bool,
 }
 
@@ -82,7 +83,8 @@ impl Realtime {
     }
 
     fn finish(&mut self) -> Vec<Message> {
-        // The service also takes in utterances that it found itself; only what comes from now on counts.
+        // The service also confirms utterances that it detected itself; only confirmations from now
+        // on count.
         self.is_committed = false;
         let rest = self.resampler.take().map(|mut last| last.finish()).unwrap_or_default();
         let commit = message(&json!({ "type": "input_audio_buffer.commit" }));

@@ -1,4 +1,4 @@
-//! Services as they take audio and answer, played by a small server.
+//! Tests of transcription services, played by a small server.
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use quintet_kernel::port::{Audio, SenseError, Transcriber as _, Transcript};
@@ -10,7 +10,7 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 
 use super::{OUTPUT_CAPACITY, Protocol, RemoteTranscriber, Service};
 
-/// The other side of a connection, and the request that opened it.
+/// The server's end of a connection, and the request that opened it.
 struct Peer {
     socket: WebSocketStream<TcpStream>,
     uri: String,
@@ -32,7 +32,7 @@ impl Peer {
         Self { socket, uri, authorization }
     }
 
-    async fn say(&mut self, event: Value) {
+    async fn send(&mut self, event: Value) {
         self.socket.send(Message::text(event.to_string())).await.unwrap();
     }
 
@@ -40,7 +40,7 @@ impl Peer {
         self.socket.next().await.unwrap().unwrap()
     }
 
-    /// The next event of this type, and how many bytes of audio were appended before it.
+    /// The next event of this type, and the bytes of audio appended before it.
     async fn until(&mut self, kind: &str) -> (Value, usize) {
         let mut bytes = 0;
         loop {
@@ -76,7 +76,7 @@ fn second(rate: u32) -> Audio {
 }
 
 #[tokio::test]
-async fn deltas_are_gathered_and_an_utterance_ends() {
+async fn deltas_are_collected_until_the_utterance_ends() {
     let (listener, transcriber) = listen(realtime()).await;
     let stream = transcriber.open().unwrap();
     let (mut peer, ()) = tokio::join!(Peer::accept(&listener), async {
@@ -96,48 +96,48 @@ async fn deltas_are_gathered_and_an_utterance_ends() {
     assert_eq!(second["session"]["audio"]["input"]["transcription"]["language"], "en");
     let (_, bytes) = peer.until("input_audio_buffer.commit").await;
     assert!((95_000..97_000).contains(&bytes), "two seconds at 24 kHz, not {bytes} bytes");
-    peer.say(json!({ "type": "input_audio_buffer.committed", "item_id": "a" })).await;
-    peer.say(of("a", "delta", "delta", "Hel")).await;
-    peer.say(of("a", "delta", "delta", "lo.")).await;
-    peer.say(json!({ "type": "rate_limits.updated" })).await;
-    peer.say(of("a", "completed", "transcript", "Hello. ")).await;
-    let mut told = Vec::new();
+    peer.send(json!({ "type": "input_audio_buffer.committed", "item_id": "a" })).await;
+    peer.send(of("a", "delta", "delta", "Hel")).await;
+    peer.send(of("a", "delta", "delta", "lo.")).await;
+    peer.send(json!({ "type": "rate_limits.updated" })).await;
+    peer.send(of("a", "completed", "transcript", "Hello. ")).await;
+    let mut transcripts = Vec::new();
     while let Some(transcript) = stream.next().await {
-        told.push(transcript.unwrap());
+        transcripts.push(transcript.unwrap());
     }
     let partial = |text: &str| Transcript::Partial(text.into());
     let end = [Transcript::Final("Hello.".into()), Transcript::UtteranceEnd];
-    assert_eq!(told, [&[partial("Hel"), partial("Hello.")], &end[..]].concat());
+    assert_eq!(transcripts, [&[partial("Hel"), partial("Hello.")], &end[..]].concat());
 }
 
 #[tokio::test]
-async fn what_is_given_up_is_not_told_and_silence_ends_nothing() {
+async fn discarded_utterances_are_not_reported_and_silence_ends_nothing() {
     let (listener, transcriber) = listen(realtime()).await;
     let stream = transcriber.open().unwrap();
     let (mut peer, pushed) = tokio::join!(Peer::accept(&listener), stream.push(second(16_000)));
     pushed.unwrap();
-    peer.say(json!({ "type": "input_audio_buffer.committed", "item_id": "a" })).await;
-    peer.say(of("a", "delta", "delta", "No")).await;
+    peer.send(json!({ "type": "input_audio_buffer.committed", "item_id": "a" })).await;
+    peer.send(of("a", "delta", "delta", "No")).await;
     assert_eq!(stream.next().await, Some(Ok(Transcript::Partial("No".into()))));
     stream.start_over().await;
     peer.until("input_audio_buffer.clear").await;
-    peer.say(of("a", "delta", "delta", " way")).await;
-    peer.say(of("a", "completed", "transcript", "No way")).await;
-    peer.say(json!({ "type": "input_audio_buffer.committed", "item_id": "b" })).await;
-    peer.say(of("b", "completed", "transcript", " ")).await;
+    peer.send(of("a", "delta", "delta", " way")).await;
+    peer.send(of("a", "completed", "transcript", "No way")).await;
+    peer.send(json!({ "type": "input_audio_buffer.committed", "item_id": "b" })).await;
+    peer.send(of("b", "completed", "transcript", " ")).await;
     stream.finish().await;
     peer.until("input_audio_buffer.commit").await;
     let empty = json!({ "code": "input_audio_buffer_commit_empty", "message": "too small" });
-    peer.say(json!({ "type": "error", "error": empty })).await;
+    peer.send(json!({ "type": "error", "error": empty })).await;
     assert_eq!(stream.next().await, None);
 }
 
 #[tokio::test]
-async fn a_failure_is_told_without_the_key() {
+async fn an_error_does_not_contain_the_key() {
     let (listener, transcriber) = listen(realtime()).await;
     let stream = transcriber.open().unwrap();
     let mut peer = Peer::accept(&listener).await;
-    peer.say(json!({ "type": "error", "error": { "message": "bad key sk-secret-secret" } })).await;
+    peer.send(json!({ "type": "error", "error": { "message": "bad key sk-secret-secret" } })).await;
     let Some(Err(SenseError::Failed(reason))) = stream.next().await else { panic!() };
     assert_eq!(reason, "bad key [key]");
     drop(listener);
@@ -148,31 +148,31 @@ async fn a_failure_is_told_without_the_key() {
 }
 
 #[tokio::test]
-async fn partial_texts_make_way_and_audio_waits() {
+async fn partial_transcripts_are_dropped_and_audio_waits() {
     let (listener, transcriber) = listen(realtime()).await;
     let stream = transcriber.open().unwrap();
     let mut peer = Peer::accept(&listener).await;
-    peer.say(json!({ "type": "input_audio_buffer.committed", "item_id": "a" })).await;
+    peer.send(json!({ "type": "input_audio_buffer.committed", "item_id": "a" })).await;
     for _ in 0..2 * OUTPUT_CAPACITY {
-        peer.say(of("a", "delta", "delta", "x")).await;
+        peer.send(of("a", "delta", "delta", "x")).await;
     }
     // The service answers audio once it has read all of the above.
     stream.push(second(24_000)).await.unwrap();
     peer.until("input_audio_buffer.append").await;
-    peer.say(of("a", "completed", "transcript", "x!")).await;
+    peer.send(of("a", "completed", "transcript", "x!")).await;
     let mut partials = 0;
     loop {
         match stream.next().await.unwrap().unwrap() {
             Transcript::Partial(_) => partials += 1,
             Transcript::Final(text) => break assert_eq!(text, "x!"),
-            Transcript::UtteranceEnd => panic!("no end before the text"),
+            Transcript::UtteranceEnd => panic!("the end precedes the text"),
         }
     }
     assert!((1..=2 * OUTPUT_CAPACITY).contains(&partials), "{partials}");
 }
 
 #[tokio::test]
-async fn a_gateway_is_sent_frames_and_its_messages_are_passed_on() {
+async fn a_gateway_receives_frames_and_its_transcripts_are_returned() {
     let (listener, transcriber) = listen(Protocol::Nova).await;
     let stream = transcriber.open().unwrap();
     let (mut peer, ()) = tokio::join!(Peer::accept(&listener), async {
@@ -181,7 +181,7 @@ async fn a_gateway_is_sent_frames_and_its_messages_are_passed_on() {
         stream.start_over().await;
         stream.finish().await;
     });
-    peer.say(json!({ "type": "status", "client_id": "x" })).await;
+    peer.send(json!({ "type": "status", "client_id": "x" })).await;
     let langs = json!({ "type": "set_langs", "source_language": "de", "target_language": "de" });
     assert_eq!(peer.next().await, Message::text(langs.to_string()));
     let metadata = br#"{"sampleRate":8000}"#;
@@ -189,13 +189,13 @@ async fn a_gateway_is_sent_frames_and_its_messages_are_passed_on() {
     assert_eq!(peer.next().await, Message::binary(frame));
     assert_eq!(peer.next().await, Message::text(r#"{"type":"start_over"}"#));
     assert_eq!(peer.next().await.into_data().len(), 4 + metadata.len() + 16_000);
-    peer.say(json!({ "type": "realtime", "text": "Gu", "is_final": false })).await;
-    peer.say(json!({ "type": "realtime", "text": "Gut", "is_final": true })).await;
-    peer.say(json!({ "type": "utterance_end" })).await;
-    let mut told = Vec::new();
+    peer.send(json!({ "type": "realtime", "text": "Gu", "is_final": false })).await;
+    peer.send(json!({ "type": "realtime", "text": "Gut", "is_final": true })).await;
+    peer.send(json!({ "type": "utterance_end" })).await;
+    let mut transcripts = Vec::new();
     while let Some(transcript) = stream.next().await {
-        told.push(transcript.unwrap());
+        transcripts.push(transcript.unwrap());
     }
     let (partial, whole) = (Transcript::Partial("Gu".into()), Transcript::Final("Gut".into()));
-    assert_eq!(told, [partial, whole, Transcript::UtteranceEnd]);
+    assert_eq!(transcripts, [partial, whole, Transcript::UtteranceEnd]);
 }

@@ -1,4 +1,4 @@
-//! Answers as models really write them, and places that come of them.
+//! Tests of answers as models write them, and of the places in them.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn json_in_pixels_is_mapped_to_the_original() {
 }
 
 #[test]
-fn the_unit_is_seen_from_the_numbers_or_stated() {
+fn the_scale_is_stated_or_derived_from_the_numbers() {
     let check = |text: &str, then: &str| assert_eq!(places("some-model", text), then, "{text}");
     check(r#"{"points":[{"x":0.5,"y":0.25}]}"#, "1000,250");
     check(r#"{"points":[{"x":1,"y":0.5}]}"#, "1999,500");
@@ -43,7 +43,7 @@ fn the_unit_is_seen_from_the_numbers_or_stated() {
 }
 
 #[test]
-fn families_have_their_habits() {
+fn families_have_their_own_coordinate_styles() {
     let gemini = |text: &str| places("gemini-2.5-pro", text);
     assert_eq!(gemini(r#"[{"point":[250,500],"label":"Save"}]"#), "1000,250");
     assert_eq!(gemini(r#"[{"box_2d":[200,400,300,600]}]"#), "1000,250");
@@ -64,7 +64,7 @@ fn tags_and_pairs_are_read() {
 }
 
 #[test]
-fn nothing_found_is_no_error_and_nonsense_is_one() {
+fn no_match_is_no_error_and_an_invalid_answer_is_one() {
     let check = |text: &str, then: &str| assert_eq!(places("some-model", text), then, "{text}");
     check(r#"{"points":[]}"#, "");
     check("[]", "");
@@ -92,7 +92,7 @@ fn nothing_found_is_no_error_and_nonsense_is_one() {
 }
 
 #[test]
-fn names_and_confidence_come_along() {
+fn labels_and_confidence_are_returned() {
     let sizes = Sizes { sent: (10, 10), original: (10, 10) };
     let text = r#"{"points":[{"x":1,"y":2,"label":"Save","confidence":7}]}"#;
     let targets = targets(text, sizes, CoordinateStyle::of("x")).unwrap();

@@ -1,4 +1,4 @@
-//! What can be said of a picture by its text alone.
+//! Tests of vision based on text.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn vision(texts: &[&str]) -> OcrVision {
 }
 
 #[tokio::test]
-async fn a_description_says_how_it_was_made() {
+async fn a_description_states_its_source() {
     let seen = vision(&["Save", "Can\"cel"]).describe(Vec::new()).await.unwrap();
     assert_eq!(seen.model, "ocr");
     assert_eq!(
