@@ -150,7 +150,7 @@ impl Model {
     }
 
     /// Sends a message to the daemon, or queues it while a query is running.
-    fn approval(&mut self, text: String) -> Vec<Request> {
+    fn send_or_queue(&mut self, text: String) -> Vec<Request> {
         if self.chat.running.is_some() {
             self.chat.waiting.push_back(text);
             return Vec::new();
@@ -167,7 +167,7 @@ impl Model {
         self.chat.running = None;
         self.transcript.seal();
         match self.chat.waiting.pop_front() {
-            Some(text) => self.approval(text),
+            Some(text) => self.send_or_queue(text),
             None => Vec::new(),
         }
     }

@@ -185,7 +185,7 @@ impl<'a> PrintRun<'a> {
             }
             Notice::Block { block, .. } => self.writer.block(&block)?,
             Notice::Failed { message, .. } => self.writer.note(&message)?,
-            Notice::Approval(submitted) => self.decide(*submitted).await?,
+            Notice::Approval(request) => self.decide(*request).await?,
             Notice::Complete { status, .. } => {
                 self.writer.end()?;
                 return Ok(Some(match status.as_str() {
@@ -200,22 +200,18 @@ impl<'a> PrintRun<'a> {
         Ok(None)
     }
 
-    async fn decide(&mut self, submitted: ApprovalRequest) -> Result<(), Error> {
+    async fn decide(&mut self, request: ApprovalRequest) -> Result<(), Error> {
         self.writer.pause();
         let (decision, said) = match self.request.approvals {
             // There is no user who could choose or type an answer.
-            Approvals::Approve if submitted.choices.as_ref().is_some_and(|all| all.len() != 1) => {
+            Approvals::Approve if request.choices.as_ref().is_some_and(|all| all.len() != 1) => {
                 (Decision::No, "declined (it needs an answer)")
             }
             Approvals::Approve => (Decision::Once, "approved"),
             Approvals::Refuse => (Decision::No, "refused (--yes approves)"),
         };
-        self.writer.note(&format!(
-            "{}: {}: {said}",
-            submitted.sentence(),
-            submitted.description
-        ))?;
-        self.connection.send(Request::Approve { execution: submitted.execution, decision }).await;
+        self.writer.note(&format!("{}: {}: {said}", request.sentence(), request.description))?;
+        self.connection.send(Request::Approve { execution: request.execution, decision }).await;
         Ok(())
     }
 

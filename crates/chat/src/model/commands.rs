@@ -93,7 +93,7 @@ impl Model {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
         };
         if self.chat.prompts.iter().any(is_typed) {
-            return self.approval(typed);
+            return self.send_or_queue(typed);
         }
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match name {

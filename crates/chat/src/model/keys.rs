@@ -107,7 +107,7 @@ impl Model {
         self.editor.clear();
         match text.strip_prefix('/') {
             Some(command) => self.command(command),
-            None => self.approval(text),
+            None => self.send_or_queue(text),
         }
     }
 

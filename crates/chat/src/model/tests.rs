@@ -43,7 +43,7 @@ fn accept(model: &mut Model, text: &str) -> Vec<Request> {
 }
 
 /// A screen whose query is being answered.
-fn request() -> Model {
+fn with_running_query() -> Model {
     let mut model = started();
     assert_eq!(enter(&mut model, "hello"), [query("hello")]);
     assert_eq!(accept(&mut model, "hello"), []);
@@ -84,7 +84,7 @@ fn approval(model: &mut Model) {
 
 #[test]
 fn tokens_are_shown_at_once_and_blocks_are_not_shown_twice() {
-    let mut model = request();
+    let mut model = with_running_query();
     token(&mut model, "See ", "text", 0);
     token(&mut model, "this:\n", "text", 4);
     let text = json!({ "type": "text", "content": "See this:" });
@@ -109,7 +109,7 @@ fn tokens_are_shown_at_once_and_blocks_are_not_shown_twice() {
 
 #[test]
 fn code_that_a_server_sends_as_prose_is_shown() {
-    let mut model = request();
+    let mut model = with_running_query();
     token(&mut model, "```sh\nls\n```\n", "text", 0);
     let code = json!({ "type": "code", "language": "sh", "content": "ls" });
     receive(&mut model, "stream.block", json!({ "query_id": "q-1", "block": code }));
@@ -121,14 +121,14 @@ fn code_that_a_server_sends_as_prose_is_shown() {
 
 #[test]
 fn messages_during_a_query_are_queued() {
-    let mut model = request();
+    let mut model = with_running_query();
     assert_eq!(enter(&mut model, "next"), []);
     assert_eq!(complete(&mut model, "success"), [query("next")]);
 }
 
 #[test]
 fn ctrl_c_stops_the_answer_and_twice_quits() {
-    let mut model = request();
+    let mut model = with_running_query();
     assert_eq!(ctrl(&mut model, 'c'), [Request::Cancel { query: "q-1".into() }]);
     assert!(!model.leaving);
     complete(&mut model, "cancelled");
@@ -163,7 +163,7 @@ fn an_approval_is_answered_with_a_key() {
         ('s', Decision::Similar),
         ('n', Decision::No),
     ] {
-        let mut model = request();
+        let mut model = with_running_query();
         approval(&mut model);
         update(&mut model, Message::Tick);
         update(&mut model, Message::Tick);
@@ -186,7 +186,7 @@ fn a_question_of_a_call_is_answered_with_a_digit() {
         });
         receive(model, "tool.request_approval", params);
     };
-    let mut model = request();
+    let mut model = with_running_query();
     ask(&mut model, &choices);
     assert_eq!(press(&mut model, KeyCode::Char('2')), []);
     update(&mut model, Message::Tick);
@@ -206,7 +206,7 @@ fn a_question_of_a_call_is_answered_with_a_digit() {
 
 #[test]
 fn keys_right_after_a_request_appears_are_ignored() {
-    let mut model = request();
+    let mut model = with_running_query();
     approval(&mut model);
     assert_eq!(press(&mut model, KeyCode::Char('y')), []);
     assert_eq!(press(&mut model, KeyCode::Enter), []);
@@ -218,7 +218,7 @@ fn keys_right_after_a_request_appears_are_ignored() {
 
 #[test]
 fn a_request_disappears_when_it_is_answered_elsewhere_or_its_query_ends() {
-    let mut model = request();
+    let mut model = with_running_query();
     approval(&mut model);
     let progress = json!({ "status": "denied", "message": "nobody answered in time" });
     receive(&mut model, "tool.progress", json!({ "execution_id": "exec-1", "progress": progress }));
@@ -230,7 +230,7 @@ fn a_request_disappears_when_it_is_answered_elsewhere_or_its_query_ends() {
 
 #[test]
 fn a_call_is_one_line_from_start_to_end() {
-    let mut model = request();
+    let mut model = with_running_query();
     let progress = json!({ "status": "started", "message": "Running shell" });
     receive(&mut model, "tool.progress", json!({ "execution_id": "exec-1", "progress": progress }));
     let result = json!({ "files_modified": ["a", "b"], "duration_ms": 12 });
@@ -248,7 +248,7 @@ fn a_call_is_one_line_from_start_to_end() {
 
 #[test]
 fn an_answer_continues_after_a_reconnect() {
-    let mut model = request();
+    let mut model = with_running_query();
     token(&mut model, "half", "text", 0);
     update(&mut model, Message::Lost);
     assert!(model.is_busy() && !model.chat.online);
@@ -268,7 +268,7 @@ fn an_answer_continues_after_a_reconnect() {
 
 #[test]
 fn a_query_that_ended_during_a_disconnect_is_shown() {
-    let mut model = request();
+    let mut model = with_running_query();
     token(&mut model, "half", "text", 0);
     update(&mut model, Message::Lost);
     let load = update(&mut model, Message::Back(json!({}))).remove(0);
