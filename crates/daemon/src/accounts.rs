@@ -1,5 +1,5 @@
-//! API keys of front-end users: encrypted in the database, decrypted when a model is called. If a key cannot
-//! be read the model is not called, because the wrong account would pay.
+//! API keys of front-end users: encrypted in the database, decrypted when a model is called. If a
+//! key cannot be read the model is not called, because the wrong account would be charged.
 
 mod vault;
 
@@ -17,7 +17,7 @@ pub(crate) use vault::{Vault, write_secret};
 
 /// The settings space of the vault's own flag.
 const SPACE: &str = "vault";
-/// True if no key was ever in clear text in the database's files, or all of them were erased.
+/// True if no key was ever in clear text in the database's files, or if all of them were erased.
 const ERASED: &str = "clear_text_erased";
 
 /// The API keys in users' settings.
@@ -38,8 +38,9 @@ impl Accounts for UserKeys {
                 user_keys::unusable_key(&format!("your settings cannot be read: {error}"))
             };
             let kept = self.settings.preference(space, name).await.map_err(|e| unreadable(&e))?;
-            // A turn names an account only if its user has settings; if they are gone, so is the key.
-            let kept = kept.ok_or_else(|| unreadable(&"there are none any more"))?;
+            // A turn names an account only if its user has settings; if those are deleted, so is
+            // the key.
+            let kept = kept.ok_or_else(|| unreadable(&"they were deleted"))?;
             let own = user_keys::own_key(kept, &provider).map_err(|error| unreadable(&error))?;
             let Some((provider, sealed)) = own else { return Ok(None) };
             let key = self.vault.open(&sealed, &purpose([space, name, &provider])).await;
@@ -64,7 +65,7 @@ impl fmt::Debug for UserKeys {
 pub(crate) struct EncryptedSettings {
     settings: Arc<dyn Preferences>,
     vault: Arc<Vault>,
-    /// Held until settings are queued to be written, so that older ones never replace newer ones.
+    /// Held until settings are queued for writing, so that older ones never replace newer ones.
     queueing: Mutex<()>,
 }
 
@@ -88,8 +89,8 @@ impl EncryptedSettings {
     }
 
     /// Encrypts the keys that an older version stored in clear text, and erases their traces in the
-    /// database's files. No other process may use the store meanwhile. Fails if a key cannot be encrypted or
-    /// storage fails; the next start tries again then.
+    /// database's files. No other process may use the store meanwhile. Fails if a key cannot be
+    /// encrypted or storage fails; the next start retries.
     pub(crate) async fn encrypt_old_keys(
         &self,
         vacuum: impl AsyncFnOnce() -> Result<(), StorageError>,
@@ -121,7 +122,7 @@ impl EncryptedSettings {
 }
 
 impl Preferences for EncryptedSettings {
-    /// Readers see keys encrypted, also a key whose encrypted form is not stored yet.
+    /// Readers see keys encrypted, even a key whose encrypted form is not stored yet.
     fn preference(
         &self,
         space: &str,
@@ -152,7 +153,7 @@ impl Preferences for EncryptedSettings {
             let queued = self.queueing.lock().await;
             self.seal(&space, &name, &mut value).await?;
             let kept = self.settings.set_preference(&space, &name, value);
-            // Others are queued meanwhile and share the commit.
+            // Other changes are queued meanwhile and share the commit.
             drop(queued);
             kept.await
         })
@@ -176,7 +177,8 @@ impl Preferences for EncryptedSettings {
     }
 }
 
-/// What a key is encrypted for: its space, owner and provider. In another place it cannot be decrypted.
+/// The purpose of an encrypted key: its space, owner and provider. It cannot be decrypted for
+/// another one.
 fn purpose(of: [&str; 3]) -> String {
     of.join("\n")
 }

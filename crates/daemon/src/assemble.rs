@@ -1,4 +1,4 @@
-//! Builds the parts and joins them.
+//! Builds the parts of the daemon from its options.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ use crate::voice::{self, Voice};
 pub(crate) struct Assembly {
     pub(crate) runtime: Runtime,
     pub(crate) storage: Storage,
-    /// What nodes show each other, where several share the store.
+    /// The token by which nodes authenticate, if several share the store.
     pub(crate) node_token: Option<NodeToken>,
     pub(crate) models: Arc<dyn Models>,
     pub(crate) local: Option<Local>,
@@ -47,16 +47,16 @@ pub(crate) struct Assembly {
     pub(crate) vision: Arc<dyn Vision>,
     pub(crate) has_vision_model: bool,
     pub(crate) voice: Voice,
-    /// What is remembered, unless that is off.
+    /// The memory, unless it is off.
     pub(crate) memory: Option<Arc<dyn Memory>>,
     /// The search index of messages.
     pub(crate) messages: MessageIndex,
     pub(crate) directory_listing: Arc<dyn DirectoryListing>,
     /// The MCP servers, which are starting.
     pub(crate) mcp: McpServers,
-    /// Which sessions changed.
+    /// Publishes which sessions changed.
     pub(crate) changes: ChangeFeed,
-    /// The editors that have sessions open.
+    /// The editors in which sessions are open.
     pub(crate) editors: EditorRegistry,
     /// Settings of front ends.
     pub(crate) settings: Arc<EncryptedSettings>,
@@ -64,11 +64,11 @@ pub(crate) struct Assembly {
     pub(crate) runs: RunService,
     /// Tools that never need approval.
     pub(crate) unattended_tools: Vec<String>,
-    /// Whether the usual model can search the web, or why not.
+    /// `Ok` if the default model can search the web, otherwise why not.
     pub(crate) searches: Result<(), String>,
 }
 
-/// Opens the data directory and builds everything on it.
+/// Opens the data directory and builds everything.
 pub(crate) fn assemble(options: &Options) -> Result<Assembly> {
     let dir = DataDir::open(&options.data_dir)?;
     let storage = Storage::open(options, &dir)?;
@@ -146,7 +146,7 @@ fn cluster(options: &Options, storage: &Storage, token: &NodeToken) -> Result<Cl
     Ok(Cluster { nodes: Arc::clone(&storage.nodes), forward, lease: options.node.lease })
 }
 
-/// What must never be written down.
+/// The secrets that must never be logged.
 pub(crate) fn secrets(options: &Options) -> Vec<Secret> {
     let keys = options.providers.iter().filter_map(|provider| provider.api_key.clone());
     let search = options.search.key.clone();
@@ -159,7 +159,7 @@ pub(crate) fn secrets(options: &Options) -> Vec<Secret> {
         .collect()
 }
 
-/// The models, as these options set them up, and those among them that run in here.
+/// The models of the options, and those among them that run in this process.
 pub(crate) fn models(options: &Options) -> (Providers, Option<Local>) {
     let providers = Providers::new(options.providers.clone());
     let providers = providers.with_fallback(options.fallback.clone());
@@ -167,15 +167,15 @@ pub(crate) fn models(options: &Options) -> (Providers, Option<Local>) {
     (providers.with_in_process(quintet_local::PROVIDER, Arc::new(local.clone())), Some(local))
 }
 
-/// What tools may use of the sessions that they work for.
+/// The parts of sessions that tools may use.
 pub(crate) struct SessionFiles {
     /// The pictures of sessions.
     pub(crate) blobs: Arc<dyn Blobs>,
-    /// The editors that they are open in.
+    /// The editors in which they are open.
     pub(crate) editors: Arc<dyn Editors>,
 }
 
-/// The tools, as these options set them up. Without `sessions` they work for no session of this daemon.
+/// The tools of the options. Without `sessions` they work for no session of this daemon.
 pub(crate) fn toolbox(
     options: &Options,
     senses: &Senses,
@@ -203,13 +203,13 @@ pub(crate) fn toolbox(
     })
 }
 
-/// The program that runs, as the supervisor of its commands. The file may be replaced while the daemon
-/// runs; this name always means what is running.
+/// The path of the running program, which supervises its commands. The file may be replaced while
+/// the daemon runs; this path always means the running program.
 pub(crate) fn supervisor() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }
 
-/// The MCP servers, as these options set them up.
+/// The settings of MCP servers.
 fn mcp_settings(options: &Options, logins: Arc<Logins>) -> McpSettings {
     McpSettings {
         supervisor: supervisor(),
@@ -235,7 +235,7 @@ fn approval(options: &Options) -> ApprovalPolicy {
     approval
 }
 
-/// Memory, as these options set it up.
+/// The settings of memory.
 fn recall_of(memory: &options::Memory, others: u64, senses: &Senses) -> MemorySettings {
     let options::Memory { settings, tokens, .. } = memory;
     let memory = MarkdownMemory::new(settings.clone(), Arc::new(SystemClock));
@@ -257,7 +257,7 @@ fn tools(toolbox: &Toolbox) -> HashMap<String, Arc<dyn Tool>> {
     toolbox.specs().iter().filter_map(|spec| tool(spec.name.clone())).collect()
 }
 
-/// What models may be offered: the toolbox and, unless they are off, subagents.
+/// The tools that models may be offered: the toolbox and, unless they are off, subagents.
 fn offered(options: &Options, toolbox: &Toolbox) -> Vec<Arc<ToolSpec>> {
     let mut tools = toolbox.specs();
     if options.subagents.is_some() {
@@ -279,7 +279,7 @@ fn searches(rules: &Rules, models: &dyn Models) -> Result<(), String> {
     availability_unattended(rules, &wanted, (&rules.default_model, profile.as_ref())).by.map(|_| ())
 }
 
-/// The rules that sessions live under.
+/// The rules of sessions.
 pub(crate) fn rules(options: &Options, toolbox: &Toolbox) -> Rules {
     let memory = options.memory.as_ref();
     Rules {

@@ -26,13 +26,13 @@ use crate::options::{self, ListenAddress, Options};
 
 /// The daemon's standard error, in the data directory.
 const LOG_FILE: &str = "daemon.log";
-/// Size from which on the log is rotated before the daemon starts.
+/// Size from which the log is rotated before the daemon starts.
 const LOG_BYTES_LIMIT: u64 = 8 * 1024 * 1024;
 /// Bytes of the log that are shown if the daemon does not start.
 const LOG_TAIL_BYTES_LIMIT: u64 = 4096;
 /// The exit code of a daemon whose data directory another daemon serves.
 const EXIT_DATA_DIR_IN_USE: u8 = 75;
-/// Tries to reach a daemon that another program is starting, and the delay between them.
+/// Maximum attempts to reach a daemon that another program is starting, and the delay between them.
 const CONNECT_TRIES_LIMIT: u32 = 300;
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
@@ -42,21 +42,22 @@ pub(crate) fn main(flags: &Flags, listener: &str) -> Result<()> {
     copy_both(open(flags, listener)?)
 }
 
-/// Connects to the listener of this name, of the daemon that serves the data directory, and starts that
-/// daemon where none runs. Fails if the listener is off, or no daemon can be reached or started.
+/// Connects to the listener of this name, of the daemon that serves the data directory; starts that
+/// daemon if none runs. Fails if the listener is off, or no daemon can be reached or started.
 pub(crate) fn open(flags: &Flags, listener: &str) -> Result<UnixStream> {
     let options = options::read_closed(flags)?;
     let path = socket(&options, listener)?;
     reach(flags, &options.data_dir, &path.display().to_string(), || connect(&path))
 }
 
-/// Starts the daemon that serves the data directory, unless something listens at its TCP address already.
+/// Starts the daemon that serves the data directory, unless its TCP address is already in use.
 /// Fails if the daemon cannot be started, or does not listen there.
 pub(crate) fn ensure_listening(flags: &Flags, data_dir: &Path, address: SocketAddr) -> Result<()> {
     reach(flags, data_dir, &address.to_string(), || TcpStream::connect(address)).map(drop)
 }
 
-/// The exit code of a command that failed: its own where another daemon serves the data directory.
+/// The exit code of a command that failed: a special one if another daemon serves the data
+/// directory.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<StoreError>() {
         Some(StoreError::InUse(_)) => ExitCode::from(EXIT_DATA_DIR_IN_USE),
@@ -75,7 +76,7 @@ fn socket(options: &Options, listener: &str) -> Result<PathBuf> {
     }
 }
 
-/// Connects to the daemon and starts it where none runs. Another program may be doing the same: then its
+/// Connects to the daemon and starts it if none runs. If another program is doing the same, its
 /// daemon is used.
 fn reach<T>(
     flags: &Flags,
@@ -119,7 +120,7 @@ fn is_ready(child: &mut Child) -> Result<bool> {
 
 fn spawn(flags: &Flags, log: &File) -> Result<Child> {
     let program = std::env::current_exe().context("the path of this program")?;
-    #[expect(clippy::disallowed_methods, reason = "the daemon is no command of an agent")]
+    #[expect(clippy::disallowed_methods, reason = "the daemon is not a command of an agent")]
     let mut command = std::process::Command::new(program);
     command.args(["serve", "--detached"]);
     if let Some(config) = &flags.config {
@@ -141,7 +142,7 @@ fn spawn(flags: &Flags, log: &File) -> Result<Child> {
     command.spawn().context("the daemon could not be started")
 }
 
-/// Opens the log for appending; one that has become long is put aside.
+/// Opens the log for appending; rotates a long one.
 fn open_log(data_dir: &Path) -> io::Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(data_dir)?;
     let path = data_dir.join(LOG_FILE);
@@ -160,15 +161,15 @@ fn tail(mut log: &File, start: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Copies in both directions. The end of standard input is passed on, and the daemon then ends the
-/// connection; what it still sends is written out before.
+/// Copies in both directions. The end of standard input is passed on; the daemon then sends its
+/// last output and closes the connection.
 fn copy_both(stream: UnixStream) -> Result<()> {
     let input = stream.try_clone()?;
     let ended = Arc::new(AtomicBool::new(false));
     let input_ended = Arc::clone(&ended);
     // The thread may be blocked in a read when the daemon ends the connection; it ends with the process.
     thread::spawn(move || {
-        // A daemon that is gone is noticed by the other direction.
+        // A lost connection is noticed by the other direction.
         let _ = copy(&mut io::stdin().lock(), &mut &input);
         input_ended.store(true, Ordering::SeqCst);
         let _ = input.shutdown(Shutdown::Write);

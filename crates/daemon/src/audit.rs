@@ -1,7 +1,8 @@
-//! Every decision about a tool call, in every protocol, as a line of `audit.jsonl`.
+//! The audit log: every decision about a tool call, in every protocol, as a line of `audit.jsonl`.
 //!
-//! A projection of the journal: a line names its session and event, so lines that a crash left unwritten are
-//! written later, and none is written twice. The position in each session is kept in the database.
+//! A projection of the journal: each line names its session and event, so that lines that a crash
+//! left unwritten are written later, and none is written twice. The position in each session is
+//! stored in the database.
 
 mod entry;
 mod file;
@@ -25,9 +26,9 @@ use entry::Trail;
 use file::Log;
 use redact::Redactor;
 
-/// The space of the positions among the settings of front ends.
+/// The settings space of the positions.
 const SPACE: &str = "audit";
-/// The name of the position of the whole log; no session is called so.
+/// The name of the position of the whole log; not a valid session id.
 const WHOLE: &str = "";
 
 /// The audit log.
@@ -39,17 +40,17 @@ pub(crate) struct Audit {
     since: Time,
     /// Sessions that changed since positions were last saved.
     active: HashMap<SessionId, Progress>,
-    /// The last events with a line, of lines that are newer than the positions.
+    /// The last event with a line, of lines that are newer than the saved positions.
     found: HashMap<SessionId, Seq>,
 }
 
-/// How far the log is in a session.
+/// The position of the log in a session.
 #[derive(Clone, Debug)]
 struct Progress {
     trail: Trail,
     /// The last event that was read.
     read: Seq,
-    /// The last event that has a line.
+    /// The last event with a line.
     written: Seq,
 }
 
@@ -79,8 +80,8 @@ impl Audit {
         Ok(Progress { trail, read: number("read"), written })
     }
 
-    /// Where the log begins in a session. What a fork shares was decided in another session and is
-    /// written down there.
+    /// The start of the log in a session. Shared events of a fork belong to the other session's
+    /// lines.
     async fn beginning(&self, session: &SessionId) -> Result<Progress, ProjectionError> {
         let summary = self.sessions.summary(session).await?;
         let agent = summary.forked.is_some().then(|| entry::agent(&summary.labels));
@@ -93,8 +94,8 @@ impl Audit {
         self.found.get(session).copied().unwrap_or_default()
     }
 
-    /// The positions that are newer than the saved ones. Lines before the position of the whole log are not read
-    /// again, so every session with lines needs a position.
+    /// The positions that are newer than the saved ones. Lines before the position of the whole log
+    /// are not read again, so every session with lines needs a position.
     async fn new_positions(&self) -> Result<Vec<(SessionId, Value)>, ProjectionError> {
         let mut positions = Vec::new();
         for session in self.found.keys().filter(|session| !self.active.contains_key(*session)) {
@@ -110,7 +111,7 @@ impl Audit {
     }
 
     async fn read_on(&mut self, session: &SessionId) -> Result<(), ProjectionError> {
-        // A copy: if anything fails on the way, this is done again from here.
+        // A copy: if anything fails, the work is repeated from here.
         let mut progress = match self.active.get(session) {
             Some(progress) => progress.clone(),
             None => self.progress(session).await?,
@@ -132,7 +133,7 @@ impl Progress {
     fn take(&mut self, item: &Item, redactor: &Redactor, lines: &mut Vec<u8>) {
         let Item::Event(record) = item else { return };
         if matches!(record.event, Event::Forked { .. }) {
-            // What came before was decided in another session, and is written down there.
+            // Earlier events belong to another session, which has their lines.
             lines.clear();
             self.written = record.seq;
         }
@@ -143,7 +144,7 @@ impl Progress {
         }
     }
 
-    /// A call that is not over is read again next time, from its beginning.
+    /// An unfinished call is read again next time, from its request.
     fn position(&self) -> Value {
         let read = self.trail.oldest().map_or(self.read, |oldest| oldest - 1);
         json!({ "read": read, "written": self.written, "agent": self.trail.agent() })

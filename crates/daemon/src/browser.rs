@@ -5,7 +5,7 @@ use std::process::Stdio;
 /// The program that opens an address in the user's browser.
 const OPENER: &str = "xdg-open";
 
-/// Opens an address. On a machine without a desktop the printed address is all there is.
+/// Opens an address. Without a desktop, the user opens the printed address.
 #[expect(
     clippy::disallowed_methods,
     reason = "the browser is the user's program, not a command of an agent"

@@ -11,7 +11,7 @@ use quintet_chat::{Colours, Settings, interactive};
 use crate::cli::Chat;
 use crate::options;
 
-/// Bytes that are read from standard input; a message may have 10 MB.
+/// Maximum length of standard input, in bytes; a message may have 10 MB.
 const INPUT_BYTES_LIMIT: u64 = 8 * 1024 * 1024;
 /// The exit code of an interrupted program.
 const INTERRUPTED: u8 = 130;

@@ -1,4 +1,4 @@
-//! `quintet doctor`: checks the machine and the configuration, and says how to fix what is wrong.
+//! `quintet doctor`: checks the machine and the configuration, and prints how to fix problems.
 
 mod keyring;
 mod listeners;
@@ -19,11 +19,11 @@ use tokio::sync::Semaphore;
 use crate::cli::Flags;
 use crate::options;
 
-/// The checks of `quintet doctor`, for the daemon that runs.
+/// The checks of `quintet doctor`, for the running daemon.
 #[derive(Debug)]
 pub(crate) struct Doctor {
     flags: Flags,
-    /// One examination at a time: the checks read whole files of models.
+    /// One run at a time: the checks read whole model files.
     limit: Semaphore,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn main(flags: &Flags) -> Result<ExitCode> {
     let findings = findings(flags);
     let mut stdout = std::io::stdout().lock();
     for Finding { about, severity, message, remedy } in &findings {
-        writeln!(stdout, "{:<5} {about:<14} {message}", word(*severity))?;
+        writeln!(stdout, "{:<5} {about:<14} {message}", severity_name(*severity))?;
         if let Some(remedy) = remedy {
             writeln!(stdout, "      {:<14} -> {remedy}", "")?;
         }
@@ -89,7 +89,7 @@ fn findings(flags: &Flags) -> Vec<Finding> {
     findings
 }
 
-fn word(severity: Severity) -> &'static str {
+fn severity_name(severity: Severity) -> &'static str {
     match severity {
         Severity::Ok => "ok",
         Severity::Warning => "warn",

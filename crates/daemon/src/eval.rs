@@ -24,25 +24,25 @@ use crate::{senses, telemetry};
 use task::Task;
 use trial::{Bench, Trial};
 
-/// How long sessions have to make everything durable in the end.
+/// Maximum time for sessions to become durable at the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(6);
 
-pub(crate) fn main(asked: &Eval) -> Result<()> {
+pub(crate) fn main(arguments: &Eval) -> Result<()> {
     let environment = options::environment();
     let filter = environment.iter().find(|(name, _)| name == "QUINTET_LOG");
     let filter = filter.map_or("error", |(_, value)| value.as_str());
-    telemetry::start(asked.flags.log_format, Some(filter));
-    let (flags, set) = sorted(&asked.flags)?;
-    let tasks = chosen(asked, set)?;
+    telemetry::start(arguments.flags.log_format, Some(filter));
+    let (flags, set) = sorted(&arguments.flags)?;
+    let tasks = chosen(arguments, set)?;
     let home = Folder::new()?;
-    let options = adjusted(options::read(&flags)?, asked, &home.0)?;
+    let options = adjusted(options::read(&flags)?, arguments, &home.0)?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let trials = threads.block_on(run(&options, asked, &tasks, &home.0));
+    let trials = threads.block_on(run(&options, arguments, &tasks, &home.0));
     threads.shutdown_timeout(Duration::from_secs(1));
-    report::print(&trials?, &options.default_model, asked.json)
+    report::print(&trials?, &options.default_model, arguments.json)
 }
 
-/// `--set` sets a value of the configuration everywhere; here it chooses tasks too: `--set test`.
+/// `--set` sets a configuration value everywhere; here it also selects tasks: `--set test`.
 fn sorted(flags: &Flags) -> Result<(Flags, Set)> {
     let (values, words): (Vec<String>, Vec<String>) =
         flags.set.iter().cloned().partition(|given| given.contains('='));
@@ -55,17 +55,17 @@ fn sorted(flags: &Flags) -> Result<(Flags, Set)> {
 }
 
 /// The selected tasks.
-fn chosen(asked: &Eval, set: Set) -> Result<Vec<Task>> {
-    let all = match &asked.tasks {
+fn chosen(arguments: &Eval, set: Set) -> Result<Vec<Task>> {
+    let all = match &arguments.tasks {
         Some(folder) => task::read(folder)?,
         None => task::bundled(),
     };
     let wanted = |task: &Task| {
-        set.includes(task.set) && (asked.task.is_empty() || asked.task.contains(&task.name))
+        set.includes(task.set) && (arguments.task.is_empty() || arguments.task.contains(&task.name))
     };
     let tasks: Vec<Task> = all.iter().filter(|task| wanted(task)).cloned().collect();
     let known = |name: &&String| all.iter().any(|task| task.name == **name);
-    if let Some(unknown) = asked.task.iter().find(|name| !known(name)) {
+    if let Some(unknown) = arguments.task.iter().find(|name| !known(name)) {
         let names: Vec<&str> = all.iter().map(|task| task.name.as_str()).collect();
         bail!("there is no task {unknown:?}; there are {}", names.join(", "));
     }
@@ -77,8 +77,8 @@ fn chosen(asked: &Eval, set: Set) -> Result<Vec<Task>> {
 
 /// The configured options, without anything that differs between machines or touches the user's data: everything
 /// is allowed, memory is off, and all data goes to a temporary folder.
-fn adjusted(mut options: Options, asked: &Eval, home: &Path) -> Result<Options> {
-    if let Some(model) = &asked.model {
+fn adjusted(mut options: Options, arguments: &Eval, home: &Path) -> Result<Options> {
+    if let Some(model) = &arguments.model {
         let parsed = ModelRef::parse(model);
         options.default_model =
             parsed.with_context(|| format!("{model:?} is not provider/model"))?;
@@ -91,13 +91,13 @@ fn adjusted(mut options: Options, asked: &Eval, home: &Path) -> Result<Options> 
     options.review = ReviewMode::Off;
     options.memory = None;
     options.mcp.servers.clear();
-    options.limits.time = options.limits.time.min(Duration::from_secs(asked.seconds));
+    options.limits.time = options.limits.time.min(Duration::from_secs(arguments.seconds));
     Ok(options)
 }
 
 async fn run(
     options: &Options,
-    asked: &Eval,
+    arguments: &Eval,
     tasks: &[Task],
     home: &Path,
 ) -> Result<Vec<(Task, Trial)>> {
@@ -109,13 +109,13 @@ async fn run(
     for (n, task) in tasks.iter().enumerate() {
         let folder = home.join("workspaces").join(&task.name);
         let trial = bench.attempt(task, &folder).await?;
-        // Printed as soon as it is known, so that an early end keeps the results so far.
-        if asked.json {
+        // Printed as soon as it is known, so that an interrupted run keeps its results.
+        if arguments.json {
             writeln!(std::io::stdout(), "{}", report::line(task, &trial, &options.default_model))?;
         } else {
             writeln!(std::io::stderr(), "{}", report::progress(n + 1, tasks.len(), task, &trial))?;
         }
-        if asked.transcript {
+        if arguments.transcript {
             write!(std::io::stderr(), "{}", trial.transcript)?;
         }
         trials.push((task.clone(), trial));
@@ -127,7 +127,7 @@ async fn run(
     Ok(trials)
 }
 
-/// A folder below the temporary directory that is removed with everything in it.
+/// A folder below the temporary directory that is deleted with its content.
 struct Folder(PathBuf);
 
 impl Folder {

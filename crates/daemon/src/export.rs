@@ -1,4 +1,4 @@
-//! `quintet export`: every session as a folder of plain files, straight from the journal.
+//! `quintet export`: writes every session as a folder of plain files, directly from the journal.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) fn main(flags: &Flags, to: &Path) -> Result<()> {
     if options.store.is_none() && !options.data_dir.is_dir() {
         bail!("there are no sessions: {} is not there", options.data_dir.display());
     }
-    let storage = Storage::beside(&options)?;
+    let storage = Storage::open_for_command(&options)?;
     let toolbox = toolbox(&options, &senses::build(&options), None);
     let rules = Arc::new(rules(&options, &toolbox));
     let archive = Arc::new(Archive::new(storage.journal, storage.sessions, rules));

@@ -1,7 +1,7 @@
-//! `quintet import`: transcripts of other agents as sessions.
+//! `quintet import`: imports transcripts of other agents as sessions.
 //!
-//! The files are read here; the daemon of the data directory takes the messages over. A transcript that
-//! was imported before is left alone.
+//! The files are read here; the daemon of the data directory stores the messages. A transcript that
+//! was imported before is skipped.
 
 mod claude;
 mod codex;
@@ -27,12 +27,12 @@ use transcript::Transcript;
 
 /// `quintet import`.
 pub(crate) fn main(arguments: &Import) -> Result<()> {
-    let places = places(arguments)?;
+    let paths = search_paths(arguments)?;
     let (mut transcripts, mut faults) = (Vec::new(), Vec::new());
-    for (source, place) in &places {
-        match source::read(*source, place) {
+    for (source, path) in &paths {
+        match source::read(*source, path) {
             Ok(found) => transcripts.extend(found),
-            Err(error) => faults.push(error.context(place.display().to_string())),
+            Err(error) => faults.push(error.context(path.display().to_string())),
         }
     }
     transcripts.retain(|transcript| !transcript.messages.is_empty());
@@ -68,8 +68,8 @@ pub(crate) fn main(arguments: &Import) -> Result<()> {
     }
 }
 
-/// Where transcripts are looked for: at the paths that are named, or where each agent keeps its own.
-fn places(arguments: &Import) -> Result<Vec<(Option<Source>, PathBuf)>> {
+/// The paths to search: the given ones, or the default paths of each agent.
+fn search_paths(arguments: &Import) -> Result<Vec<(Option<Source>, PathBuf)>> {
     if !arguments.paths.is_empty() {
         return Ok(arguments.paths.iter().map(|path| (arguments.from, path.clone())).collect());
     }
@@ -82,11 +82,11 @@ fn places(arguments: &Import) -> Result<Vec<(Option<Source>, PathBuf)>> {
     let data = variable("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
     let sources =
         Source::ALL.into_iter().filter(|source| arguments.from.is_none_or(|it| it == *source));
-    let places = sources.map(|source| (Some(source), source.place(&home, &data)));
-    Ok(places.filter(|(_, place)| place.exists()).collect())
+    let paths = sources.map(|source| (Some(source), source.default_path(&home, &data)));
+    Ok(paths.filter(|(_, path)| path.exists()).collect())
 }
 
-/// The daemon that takes the messages over.
+/// The connection to the daemon that stores the messages.
 struct Daemon {
     stream: BufReader<UnixStream>,
     requests: u64,

@@ -1,4 +1,4 @@
-//! `quintet installs`: who has a token of the computer-use protocol, and taking it away.
+//! `quintet installs`: lists and revokes tokens of the computer-use protocol.
 
 use std::io::Write as _;
 
@@ -62,12 +62,12 @@ fn revoke(flags: &Flags, id: &str) -> Result<()> {
     }
 }
 
-/// Works on the list in a database that daemons share.
+/// Uses the list in a database that daemons share.
 fn on_server<T>(
     options: &Options,
     work: impl AsyncFnOnce(&dyn port::Installs) -> Result<T, StorageError>,
 ) -> Result<T> {
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let storage = Storage::beside(options)?;
+    let storage = Storage::open_for_command(options)?;
     Ok(threads.block_on(work(&*storage.installs))?)
 }

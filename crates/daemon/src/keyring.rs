@@ -1,5 +1,5 @@
-//! The keyring of the desktop: GNOME Keyring, KWallet, KeePassXC or whatever else is the Secret
-//! Service of this session.
+//! The desktop's keyring: GNOME Keyring, KWallet, KeePassXC or another Secret Service of this
+//! session.
 //!
 //! `quintet keys` may ask the user to unlock the keyring. The daemon never does: it reads unlocked keys, within
 //! a second, and only those that `quintet keys` stored.
@@ -18,9 +18,9 @@ pub(crate) use error::KeyringError;
 pub(crate) use lookup::KeyringKeys;
 pub(crate) use names::Names;
 
-/// Time for a lookup without the user; the service is on this machine.
+/// Timeout of a lookup without the user; the service is on this machine.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time for an action during which the user may have to enter a password.
+/// Timeout of an action during which the user may have to enter a password.
 const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The attribute of Quintet's keys; `secret-tool` finds them by it.
@@ -85,7 +85,7 @@ pub(crate) fn list(recorded: &[String]) -> Result<BTreeMap<String, bool>, Keyrin
     within(PROMPT_TIMEOUT, async { Keyring::open().await?.list(recorded).await })
 }
 
-/// Runs on a runtime of its own, which is left behind if it hangs.
+/// Runs on its own runtime, which is abandoned if it hangs.
 fn within<T>(
     patience: Duration,
     work: impl Future<Output = Result<T, KeyringError>>,
@@ -133,7 +133,7 @@ impl Keyring {
         Ok(())
     }
 
-    /// The one that the user made the default; never the one that lasts as long as the session.
+    /// The default collection of the user; never the one that is deleted at the end of the session.
     async fn collection(&self) -> Result<Collection<'_>, KeyringError> {
         match self.service.get_default_collection().await {
             Err(Error::NoResult) => Ok(self.service.create_collection("Login", "default").await?),

@@ -45,7 +45,7 @@ fn set(flags: &Flags, name: &str, names: &Names) -> Result<()> {
     }
 }
 
-/// A mistyped name would never be looked for.
+/// Refuses a mistyped name, which would never be looked up.
 fn check(name: &str, options: &Options) -> Result<()> {
     let providers = || options.providers.iter().map(|provider| provider.name.as_str());
     let known = || providers().chain([SEARCH]);
@@ -59,7 +59,7 @@ fn check(name: &str, options: &Options) -> Result<()> {
     )
 }
 
-/// Prints the names, each with a note if something is wrong with it.
+/// Prints the names, each with a note if there is a problem.
 fn list(names: &Names) -> Result<()> {
     let recorded = names.read()?;
     let kept = keyring::list(&recorded).map_err(keyring_error)?;
@@ -78,12 +78,13 @@ fn list(names: &Names) -> Result<()> {
     Ok(())
 }
 
-/// The name goes first, so that the daemon stops looking even where the keyring is out of reach.
+/// The name is removed first, so that the daemon stops looking up the key even if the keyring
+/// cannot be reached.
 fn forget(name: &str, names: &Names) -> Result<()> {
     let recorded = names.remove(name)?;
     match keyring::forget(name) {
         Ok(true) => print_line(&format!("the key for {name} is removed from the keyring")),
-        Ok(false) if recorded => print_line(&format!("the keyring had no key for {name} any more")),
+        Ok(false) if recorded => print_line(&format!("the keyring no longer had a key for {name}")),
         Ok(false) => {
             bail!("there is no key for {name:?}; `quintet keys list` lists them")
         }

@@ -26,12 +26,12 @@ use client::{Address, Client, Transcription};
 use sound::{Playback, SoundServer};
 use source::Source;
 
-/// The user that the daemon knows this client as.
+/// The user name of this client.
 const USER: &str = "listen";
 /// Seconds after the wake word in which a question must begin.
 const QUESTION_SECONDS: u32 = 8;
 
-/// Listens until the audio ends, or until it is interrupted.
+/// Runs until the audio ends or the user interrupts.
 pub(crate) fn main(arguments: &Listen) -> Result<()> {
     let options = options::read(&arguments.flags)?;
     let address = Address { url: url(&options, arguments)?, token: options.auth.token.clone() };
@@ -55,7 +55,7 @@ pub(crate) fn main(arguments: &Listen) -> Result<()> {
     })
 }
 
-/// Where the daemon of this configuration serves the computer-use protocol.
+/// The daemon's address of the computer-use protocol.
 fn url(options: &Options, arguments: &Listen) -> Result<String> {
     if let Some(url) = &arguments.url {
         return Ok(url.trim_end_matches('/').to_owned());
@@ -96,7 +96,7 @@ impl Conversation {
     async fn run(&mut self) -> Result<()> {
         while let Some(rest) = self.wait_for_wake_word().await? {
             eprintln!("listening");
-            // The microphone would take a greeting from the loudspeaker for the question.
+            // The microphone would pick up a spoken greeting as the question.
             if let Output::File(..) = self.output {
                 self.client.send("wakeword-detected", json!({})).await?;
             }
@@ -118,14 +118,14 @@ impl Conversation {
         eprintln!("waiting for \"hey Quintet\"");
         while let Some(audio) = self.source.next().await? {
             let mut wake_word = self.wake_word.take().context("the wake word is in use")?;
-            // Computing blocks, and the connection must go on.
+            // Computing blocks, and the connection must be served meanwhile.
             let detect = move || {
-                let said = wake_word.push(&audio);
-                (wake_word, said, audio)
+                let detected = wake_word.push(&audio);
+                (wake_word, detected, audio)
             };
-            let (wake_word, said, audio) = tokio::task::spawn_blocking(detect).await?;
+            let (wake_word, detected, audio) = tokio::task::spawn_blocking(detect).await?;
             self.wake_word = Some(wake_word);
-            if let Some(end) = said? {
+            if let Some(end) = detected? {
                 let samples = audio.samples[end..].to_vec();
                 return Ok(Some(Audio { samples, rate: audio.rate }));
             }
@@ -196,14 +196,14 @@ impl Conversation {
 
 /// The destination of spoken answers.
 enum Output {
-    /// A WAV file, which is written at the end, and what it will contain.
+    /// A WAV file, which is written at the end, and its content so far.
     File(PathBuf, Audio),
-    /// The loudspeaker, and the answer that it is given.
+    /// The loudspeaker, and the answer that is being played.
     Loudspeaker(SoundServer, Option<Playback>),
 }
 
 impl Output {
-    /// Takes the audio of a frame, if it has any.
+    /// Adds the audio of a frame, if it has any.
     async fn take(&mut self, frame: &Value) -> Result<()> {
         if frame["type"] != "audio-chunk" {
             return Ok(());

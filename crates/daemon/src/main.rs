@@ -109,7 +109,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// True if the reader of standard output has left, as `head` does once it has enough.
+/// True if the reader of standard output has closed it, as `head` does.
 fn is_closed_output(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)

@@ -1,4 +1,4 @@
-//! `quintet mcp`: the MCP servers whose tools models are offered.
+//! `quintet mcp`: manages the MCP servers whose tools are offered to models.
 
 mod config_file;
 mod login;
@@ -27,12 +27,12 @@ pub(crate) use logins::Logins;
 /// The listener that `quintet mcp` attaches to.
 pub(crate) const LISTENER: &str = "mcp_stdio";
 
-/// How long a server has to answer `quintet mcp test`: package runners download first.
+/// Maximum time for a server to answer `quintet mcp test`: package runners download first.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a server over HTTP has to say, for a list, whether it wants a login.
+/// Maximum time for a server over HTTP to report, for a list, whether it needs a login.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Does what the verb says.
+/// Executes the subcommand.
 pub(crate) fn main(verb: Mcp) -> Result<()> {
     match verb {
         Mcp::List { flags } => list(&flags),
@@ -64,7 +64,7 @@ fn file(flags: &Flags) -> Result<&Path> {
 
 fn pairs(given: &[String]) -> Result<Vec<(String, String)>> {
     let pair = |text: &String| {
-        // A value may be a secret, so it is not repeated.
+        // A value may be a secret, so it is not shown.
         let (name, value) = text.split_once('=').context("a NAME=VALUE has no \"=\"")?;
         Ok((name.to_owned(), value.to_owned()))
     };
@@ -73,7 +73,7 @@ fn pairs(given: &[String]) -> Result<Vec<(String, String)>> {
 
 fn list(flags: &Flags) -> Result<()> {
     let options = options::read(flags)?;
-    let words = login_words(&options)?;
+    let words = login_notes(&options)?;
     let mut stdout = std::io::stdout().lock();
     for (server, word) in options.mcp.servers.iter().zip(words) {
         writeln!(stdout, "{:<20} {}{word}", server.name, place(server))?;
@@ -94,8 +94,8 @@ fn list(flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-/// What is to be said of the login at each server.
-fn login_words(options: &Options) -> Result<Vec<String>> {
+/// The login note of each server.
+fn login_notes(options: &Options) -> Result<Vec<String>> {
     let store = Arc::new(logins(options));
     let word = async |server: &ToolServer| match LoginKey::of(server) {
         None => String::new(),
@@ -114,9 +114,9 @@ pub(crate) fn logins(options: &Options) -> Logins {
     Logins::new(&options.data_dir, Arc::new(Vault::new(&options.data_dir)))
 }
 
-/// Takes a server out of the file, and forgets the login at it.
+/// Removes a server from the file, and deletes its login.
 fn remove(flags: &Flags, name: &str) -> Result<()> {
-    // A server that is written wrongly can be taken out, too.
+    // A server with an invalid definition can be removed, too.
     let options = options::read_closed(flags).ok();
     config_file::remove(file(flags)?, name)?;
     let Some(options) = options else { return Ok(()) };
@@ -144,7 +144,7 @@ fn test(flags: &Flags, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A server of the configuration, or one of this folder that is allowed, and where it works.
+/// A server of the configuration, or an allowed one of this folder, and its working directory.
 fn find(options: &Options, name: &str) -> Result<(ToolServer, PathBuf)> {
     let configured = options.mcp.servers.iter().find(|server| server.name == name);
     if let Some(server) = configured {

@@ -1,4 +1,5 @@
-//! `quintet migrate`: everything from SQLite into PostgreSQL, or back, and compared afterwards.
+//! `quintet migrate`: copies all data from SQLite to PostgreSQL or back, and compares them
+//! afterwards.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::cli::Migrate;
 use crate::options::{self, Options};
 use crate::storage;
 
-/// Copies everything; the source stays as it is. No daemon may use either store meanwhile.
+/// Copies everything; the source stays unchanged. No daemon may use either store meanwhile.
 pub(crate) fn main(migrate: &Migrate) -> Result<()> {
     let options = options::read_closed(&migrate.flags)?;
     let dir = DataDir::open(&options.data_dir)?;
@@ -22,11 +23,11 @@ pub(crate) fn main(migrate: &Migrate) -> Result<()> {
             "sqlite" => {
                 let url = migrate.from.as_ref().or(options.store.as_ref());
                 let url = url.context("name the database with --from, or set store.url")?;
-                transfer(&side(&shared(&options, url).await?), &own(&dir)?).await?
+                transfer(&postgres_end(&shared(&options, url).await?), &sqlite_end(&dir)?).await?
             }
             url => {
                 let store = shared(&options, url).await?;
-                let copied = transfer(&own(&dir)?, &side(&store)).await?;
+                let copied = transfer(&sqlite_end(&dir)?, &postgres_end(&store)).await?;
                 if !options.node.is_named {
                     store.forget_homes().await?;
                 }
@@ -49,7 +50,7 @@ pub(crate) fn main(migrate: &Migrate) -> Result<()> {
 }
 
 /// The store below the data directory.
-fn own(dir: &DataDir) -> Result<TransferEnd> {
+fn sqlite_end(dir: &DataDir) -> Result<TransferEnd> {
     let store = Arc::new(dir.sqlite()?);
     Ok(TransferEnd {
         store: store.clone(),
@@ -65,8 +66,8 @@ async fn transfer(from: &TransferEnd, to: &TransferEnd) -> Result<Report> {
     Ok(copied)
 }
 
-/// The store that daemons share; none of them may be running. Sessions are copied in the name of this
-/// node, because it has their workspaces.
+/// The store that daemons share; none of them may be running. Sessions are copied as this node,
+/// because it has their workspaces.
 async fn shared(options: &Options, url: &str) -> Result<Arc<postgres::Store>> {
     let store = postgres::Store::open(&storage::postgres_settings(options, url))?;
     let this = store.this().name;
@@ -77,7 +78,7 @@ async fn shared(options: &Options, url: &str) -> Result<Arc<postgres::Store>> {
     Ok(Arc::new(store))
 }
 
-fn side(store: &Arc<postgres::Store>) -> TransferEnd {
+fn postgres_end(store: &Arc<postgres::Store>) -> TransferEnd {
     let store = Arc::clone(store);
     TransferEnd { store: store.clone(), runs: store.clone(), blobs: store.clone(), uploads: store }
 }

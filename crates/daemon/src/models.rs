@@ -1,4 +1,4 @@
-//! `quintet models`: lists what can be asked, and fetches what runs here.
+//! `quintet models`: lists models, and downloads local ones.
 
 mod bar;
 mod list;
@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::cli::{Flags, Models};
 
-/// Lists the models, or does what the verb says.
+/// Lists the models, or executes the subcommand.
 pub(crate) fn main(verb: Option<Models>, flags: &Flags, all: bool) -> Result<()> {
     match verb {
         None => list::list(flags, all),

@@ -33,11 +33,12 @@ pub(crate) struct BoundNode {
     token: String,
 }
 
-/// Learns the nodes' token and binds the address for other nodes; nothing where there are none.
+/// Determines the nodes' token and binds the address for other nodes; `None` if there are no other
+/// nodes.
 pub(crate) async fn bind(options: &Options, assembly: &Assembly) -> Result<Option<BoundNode>> {
     let Some(token) = &assembly.node_token else { return Ok(None) };
     let settings = &*assembly.storage.preferences;
-    let token = token.learn(options.node.token.as_deref(), settings, &options.data_dir).await?;
+    let token = token.resolve(options.node.token.as_deref(), settings, &options.data_dir).await?;
     let Some(advertise) = &options.node.address.advertise else {
         tracing::warn!(
             "node.advertise is not set: other nodes reach this one through the database"
@@ -51,13 +52,13 @@ pub(crate) async fn bind(options: &Options, assembly: &Assembly) -> Result<Optio
 }
 
 impl BoundNode {
-    /// Answers other nodes until the daemon closes.
+    /// Serves other nodes until the daemon closes.
     pub(crate) async fn serve(self, closing: CancellationToken) {
         self.listener.serve(self.node, self.token, closing).await;
     }
 }
 
-/// Where this node keeps what is true of its own files alone.
+/// The settings of this node's own files.
 pub(crate) fn own_settings(options: &Options, storage: &Storage) -> Arc<dyn Preferences> {
     let settings = Arc::clone(&storage.preferences);
     match &options.store {
@@ -66,7 +67,7 @@ pub(crate) fn own_settings(options: &Options, storage: &Storage) -> Arc<dyn Pref
     }
 }
 
-/// `quintet nodes`: asks the local daemon.
+/// `quintet nodes`: uses the local daemon.
 pub(crate) fn main(verb: Option<Nodes>, flags: &Flags) -> Result<()> {
     let flags = match &verb {
         None => flags,

@@ -1,7 +1,7 @@
 //! The options of the daemon: flags over environment over file over defaults.
 //!
-//! [`keys`] is the table of everything that can be set, [`layers`] puts the sources on top of each
-//! other, and [`Options`] is the result with its words understood.
+//! [`keys`] is the table of all configuration keys, [`layers`] merges the sources, and [`Options`]
+//! is the parsed result.
 
 mod keys;
 mod layers;
@@ -31,16 +31,16 @@ pub(crate) fn read(flags: &Flags) -> Result<Options> {
     Options::parse(&load(flags)?)
 }
 
-/// Reads everything but the keyring.
+/// Reads everything except the keyring.
 pub(crate) fn read_closed(flags: &Flags) -> Result<Options> {
     Options::parse(&layers::load(flags, &environment())?)
 }
 
 fn load(flags: &Flags) -> Result<Layers> {
     let mut layers = layers::load(flags, &environment())?;
-    // An unreadable home has no recorded names; the daemon starts without them.
+    // If the home directory cannot be read, the daemon starts without recorded names.
     let names = Names::of(|name| layers.environment.get(name)).read().unwrap_or_default();
-    layers.keyring = keyring::look_up(&parsed::wanted_keys(&layers, &names));
+    layers.keyring = keyring::look_up(&parsed::keys_to_look_up(&layers, &names));
     Ok(layers)
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn print(flags: &Flags) -> Result<()> {
     Ok(std::io::stdout().lock().write_all(shown(flags)?.as_bytes())?)
 }
 
-/// Every setting and where it comes from, without secrets.
+/// Every setting and its source, without secrets.
 pub(crate) fn shown(flags: &Flags) -> Result<String> {
     let layers = load(flags)?;
     let options = Options::parse(&layers)?;
@@ -60,7 +60,7 @@ pub(crate) fn shown(flags: &Flags) -> Result<String> {
     Ok(text)
 }
 
-/// The one place where the environment is read.
+/// The only place that reads the environment.
 pub(crate) fn environment() -> Vec<(String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

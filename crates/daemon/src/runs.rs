@@ -22,10 +22,10 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(300);
 /// `quintet runs`.
 pub(crate) fn main(verb: Runs) -> Result<ExitCode> {
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    threads.block_on(carry_out(verb))
+    threads.block_on(execute(verb))
 }
 
-async fn carry_out(verb: Runs) -> Result<ExitCode> {
+async fn execute(verb: Runs) -> Result<ExitCode> {
     match verb {
         Runs::List { plane, workspace, status, limit } => {
             let api = connect(&plane)?;
@@ -87,7 +87,7 @@ async fn control(plane: &ControlPlane, run: &str, mut body: Value) -> Result<Exi
 async fn follow(api: &Api, run: &str, json: bool) -> Result<ExitCode> {
     let (mut after, mut shown) = (0, show::Timeline::default());
     loop {
-        // The status is read first: if it says that the run has ended, all events are present.
+        // The status is read first: if the run has ended, all its events can be read.
         let view = api.view(run).await?;
         let page = api.events(run, after).await?;
         after = page["next_after_seq"].as_u64().unwrap_or(after);
@@ -107,7 +107,7 @@ async fn follow(api: &Api, run: &str, json: bool) -> Result<ExitCode> {
     }
 }
 
-/// The control plane that the command line or the configuration names.
+/// The control plane of the command line or the configuration.
 pub(crate) fn connect(plane: &ControlPlane) -> Result<Api> {
     let options = options::read_closed(&plane.flags)?;
     let runs = &options.runs;
@@ -123,8 +123,8 @@ pub(crate) fn connect(plane: &ControlPlane) -> Result<Api> {
     Api::new(url, api::Keys { runs: key, control: control_key, token })
 }
 
-/// The address under which this machine reaches the daemon of the configuration. Fails if its listener is off
-/// or takes any free port.
+/// The address of the configured daemon from this machine. Fails if its listener is off or takes
+/// any free port.
 pub(crate) fn own_address(options: &Options) -> Result<SocketAddr> {
     match options.address(COMPUTER_USE) {
         Some(address) if address.port() != 0 && address.ip().is_unspecified() => {

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use crate::cli::Flags;
 use crate::options::{self, EmbeddingSource, Options};
 
-/// Files that are larger are no pictures that could be read.
+/// Maximum length of a picture file, in bytes.
 const FILE_LIMIT: u64 = 100 << 20;
 
-/// Perception, as the options set it up. Nothing is loaded before it is used.
+/// The senses of the options. Nothing is loaded before it is used.
 #[derive(Clone)]
 pub(crate) struct Senses {
     pub(crate) embedder: Arc<dyn Embedder>,
@@ -48,12 +48,12 @@ impl Senses {
         is_on(self.embedder.ready()).then(|| Arc::clone(&self.embedder))
     }
 
-    /// Reading text in pictures, unless the configuration turns it off.
+    /// The OCR, unless the configuration turns it off.
     pub(crate) fn ocr_if_on(&self) -> Option<Arc<dyn Ocr>> {
         is_on(self.ocr.ready()).then(|| Arc::clone(&self.ocr))
     }
 
-    /// Logs what cannot be used yet.
+    /// Logs which senses cannot be used yet.
     pub(crate) fn log_missing(&self) {
         for ready in [self.embedder.ready(), self.ocr.ready()] {
             if let Err(missing @ SenseError::MissingWeights(sense)) = ready {
@@ -99,7 +99,7 @@ fn run<T>(work: impl Future<Output = T>) -> Result<T> {
     Ok(threads.block_on(work))
 }
 
-/// A file, or standard input if it is called `-`.
+/// The content of a file, or of standard input if the name is `-`.
 pub(crate) fn read(file: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if file == Path::new("-") {

@@ -39,13 +39,13 @@ use crate::{open_files, telemetry};
 use signals::{Signals, exit_code};
 use tasks::Tasks;
 
-/// How long sessions have to make everything durable: longer than they wait for a tool to end.
+/// Maximum time for sessions to become durable: longer than they wait for a tool to stop.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(6);
-/// How long connections may take to end once sessions are parked.
+/// Maximum time for connections to end once sessions are parked.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the whole shutdown may take, apart from running blocking calls.
+/// Maximum time of the whole shutdown, without blocking calls.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(9);
-/// How long blocking calls may take to end after that, such as a read on a disk that hangs.
+/// Maximum time for blocking calls to end after that, such as a read from a hanging disk.
 const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// `quintet serve`.
@@ -86,11 +86,11 @@ async fn run(options: &Options, doctor: Arc<Doctor>, detached: bool) -> Result<(
     let node = nodes::bind(options, &assembly).await?;
     let woken = assembly.runtime.recover().await?;
     if woken > 0 {
-        tracing::info!(sessions = woken, "going on with what was left open");
+        tracing::info!(sessions = woken, "resuming sessions with unfinished work");
     }
     match print_ready_line(&bound) {
-        // The program that started the daemon may be gone by now.
-        Err(error) if detached => tracing::warn!("nobody reads the ready line: {error:#}"),
+        // The program that started the daemon may have ended by now.
+        Err(error) if detached => tracing::warn!("could not print the ready line: {error:#}"),
         announced => announced?,
     }
     let mut daemon = Daemon::start(options, assembly, doctor, bound, node);
@@ -105,14 +105,14 @@ async fn run(options: &Options, doctor: Arc<Doctor>, detached: bool) -> Result<(
     }
     tracing::info!("shutting down");
     if let Some(code) = wait_for_shutdown(daemon.stop(), signals.next(), SHUTDOWN_TIMEOUT).await {
-        // Returning would wait for threads that hang. Everything acknowledged is durable, and the next
-        // start continues the rest.
+        // Returning would wait for hanging threads. Everything acknowledged is durable, and the
+        // next start continues the rest.
         process::exit(code);
     }
     ended
 }
 
-/// Takes sessions that were erased while the daemon was down out of the search index.
+/// Removes sessions that were erased while the daemon was down from the search index.
 async fn remove_erased(assembly: &Assembly) {
     if let Err(error) =
         sessions::remove_erased(&assembly.messages, &*assembly.storage.preferences).await
@@ -121,17 +121,17 @@ async fn remove_erased(assembly: &Assembly) {
     }
 }
 
-/// Encrypts keys of an older version. One that could not be is reported to its user when it is used.
+/// Encrypts keys of an older version. Failures are reported to the user when the key is used.
 async fn encrypt_old_keys(assembly: &Assembly) {
     let vacuum = async || assembly.storage.vacuum().await;
     if let Err(error) = assembly.settings.encrypt_old_keys(vacuum).await {
-        tracing::error!(%error, "users' keys of an older version stay in the database as they are");
+        tracing::error!(%error, "could not encrypt users' keys of an older version");
     }
 }
 
-/// Waits for the end of a shutdown. Returns the exit code if another signal arrives or it takes too long; the
-/// process must end then. What the shutdown still owns is not dropped, because that may wait for a disk that
-/// hangs.
+/// Waits for the end of a shutdown. Returns the exit code if another signal arrives or it takes too
+/// long; the process must exit then. The shutdown is not dropped, because that may wait for a
+/// hanging disk.
 async fn wait_for_shutdown(
     shutdown: impl Future<Output = ()>,
     signal: impl Future<Output = Signal>,
@@ -142,7 +142,7 @@ async fn wait_for_shutdown(
         () = &mut shutdown => return None,
         signal = signal => exit_code(signal),
         () = tokio::time::sleep(limit) => {
-            tracing::error!("the shutdown takes too long and is given up");
+            tracing::error!("the shutdown timed out");
             1
         }
     };
@@ -150,7 +150,7 @@ async fn wait_for_shutdown(
     Some(code)
 }
 
-/// Says what the kernel cannot keep commands from.
+/// Logs what the kernel cannot prevent commands from doing.
 fn warn_sandbox_gaps(mode: Mode) {
     if mode == Mode::Off {
         return tracing::warn!("sandbox.mode is off: commands can do everything you can");
@@ -171,8 +171,8 @@ enum BoundSocket {
     Unix(Socket),
 }
 
-/// Binds every listener. One at its default place is left out, with a warning, if it cannot be bound
-/// and the daemon can do without it.
+/// Binds every listener. An optional one at its default address is left out, with a warning, if it
+/// cannot be bound.
 async fn bind_all(listeners: &[Listener]) -> Result<Vec<Bound>> {
     let mut all = Vec::new();
     for listener in listeners {
@@ -270,7 +270,7 @@ impl Daemon {
         Self { assembly, closing, parked, listeners, followers }
     }
 
-    /// Waits until something ends that should run as long as the daemon.
+    /// Waits until a task ends that should run as long as the daemon.
     async fn failed(&mut self) -> anyhow::Error {
         tokio::select! {
             failure = self.listeners.failed() => failure,
@@ -278,8 +278,8 @@ impl Daemon {
         }
     }
 
-    /// Shuts down: refuses new turns, parks running ones durably, closes connections, brings projections up to
-    /// date.
+    /// Shuts down: refuses new turns, parks running ones durably, closes connections, updates
+    /// projections.
     async fn stop(mut self) {
         self.closing.cancel();
         self.assembly.runtime.close(CLOSE_TIMEOUT).await;
@@ -290,14 +290,14 @@ impl Daemon {
         let servers = self.assembly.mcp.close();
         let (_, (), (), drained) = tokio::join!(unloaded, self.followers.ended(), servers, drained);
         if drained.is_err() {
-            tracing::warn!("some connections did not end and are dropped");
+            tracing::warn!("some connections did not end in time and are closed");
         }
         drop_on_blocking_thread(self).await;
     }
 }
 
-/// Drops something where it may block: the last owner of the store waits for the disk, and signals and
-/// the time limit must be noticed meanwhile.
+/// Drops a value on a blocking thread: the last owner of the store waits for the disk, and signals
+/// and the time limit must be handled meanwhile.
 async fn drop_on_blocking_thread(value: impl Send + 'static) {
     // Only a panic of a destructor is an error here, and it was logged.
     let _ = tokio::task::spawn_blocking(move || drop(value)).await;
@@ -377,7 +377,7 @@ fn services(
     }
 }
 
-/// Starts the copies of sessions that are kept behind the journal: the search index and the audit log.
+/// Starts the projections of the journal: the search index and the audit log.
 fn projections(options: &Options, assembly: &Assembly, parked: &CancellationToken) -> Tasks {
     let mut tasks = Tasks::default();
     let sources = || Sources {
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_disk_that_hangs_keeps_neither_the_limit_nor_a_signal_from_ending_it() {
+    async fn a_hanging_disk_blocks_neither_the_time_limit_nor_a_signal() {
         let (soon, late) = (Duration::from_millis(1), Duration::from_secs(3600));
         let (_answers, disk) = channel();
         assert_eq!(
@@ -454,7 +454,7 @@ mod tests {
             wait_for_shutdown(drop_on_blocking_thread(Hangs(disk)), ready(Signal::INT), late).await,
             Some(130)
         );
-        // One that was not begun, or is in the middle of something else, owns the disk as well.
+        // A future that was not polled, or is pending, owns the disk as well.
         let (_answers, disk) = channel();
         let disk = Hangs(disk);
         let closing = async move {
@@ -465,14 +465,14 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_leaves_room_for_those_inside_it() {
+    fn the_time_limits_are_nested() {
         assert!(Timing::default().stop_within < CLOSE_TIMEOUT);
         assert!(CLOSE_TIMEOUT + DRAIN_TIMEOUT < SHUTDOWN_TIMEOUT);
         assert!(SHUTDOWN_TIMEOUT + BLOCKING_TIMEOUT <= Duration::from_secs(10));
     }
 
     #[tokio::test]
-    async fn a_shutdown_that_hangs_has_an_end() {
+    async fn a_hanging_shutdown_ends() {
         let (soon, late) = (Duration::from_millis(1), Duration::from_secs(3600));
         assert_eq!(wait_for_shutdown(ready(()), pending(), late).await, None);
         assert_eq!(wait_for_shutdown(pending(), pending(), soon).await, Some(1));

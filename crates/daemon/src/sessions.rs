@@ -27,7 +27,7 @@ pub(crate) use indexer::Indexer;
 /// The file of the index in the data directory.
 const INDEX_FILE: &str = "search.db";
 
-/// Number of sessions from which on progress is shown.
+/// Number of sessions from which progress is shown.
 const PROGRESS_SESSIONS_MINIMUM: usize = 100;
 
 pub(crate) fn main(verb: Sessions) -> Result<()> {
@@ -41,7 +41,7 @@ pub(crate) fn index(data_dir: &Path, embedder: Option<Arc<dyn Embedder>>) -> Mes
     MessageIndex::new(data_dir.join(INDEX_FILE), embedder)
 }
 
-/// Removes from the index what the list of erased sessions names.
+/// Removes the sessions in the list of erased ones from the index.
 pub(crate) async fn remove_erased(
     index: &MessageIndex,
     notes: &dyn Preferences,
@@ -64,9 +64,9 @@ async fn run(find: Find) -> Result<()> {
         Ok(dir) => {
             // The search needs no exclusive access to the folder.
             drop(dir);
-            catch_up(&Storage::beside(&options)?, &index).await?;
+            catch_up(&Storage::open_for_command(&options)?, &index).await?;
         }
-        // The daemon runs and looks after the index.
+        // The running daemon updates the index.
         Err(quintet_stores::Error::InUse(_)) => {}
         Err(error) => return Err(error.into()),
     }
@@ -84,7 +84,7 @@ async fn run(find: Find) -> Result<()> {
     Ok(write!(std::io::stdout(), "{text}")?)
 }
 
-/// Brings the index up to date, which only this command does while the daemon is not running.
+/// Updates the index, which only this command does while the daemon is not running.
 async fn catch_up(storage: &Storage, index: &MessageIndex) -> Result<()> {
     remove_erased(index, &*storage.preferences).await?;
     let (journal, sessions) = (storage.journal.clone(), storage.sessions.clone());
@@ -100,7 +100,7 @@ async fn catch_up(storage: &Storage, index: &MessageIndex) -> Result<()> {
     }
     for session in behind {
         match indexer.update(&session, Change::Head(0)).await {
-            // A session that cannot be read keeps no other from being found.
+            // An unreadable session does not prevent finding others.
             Err(error @ ProjectionError::Storage(StorageError::Damaged(_))) => {
                 eprintln!("session {session} is left out: {error}");
             }

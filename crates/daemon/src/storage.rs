@@ -16,7 +16,7 @@ use crate::options::Options;
 /// How long unreferenced content is kept in PostgreSQL.
 const BLOB_GRACE: Duration = Duration::from_secs(24 * 3600);
 
-/// Every port of storage, whatever is behind it.
+/// All storage ports, whatever implements them.
 #[derive(Clone)]
 pub(crate) struct Storage {
     pub(crate) journal: Arc<dyn Journal>,
@@ -34,7 +34,7 @@ pub(crate) struct Storage {
     engine: Engine,
 }
 
-/// What is behind the ports, for what only one of them can do.
+/// The implementation, for operations that only one of them supports.
 #[derive(Clone)]
 enum Engine {
     Sqlite(Arc<sqlite::SqliteStore>),
@@ -42,20 +42,20 @@ enum Engine {
 }
 
 impl Storage {
-    /// Opens the store that the options name. Files that belong to this machine stay in the data directory
-    /// in any case.
+    /// Opens the store of the options. Files of this machine stay in the data directory in any
+    /// case.
     pub(crate) fn open(options: &Options, dir: &DataDir) -> Result<Self> {
         let storage = match &options.store {
             Some(url) => Self::postgres(postgres::Store::open(&postgres_settings(options, url))?),
             None => Self::sqlite(options, dir)?,
         };
-        tracing::info!(node = storage.nodes.this().name, "the store is open");
+        tracing::info!(node = storage.nodes.this().name, "opened the store");
         Ok(storage)
     }
 
-    /// Opens the store for a command that owns no session. With PostgreSQL daemons may run meanwhile; with SQLite
-    /// the daemon must be stopped.
-    pub(crate) fn beside(options: &Options) -> Result<Self> {
+    /// Opens the store for a command that owns no session. With PostgreSQL, daemons may run
+    /// meanwhile; with SQLite, the daemon must be stopped.
+    pub(crate) fn open_for_command(options: &Options) -> Result<Self> {
         match &options.store {
             Some(url) => {
                 Ok(Self::postgres(postgres::Store::observe(url, options.objects.clone())?))
@@ -110,15 +110,14 @@ impl Storage {
                 let ended = store.writer_ended();
                 Box::pin(async move {
                     ended.await;
-                    "the thread that writes the database has ended: nothing can be stored any more"
-                        .into()
+                    "the thread that writes the database has ended: nothing can be stored".into()
                 })
             }
             Engine::Postgres(store) => Box::pin(store.ended()),
         }
     }
 
-    /// Leaves nothing in the database's files of what was replaced before, where they are this daemon's own.
+    /// Erases replaced values from the database's files, if they belong to this daemon.
     pub(crate) async fn vacuum(&self) -> Result<(), StorageError> {
         match &self.engine {
             Engine::Sqlite(store) => store.vacuum().await,
@@ -127,7 +126,7 @@ impl Storage {
     }
 }
 
-/// How this daemon uses a PostgreSQL database.
+/// The PostgreSQL settings of this daemon.
 pub(crate) fn postgres_settings(options: &Options, url: &str) -> postgres::Settings {
     postgres::Settings {
         url: url.into(),

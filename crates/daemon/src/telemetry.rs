@@ -1,4 +1,4 @@
-//! Logs, on standard error.
+//! Logging to standard error.
 
 use std::io::{self, IsTerminal as _, Write};
 
@@ -6,10 +6,10 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::LogFormat;
 
-/// The default filter. The MCP library warns of every request that it refuses.
+/// The default filter. The MCP library warns about every request that it refuses.
 const DEFAULT_FILTER: &str = "info,rmcp=error";
 
-/// Sets logging up; `filter` is the value of `QUINTET_LOG`, where set.
+/// Sets up logging; `filter` is the value of `QUINTET_LOG`, if set.
 pub(crate) fn start(format: LogFormat, filter: Option<&str>) {
     let filter = EnvFilter::try_new(filter.unwrap_or(DEFAULT_FILTER));
     let filter = filter.unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));

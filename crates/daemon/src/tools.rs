@@ -1,4 +1,4 @@
-//! `quintet tools`: what models are offered.
+//! `quintet tools`: lists the tools for models.
 
 use std::io::Write as _;
 

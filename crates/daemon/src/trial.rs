@@ -1,4 +1,4 @@
-//! `quintet try`: one call of a tool, as a session would make it, without a model or a session.
+//! `quintet try`: calls a tool as a session would, without a model or a session.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ fn invocation(trial: &Trial) -> Result<Invocation> {
     };
     let workspace =
         workspace.canonicalize().with_context(|| format!("workspace {}", workspace.display()))?;
-    // Others may try something at the same time, with the same data.
+    // Concurrent runs may use the same data.
     let turn = TurnId::parse(&format!("turn_{}", std::process::id()));
     let call = CallId::parse("call_1");
     let call = call.context("a name")?;

@@ -26,7 +26,7 @@ pub(crate) fn build(
     }
 }
 
-/// `quintet describe`: prints what is on a picture.
+/// `quintet describe`: describes a picture.
 pub(crate) fn describe(flags: &Flags, file: &Path, as_json: bool) -> Result<()> {
     let options = options::read(flags)?;
     let (providers, _local) = models(&options);

@@ -25,14 +25,14 @@ use crate::options::{self, Options, Provider, TranscriptionSource, VoiceSource};
 /// Samples of a file that are sent at a time.
 const PIECE_SAMPLES: usize = 16_000;
 
-/// Transcription and speech, as the options set them up. Nothing is loaded before it is used.
+/// Transcription and speech of the options. Nothing is loaded before it is used.
 #[derive(Clone)]
 pub(crate) struct Voice {
     pub(crate) transcriber: Arc<dyn Transcriber>,
     pub(crate) speaker: Arc<dyn SpeechSynthesizer>,
 }
 
-/// Builds both.
+/// Builds transcription and speech.
 pub(crate) fn build(options: &Options) -> Voice {
     let senses = &options.senses;
     let streams = |recognizer: Arc<dyn Recognizer>| -> Arc<dyn Transcriber> {
@@ -80,7 +80,7 @@ fn realtime(config: &Provider, model: &str, session_model: &str) -> Transcriptio
 }
 
 impl Voice {
-    /// Logs what cannot be used yet.
+    /// Logs which of them cannot be used yet.
     pub(crate) fn log_missing(&self) {
         for ready in [self.transcriber.ready(), self.speaker.ready()] {
             if let Err(missing @ SenseError::MissingWeights(sense)) = ready {

@@ -1,4 +1,4 @@
-//! `quintet worker`: takes runs from a control plane and carries each out as a session of a daemon.
+//! `quintet worker`: takes runs from a control plane and executes each as a session of a daemon.
 //!
 //! The worker is a client of the computer-use protocol: the daemon calls models, the worker runs tools in its
 //! folder and sandbox. All state is in the control plane and in the daemon, so a worker that is killed and
@@ -34,11 +34,11 @@ use gate::{Change, Gate};
 use job::{Ended, Job};
 use toolkit::Toolkit;
 
-/// The most runs at once: a daemon carries out four queries of a user at a time.
+/// Maximum number of concurrent runs: a daemon executes four queries of a user at a time.
 pub(crate) const JOBS_LIMIT: u64 = 4;
 /// The value of `--daemon` for the daemon that serves the data directory.
 const OWN_DAEMON: &str = "own";
-/// The most ids of applied commands that are remembered.
+/// Maximum number of recorded command ids.
 const APPLIED_LIMIT: usize = 4096;
 
 /// `quintet worker`.
@@ -47,7 +47,7 @@ pub(crate) fn main(arguments: Worker) -> Result<()> {
     let flags = &arguments.plane.flags;
     telemetry::start(flags.log_format, filter.as_ref().map(|(_, value)| value.as_str()));
     let mut options = options::read_closed(flags)?;
-    // What is remembered beyond sessions belongs to a daemon's own workspaces.
+    // Memory belongs to a daemon's own workspaces.
     options.memory = None;
     let api = runs::connect(&arguments.plane)?;
     let folder = arguments.dir.clone().unwrap_or_else(|| PathBuf::from("."));
@@ -69,7 +69,7 @@ pub(crate) fn main(arguments: Worker) -> Result<()> {
     threads.block_on(run(Arc::new(context), arguments.jobs, every))
 }
 
-/// The daemon that carries the runs out. That of the data directory is started where none serves it.
+/// The daemon that executes the runs. That of the data directory is started if none serves it.
 fn daemon_url(arguments: &Worker, options: &Options, api: &Api) -> Result<String> {
     let is_own = match (&arguments.daemon, &arguments.plane.url) {
         (Some(daemon), _) => daemon == OWN_DAEMON,
@@ -98,16 +98,16 @@ struct Identity {
     workspace: String,
 }
 
-/// What all runs of the worker share.
+/// The data that all runs of the worker share.
 struct WorkerContext {
     api: Api,
-    /// The WebSocket of the daemon that carries the runs out.
+    /// The WebSocket address of the daemon that executes the runs.
     daemon: String,
     identity: Identity,
     toolkit: Arc<Toolkit>,
 }
 
-/// Takes runs until a signal comes.
+/// Takes runs until a signal arrives.
 async fn run(context: Arc<WorkerContext>, jobs: u64, every: Duration) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let Identity { id, workspace, .. } = &context.identity;
@@ -123,20 +123,20 @@ async fn run(context: Arc<WorkerContext>, jobs: u64, every: Duration) -> Result<
             _ = terminate.recv() => break,
         }
     }
-    tracing::info!(runs = active.taken.len(), "leaving; started again, the worker goes on");
+    tracing::info!(runs = active.taken.len(), "stopping; a restarted worker continues these runs");
     Ok(())
 }
 
-/// The runs that the worker has.
+/// The runs of the worker.
 struct ActiveRuns {
     context: Arc<WorkerContext>,
     jobs: usize,
     tasks: JoinSet<(String, Ended)>,
-    /// The assignment that is being carried out, and the gate, for each run.
+    /// The current assignment and the gate of each run.
     taken: HashMap<String, (u64, Arc<Gate>)>,
-    /// Commands that were carried out, so that none is carried out twice.
+    /// Executed commands, so that none is executed twice.
     applied: HashSet<String>,
-    /// True if the control plane may have assigned runs in an answer that was lost.
+    /// True if the control plane may have assigned runs in a lost answer.
     may_have_unknown_runs: bool,
 }
 
@@ -146,12 +146,12 @@ impl ActiveRuns {
         Self { context, jobs, tasks, taken, applied, may_have_unknown_runs: true }
     }
 
-    /// One heartbeat. Fails only if the control plane will not have this worker at all.
+    /// Sends one heartbeat. Fails only if the control plane refuses this worker permanently.
     async fn poll(&mut self) -> Result<()> {
         match self.heartbeat().await {
             Ok(()) => Ok(()),
             Err(error) if error.is_transient() => {
-                tracing::warn!(%error, "the control plane does not answer; the heartbeat is repeated");
+                tracing::warn!(%error, "the control plane does not answer; retrying the heartbeat");
                 self.may_have_unknown_runs = true;
                 Ok(())
             }
@@ -178,7 +178,7 @@ impl ActiveRuns {
                 "metadata": { "client": concat!("quintet/", env!("CARGO_PKG_VERSION")) },
             }))
             .await?;
-        if let Some(assignment) = Assignment::given(&polled["assigned_run"]) {
+        if let Some(assignment) = Assignment::from_heartbeat(&polled["assigned_run"]) {
             self.begin(assignment);
         }
         for command in polled["control_commands"].as_array().into_iter().flatten() {
@@ -208,7 +208,7 @@ impl ActiveRuns {
     fn begin(&mut self, assignment: Assignment) {
         let run = assignment.run.clone();
         if let Some((number, _)) = self.taken.get(&run) {
-            // The run was lost and came back: it begins anew once its old assignment is wound up.
+            // The run was lost and assigned again: it starts once the old assignment has ended.
             self.may_have_unknown_runs |= *number < assignment.number;
             return;
         }
@@ -216,7 +216,7 @@ impl ActiveRuns {
         let gate = Arc::new(Gate::new(assignment.paused, assignment.mode));
         self.taken.insert(run.clone(), (assignment.number, Arc::clone(&gate)));
         let job = Job::new(Arc::clone(&self.context), assignment, gate);
-        self.tasks.spawn(async move { (run, job.carry_out().await) });
+        self.tasks.spawn(async move { (run, job.execute().await) });
     }
 
     fn ended(&mut self, ended: Result<(String, Ended), tokio::task::JoinError>) {
@@ -226,7 +226,7 @@ impl ActiveRuns {
                 self.taken.remove(&run);
             }
             Err(error) => {
-                // Which run it was is not known; the control plane is arguments which are left.
+                // It is unknown which run that was; the control plane is asked which are left.
                 tracing::error!(%error, "the task of a run panicked");
                 self.may_have_unknown_runs = true;
             }
@@ -254,7 +254,7 @@ impl ActiveRuns {
             let change = Change::named(text("action"), text("control_mode"));
             match (self.taken.get(run), change) {
                 (Some((_, gate)), Some(change)) => gate.apply(change),
-                // An earlier process of this worker may have left a turn behind.
+                // An earlier process of this worker may have left a turn running.
                 (None, Some(Change::Stop)) => self.stop_left_behind(run).await?,
                 (None, _) | (_, None) => {}
             }
@@ -272,7 +272,7 @@ impl ActiveRuns {
         match self.context.api.report(run, body).await {
             Err(error) if error.is_transient() => Err(error),
             Err(error) => {
-                tracing::warn!(run, %error, "the effect of a command cannot be reported");
+                tracing::warn!(run, %error, "could not report the effect of a command");
                 Ok(())
             }
             Ok(_) => Ok(()),

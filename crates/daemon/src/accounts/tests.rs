@@ -1,4 +1,4 @@
-//! Users' keys: what is kept of them, and what happens if they cannot be read.
+//! Tests of users' keys: their storage, and errors if they cannot be read.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,8 +28,8 @@ impl World {
         UserKeys { settings: Arc::new(settings), vault }
     }
 
-    /// What is really kept.
-    async fn kept(&self, name: &str) -> Value {
+    /// The stored settings.
+    async fn stored(&self, name: &str) -> Value {
         self.store.preference("windie", name).await.unwrap().unwrap()
     }
 }
@@ -45,24 +45,24 @@ async fn key(keys: &UserKeys, name: &str) -> Result<Option<String>, String> {
 }
 
 #[tokio::test]
-async fn a_key_is_encrypted_and_found_again() {
+async fn a_key_is_encrypted_and_decrypted() {
     let world = World::new();
     let keys = world.keys();
     keys.settings.set_preference("windie", "ann", settings(KEY)).await.unwrap();
-    assert!(!world.kept("ann").await.to_string().contains(KEY));
+    assert!(!world.stored("ann").await.to_string().contains(KEY));
     assert_eq!(key(&keys, "ann").await, Ok(Some(KEY.into())));
-    // What is read and written back stays what it is.
+    // Settings that are read and written back stay unchanged.
     let read = keys.settings.preference("windie", "ann").await.unwrap().unwrap();
     keys.settings.set_preference("windie", "ann", read.clone()).await.unwrap();
-    assert_eq!(world.kept("ann").await, read);
+    assert_eq!(world.stored("ann").await, read);
     assert_eq!(key(&world.keys(), "ann").await, Ok(Some(KEY.into())));
-    // It is of no use to anybody else.
+    // The encrypted key cannot be used for another user.
     world.store.set_preference("windie", "bob", read).await.unwrap();
     assert!(key(&keys, "bob").await.is_err());
 }
 
 #[tokio::test]
-async fn a_key_in_clear_text_can_be_paid_with() {
+async fn a_key_in_clear_text_can_be_used() {
     let world = World::new();
     world.store.set_preference("windie", "ann", settings(KEY)).await.unwrap();
     let keys = world.keys();
@@ -71,12 +71,12 @@ async fn a_key_in_clear_text_can_be_paid_with() {
     assert_eq!(key(&keys, "ann").await, Ok(Some(KEY.into())));
 }
 
-/// A key as long as those of providers are, of a user.
+/// A user's key that is as long as those of providers.
 fn long_key(user: usize, version: usize) -> String {
     format!("sk-{user}-{version}-{}", "k".repeat(157))
 }
 
-/// The files below a folder that hold a text.
+/// The files below a folder that contain a text.
 fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let files = entries.filter(|path| path.is_file());
@@ -88,18 +88,19 @@ fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_start_encrypts_all_old_keys_and_leaves_nothing_of_them() {
+async fn a_start_encrypts_all_old_keys_and_erases_them() {
     let home = tempfile::tempdir().unwrap();
     let dir = DataDir::open(home.path()).unwrap();
     drop(dir.sqlite().unwrap());
-    // Earlier versions had large pages, on which a key is in one piece.
+    // Earlier versions had large pages, which contain a key in one piece.
     let database = rusqlite::Connection::open(home.path().join("quintet.db")).unwrap();
     let enlarge = "PRAGMA journal_mode = DELETE; PRAGMA page_size = 4096; VACUUM;";
     database.execute_batch(enlarge).unwrap();
     drop(database);
     let store = Arc::new(dir.sqlite().unwrap());
     let user = |n: usize| format!("user{n}");
-    // As an older version wrote them: each was replaced once, and what was replaced stayed.
+    // As an older version wrote them: each was replaced once, and the replaced one stayed in the
+    // file.
     let database = rusqlite::Connection::open(home.path().join("quintet.db")).unwrap();
     database.query_row("PRAGMA secure_delete = OFF", [], |_| Ok(())).unwrap();
     let set = "INSERT OR REPLACE INTO preferences (space, name, value) VALUES ('windie', ?1, ?2)";
@@ -107,7 +108,7 @@ async fn a_start_encrypts_all_old_keys_and_leaves_nothing_of_them() {
         let value = settings(&long_key(n, version)).to_string();
         database.execute(set, [user(n), value]).unwrap();
     }
-    // Rows that come and go move others about.
+    // Inserted and deleted rows move others.
     for n in 0..200 {
         database
             .execute(set, [format!("aside{n}"), settings(&"x".repeat(3000)).to_string()])
@@ -126,7 +127,7 @@ async fn a_start_encrypts_all_old_keys_and_leaves_nothing_of_them() {
     }
     let keys = UserKeys { settings: sealed.clone(), vault };
     assert_eq!(key(&keys, "user5").await, Ok(Some(long_key(5, 1))));
-    // Once is enough.
+    // The second start has nothing to encrypt.
     let before = store.preference("windie", "user0").await.unwrap();
     sealed.encrypt_old_keys(async || store.vacuum().await).await.unwrap();
     assert_eq!(store.preference("windie", "user0").await.unwrap(), before);
@@ -147,7 +148,7 @@ async fn a_burst_of_settings_shares_a_commit() {
     kept.expect("all are queued before the first is durable").unwrap();
 }
 
-/// Storage that commits only when so many changes are queued.
+/// Storage that commits only when this many changes are queued.
 struct OneCommit(Barrier);
 
 impl Preferences for OneCommit {
@@ -183,7 +184,7 @@ impl Preferences for OneCommit {
 }
 
 #[tokio::test]
-async fn processes_that_make_the_key_at_once_share_it() {
+async fn processes_that_create_the_key_at_once_share_it() {
     let dir = tempfile::tempdir().unwrap();
     let seal = |n: usize| {
         let vault = Vault::new(dir.path());
@@ -197,7 +198,7 @@ async fn processes_that_make_the_key_at_once_share_it() {
 }
 
 #[tokio::test]
-async fn without_what_it_was_encrypted_with_no_turn_runs() {
+async fn without_the_vaults_key_no_turn_runs() {
     let world = World::new();
     world.keys().settings.set_preference("windie", "ann", settings(KEY)).await.unwrap();
     let file = world.dir.path().join("users.key");
@@ -220,7 +221,7 @@ async fn without_what_it_was_encrypted_with_no_turn_runs() {
         assert!(error.contains("your key for openai cannot be read"), "{error}");
         says.iter().for_each(|says| assert!(error.contains(says), "{says}: {error}"));
         std::fs::write(&file, &whole).unwrap();
-        // The next try may find it.
+        // The next attempt may find the key.
         assert_eq!(key(&world.keys(), "ann").await, Ok(Some(KEY.into())));
     }
     world.store.set_preference("windie", "ann", json!("nonsense")).await.unwrap();
@@ -228,7 +229,7 @@ async fn without_what_it_was_encrypted_with_no_turn_runs() {
 }
 
 #[tokio::test]
-async fn the_daemon_pays_only_for_users_whose_settings_say_so() {
+async fn the_daemons_key_is_used_only_if_the_settings_say_so() {
     let world = World::new();
     world.store.set_preference("windie", "ann", json!({ "provider_api_keys": {} })).await.unwrap();
     assert_eq!(key(&world.keys(), "ann").await, Ok(None));

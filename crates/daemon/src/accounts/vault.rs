@@ -17,9 +17,9 @@ use tokio::sync::OnceCell;
 use crate::keyring::{self, KeyringError};
 
 const FILE: &str = "users.key";
-/// How the file begins where the key is in the keyring; the name that it has there follows.
+/// The beginning of the file if the key is in the keyring; the key's name there follows.
 const IN_KEYRING: &str = "keyring ";
-/// How an encrypted key begins.
+/// The beginning of an encrypted key.
 const SEALED: &str = "sealed:1:";
 const KEY_BYTES: usize = 32;
 
@@ -30,7 +30,7 @@ pub(crate) struct Vault {
     key: OnceCell<LessSafeKey>,
 }
 
-/// The reason why a key cannot be encrypted or decrypted.
+/// Why a key cannot be encrypted or decrypted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{0}, which it was encrypted with, is missing")]
@@ -80,17 +80,17 @@ impl Error {
 }
 
 impl Vault {
-    /// A vault whose key is in this folder, or will be.
+    /// A vault whose key is, or will be, in this folder.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { file: folder.join(FILE).into(), key: OnceCell::new() }
     }
 
-    /// True if this was encrypted by a vault, of whatever version.
+    /// True if a text was encrypted by a vault of any version.
     pub(crate) fn is_sealed(text: &str) -> bool {
         text.starts_with("sealed:")
     }
 
-    /// Encrypts a text for one purpose. Fails if the vault's key can neither be read nor made.
+    /// Encrypts a text for one purpose. Fails if the vault's key can neither be read nor created.
     pub(crate) async fn seal(&self, text: &str, purpose: &str) -> Result<String, Error> {
         let key = self.key(|file| read(file).or_else(|error| make(file, error))).await?;
         let mut sealed = random::<NONCE_LEN>()?.to_vec();
@@ -102,8 +102,8 @@ impl Vault {
         Ok(format!("{SEALED}{}", BASE64.encode(sealed)))
     }
 
-    /// Decrypts what was encrypted for the same purpose. Fails if the vault's key cannot be read or is
-    /// not the one that it was encrypted with.
+    /// Decrypts a text for the same purpose. Fails if the vault's key cannot be read or is not the
+    /// one that was used for encryption.
     pub(crate) async fn open(&self, sealed: &str, purpose: &str) -> Result<String, Error> {
         let damaged = || Error::Damaged(self.file.to_path_buf());
         let key = self.key(read).await?;
@@ -115,7 +115,7 @@ impl Vault {
         Ok(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// The vault's key; looked for again where it was not found.
+    /// The vault's key; searched again if it was not found before.
     async fn key(
         &self,
         find: impl FnOnce(&Path) -> Result<[u8; KEY_BYTES], Error> + Send + 'static,
@@ -164,7 +164,7 @@ fn make(file: &Path, why: Error) -> Result<[u8; KEY_BYTES], Error> {
     };
     let made = draft(file, &content).and_then(|draft| match draft.persist_noclobber(file) {
         Ok(_) => sync_folder(file).map(|()| true),
-        // Another process made one in the meantime.
+        // Another process created one in the meantime.
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error.error),
     });
@@ -177,7 +177,7 @@ pub(crate) fn write_secret(file: &Path, content: &str) -> io::Result<()> {
     sync_folder(file)
 }
 
-/// Writes this content to a temporary file next to `file`, readable only by its owner.
+/// Writes content to a temporary file next to `file`, readable only by its owner.
 fn draft(file: &Path, content: &str) -> io::Result<NamedTempFile> {
     let mut draft = NamedTempFile::new_in(file.parent().unwrap_or(file))?;
     draft.write_all(content.as_bytes())?;

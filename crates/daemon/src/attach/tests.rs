@@ -1,9 +1,9 @@
-//! The log of a daemon that is started, and bytes on their way.
+//! Tests of the daemon's log and of copying bytes.
 
 use super::*;
 
 #[test]
-fn a_long_log_is_put_aside() {
+fn a_long_log_is_rotated() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("new/data");
     let mut log = open_log(&data).unwrap();
@@ -18,7 +18,7 @@ fn a_long_log_is_put_aside() {
 }
 
 #[test]
-fn bytes_are_copied_as_they_are() {
+fn bytes_are_copied_unchanged() {
     let mut copied = Vec::new();
     copy(&mut &b"a\nb\xff"[..], &mut copied).unwrap();
     assert_eq!(copied, b"a\nb\xff");

@@ -77,14 +77,14 @@ impl Trail {
         self.calls.values().map(|draft| draft.asked).min()
     }
 
-    /// Takes an event; gives a line if it ends a call.
+    /// Processes an event; returns a line if it ends a call.
     pub(super) fn take(&mut self, record: &Record) -> Option<Entry> {
         match &record.event {
             Event::SessionCreated(origin) => self.agent = Some(agent(&origin.labels)),
             Event::ModelCompleted { calls, .. } => {
-                calls.iter().for_each(|call| self.asked(call, record.seq));
+                calls.iter().for_each(|call| self.requested(call, record.seq));
             }
-            Event::VerificationRequested { call, .. } => self.asked(call, record.seq),
+            Event::VerificationRequested { call, .. } => self.requested(call, record.seq),
             Event::ReviewRequested { call, assessment, .. }
             | Event::ApprovalRequested { call, assessment, .. } => {
                 self.on(call, |draft| draft.risk = Some(assessment.risk));
@@ -93,17 +93,17 @@ impl Trail {
                 self.on(call, |draft| (draft.decision, draft.by) = ("denied", "review"));
             }
             Event::ApprovalAnswered { call, answer, by, remember, .. } => {
-                let word = word(*answer, *by, *remember);
-                self.on(call, |draft| (draft.decision, draft.by) = (word, answerer(*by)));
+                let decision = decision_name(*answer, *by, *remember);
+                self.on(call, |draft| (draft.decision, draft.by) = (decision, answerer(*by)));
             }
             Event::CallStarted { call, kind, placement, errand, .. } => {
                 let risk = errand.as_ref().map(|errand| errand.risk);
                 self.on(call, |draft| {
-                    draft.risk = draft.risk.or(risk).or(Some(usual(*kind)));
+                    draft.risk = draft.risk.or(risk).or(Some(default_risk(*kind)));
                     draft.placement = Some(*placement);
                 });
             }
-            // A turn leaves no call behind, though a fork may have been made in the middle of one.
+            // A turn ends all its calls, but a fork may have been made in the middle of one.
             Event::TurnCompleted { .. }
             | Event::TurnFailed { .. }
             | Event::TurnCancelled { .. } => {
@@ -118,7 +118,7 @@ impl Trail {
         None
     }
 
-    fn asked(&mut self, call: &RequestedCall, seq: Seq) {
+    fn requested(&mut self, call: &RequestedCall, seq: Seq) {
         let draft = Draft {
             asked: seq,
             input: call.input.clone(),
@@ -147,7 +147,7 @@ impl Trail {
         let (decision, by) = verdict(draft, outcome);
         let risk = match (draft.risk, decision) {
             (None, "refused") => "forbidden",
-            (risk, _) => risk_word(risk.unwrap_or(Risk::Medium)),
+            (risk, _) => risk_name(risk.unwrap_or(Risk::Medium)),
         };
         Entry(json!({
             "timestamp": record.at.to_string(),
@@ -158,7 +158,7 @@ impl Trail {
             "tool_name": tool,
             "parameters": draft.input,
             "agent": self.agent.unwrap_or("code"),
-            "placement": draft.placement.map(place),
+            "placement": draft.placement.map(placement_name),
             "risk": risk,
             "decision": decision,
             "by": by,
@@ -185,7 +185,7 @@ fn verdict(draft: &Draft, outcome: &Outcome) -> (&'static str, &'static str) {
     }
 }
 
-fn word(answer: ApprovalDecision, by: DecidedBy, remember: RememberScope) -> &'static str {
+fn decision_name(answer: ApprovalDecision, by: DecidedBy, remember: RememberScope) -> &'static str {
     match (answer, by, remember) {
         (ApprovalDecision::Deny, ..) => "denied",
         (ApprovalDecision::Allow, DecidedBy::Client, RememberScope::Once) => "allow_once",
@@ -201,7 +201,7 @@ fn answerer(by: DecidedBy) -> &'static str {
     }
 }
 
-fn place(placement: Placement) -> &'static str {
+fn placement_name(placement: Placement) -> &'static str {
     match placement {
         Placement::Daemon => "daemon",
         Placement::Client => "client",
@@ -209,11 +209,11 @@ fn place(placement: Placement) -> &'static str {
 }
 
 /// The risk of a call that was not assessed.
-fn usual(kind: ToolKind) -> Risk {
+fn default_risk(kind: ToolKind) -> Risk {
     if kind.repeatable() { Risk::Low } else { Risk::Medium }
 }
 
-fn risk_word(risk: Risk) -> &'static str {
+fn risk_name(risk: Risk) -> &'static str {
     match risk {
         Risk::Low => "safe",
         Risk::Medium | Risk::High => "risky",

@@ -1,4 +1,4 @@
-//! The file of the audit log, to which lines are only ever added.
+//! The file of the audit log; lines are only appended.
 
 use std::collections::HashMap;
 use std::io::{self, SeekFrom};
@@ -20,8 +20,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Opens the log, readable by its owner alone, and takes off a line that a crash cut short. Gives
-    /// the last event that has a line behind this many bytes, for each session that has any.
+    /// Opens the log, readable by its owner alone, and truncates an incomplete last line. Returns,
+    /// for each session with lines after the first `bytes` bytes, the last event with a line.
     pub(super) async fn open(
         folder: &Path,
         known: u64,
@@ -41,24 +41,24 @@ impl Log {
                 break;
             }
             bytes += read as u64;
-            note(&mut found, &line);
+            record_line(&mut found, &line);
         }
         file.set_len(bytes).await?;
         Ok((Self { file, bytes }, found))
     }
 
-    /// How long the log is.
+    /// The length of the log.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Adds whole lines; durable when it resolves.
+    /// Appends whole lines; durable when it resolves.
     pub(super) async fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         if lines.is_empty() {
             return Ok(());
         }
         if let Err(error) = self.write(lines).await {
-            // Part of it may be there, and will be written again.
+            // A part may be stored, and will be written again.
             let _ = self.file.set_len(self.bytes).await;
             return Err(error);
         }
@@ -73,7 +73,7 @@ impl Log {
     }
 }
 
-fn note(found: &mut HashMap<SessionId, Seq>, line: &[u8]) {
+fn record_line(found: &mut HashMap<SessionId, Seq>, line: &[u8]) {
     let Ok(entry) = serde_json::from_slice::<Value>(line) else { return };
     let session = entry["session_id"].as_str().and_then(SessionId::parse);
     if let (Some(session), Some(seq)) = (session, entry["seq"].as_u64()) {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_a_crash_cut_short_is_taken_off_and_only_what_is_new_is_read() {
+    async fn an_incomplete_line_is_truncated_and_only_new_lines_are_read() {
         let dir = tempfile::tempdir().unwrap();
         let session = |name: &str| SessionId::parse(name).unwrap();
         let line = |name: &str, seq: Seq| format!("{{\"session_id\":\"{name}\",\"seq\":{seq}}}\n");

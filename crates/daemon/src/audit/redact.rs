@@ -1,14 +1,14 @@
-//! Takes secrets out of what is written down.
+//! Redacts secrets in logged values.
 
 use quintet_providers::Secret;
 use serde_json::Value;
 
 /// The replacement of a secret.
 const HIDDEN: &str = "***";
-/// The most bytes of a text that are kept.
+/// Maximum length of a text, in bytes.
 const TEXT_BYTES_LIMIT: usize = 2000;
 
-/// Words in the name of an argument whose value is secret.
+/// Words in the name of an argument with a secret value.
 const NAMES: [&str; 13] = [
     "password",
     "passwd",
@@ -25,7 +25,7 @@ const NAMES: [&str; 13] = [
     "pincode",
 ];
 
-/// How keys of well-known services begin, and how long they are at least.
+/// The prefixes of well-known keys, and their minimum lengths.
 const STARTS: [(&str, usize); 14] = [
     ("sk-", 16),
     ("pk_live_", 16),
@@ -43,7 +43,7 @@ const STARTS: [(&str, usize); 14] = [
     ("eyJ", 40),
 ];
 
-/// Takes secrets out of what is written down.
+/// Redacts secrets in logged values.
 #[derive(Debug)]
 pub(super) struct Redactor {
     secrets: Vec<Secret>,
@@ -54,7 +54,7 @@ impl Redactor {
         Self { secrets }
     }
 
-    /// A value without secrets, its texts cut.
+    /// A value without secrets, with its texts shortened.
     pub(super) fn value(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text)),
@@ -91,7 +91,7 @@ fn is_secret(name: &str) -> bool {
     NAMES.iter().any(|word| plain.contains(word))
 }
 
-/// Replaces text that looks like a key: by its prefix, or after a word that announces one.
+/// Replaces text that looks like a key: by its prefix, or after a word that precedes keys.
 fn without_keys(text: &str) -> String {
     if text.contains("PRIVATE KEY-----") {
         return HIDDEN.into();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut() {
+    fn long_texts_are_shortened() {
         let cut = Redactor::new(Vec::new()).text(&"é ".repeat(5000));
         assert!(cut.len() <= TEXT_BYTES_LIMIT + '…'.len_utf8(), "{}", cut.len());
     }

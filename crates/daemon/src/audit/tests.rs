@@ -1,4 +1,5 @@
-//! The audit log: what is read of sessions, and that nothing is lost or doubled by a crash.
+//! Tests of the audit log: what is read of sessions, and that a crash neither loses nor duplicates
+//! lines.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,14 +13,14 @@ use quintet_kernel::{CallId, MessageId, SessionSummary, State, TurnId};
 
 use super::*;
 
-/// Sessions whose journals lie in memory; counts how many events are read of them.
+/// Sessions whose journals are in memory; counts the events that are read.
 #[derive(Default)]
 struct Journals {
     events: Mutex<HashMap<SessionId, Vec<Arc<Record>>>>,
     read: Arc<Mutex<usize>>,
     kept: Mutex<BTreeMap<String, Value>>,
     broken: Mutex<bool>,
-    /// Changes that wait for a commit, and how many commits there were.
+    /// Changes that wait for a commit, and the number of commits.
     queued: Mutex<usize>,
     commits: Mutex<usize>,
 }
@@ -132,7 +133,7 @@ impl Preferences for Journals {
         };
         *self.queued.lock().unwrap() += 1;
         Box::pin(async {
-            // A commit takes a while; whatever is queued meanwhile shares the next one.
+            // A commit takes a while; changes that are queued meanwhile share the next one.
             tokio::task::yield_now().await;
             if std::mem::take(&mut *self.queued.lock().unwrap()) > 0 {
                 *self.commits.lock().unwrap() += 1;
@@ -178,8 +179,8 @@ impl World {
         events.push(Arc::new(Record { seq, at, event }));
     }
 
-    /// Adds a call that is asked for.
-    fn ask(&self, name: &str, id: &str) {
+    /// Adds a requested call.
+    fn request(&self, name: &str, id: &str) {
         let id = CallId::parse(id).unwrap();
         let call = RequestedCall { id, tool: "shell".into(), input: json!({}), malformed: None };
         self.add(name, Event::VerificationRequested { turn: turn(), call });
@@ -192,8 +193,8 @@ impl World {
         self.add(name, Event::CallCompleted { turn: turn(), call, tool, message, outcome });
     }
 
-    /// Adds something that the log has no use for.
-    fn talk(&self, name: &str) {
+    /// Adds an event that has no line.
+    fn add_other_event(&self, name: &str) {
         self.add(name, Event::TurnReleased { turn: turn() });
     }
 
@@ -205,7 +206,7 @@ impl World {
         self.audit.checkpoint(Time::from_micros(1)).await.unwrap();
     }
 
-    /// Which calls have a line.
+    /// The calls with a line.
     fn lines(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.dir.path().join("audit.jsonl")).unwrap();
         let line = |line| serde_json::from_str::<Value>(line).unwrap();
@@ -230,14 +231,14 @@ fn turn() -> TurnId {
 }
 
 #[tokio::test]
-async fn what_was_read_is_not_read_again() {
+async fn events_are_read_once() {
     let mut world = World::new().await;
     for _ in 0..100 {
-        world.talk("s1");
+        world.add_other_event("s1");
     }
     world.update("s1").await.unwrap();
     assert_eq!(world.read(), 100);
-    world.talk("s1");
+    world.add_other_event("s1");
     world.update("s1").await.unwrap();
     assert_eq!(world.read(), 101);
     world.checkpoint().await;
@@ -246,22 +247,22 @@ async fn what_was_read_is_not_read_again() {
     assert_eq!(world.audit.since(), Time::from_micros(1));
     assert!(world.audit.has(&session("s1"), 101).await);
     assert_eq!(world.read(), 0);
-    world.talk("s1");
+    world.add_other_event("s1");
     assert!(!world.audit.has(&session("s1"), 102).await);
     world.update("s1").await.unwrap();
     assert_eq!(world.read(), 1);
 }
 
 #[tokio::test]
-async fn a_crash_neither_loses_nor_doubles_a_line() {
+async fn a_crash_neither_loses_nor_duplicates_a_line() {
     let mut world = World::new().await;
-    world.ask("s1", "c1");
+    world.request("s1", "c1");
     world.complete("s1", "c1");
-    world.ask("s1", "c2");
+    world.request("s1", "c2");
     world.update("s1").await.unwrap();
     world.checkpoint().await;
     world.complete("s1", "c2");
-    world.ask("s1", "c3");
+    world.request("s1", "c3");
     world.update("s1").await.unwrap();
     assert_eq!(world.lines(), ["c1", "c2"]);
     // Positions are older than the lines.
@@ -269,18 +270,18 @@ async fn a_crash_neither_loses_nor_doubles_a_line() {
     world.complete("s1", "c3");
     world.update("s1").await.unwrap();
     assert_eq!(world.lines(), ["c1", "c2", "c3"]);
-    // The call that was not over is what was read again, and what came after it.
+    // Only the unfinished call and the events after it were read again.
     assert_eq!(world.read(), 4);
 }
 
 #[tokio::test]
-async fn a_failure_on_the_way_doubles_nothing() {
+async fn a_failure_duplicates_nothing() {
     let mut world = World::new().await;
-    world.ask("s1", "c1");
+    world.request("s1", "c1");
     world.complete("s1", "c1");
     world.update("s1").await.unwrap();
     *world.journals.broken.lock().unwrap() = true;
-    world.ask("s1", "c2");
+    world.request("s1", "c2");
     world.complete("s1", "c2");
     assert!(world.update("s1").await.is_err());
     *world.journals.broken.lock().unwrap() = false;
@@ -289,24 +290,24 @@ async fn a_failure_on_the_way_doubles_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_gone_is_no_trouble() {
+async fn a_deleted_session_is_ignored() {
     let mut world = World::new().await;
     world.update("s1").await.unwrap();
-    world.ask("s1", "c1");
+    world.request("s1", "c1");
     world.update("s1").await.unwrap();
     world.audit.update(&session("s1"), Change::Erased).await.unwrap();
     assert!(world.audit.active.is_empty());
 }
 
 #[tokio::test]
-async fn a_checkpoint_in_the_middle_of_catching_up_doubles_nothing() {
+async fn a_checkpoint_while_catching_up_duplicates_nothing() {
     let mut world = World::new().await;
     for name in ["s1", "s2"] {
-        world.ask(name, name);
+        world.request(name, name);
         world.complete(name, name);
         world.update(name).await.unwrap();
     }
-    // No position was ever kept, as after an upgrade or a crash.
+    // No position was ever stored, as after an upgrade or a crash.
     world.restart().await;
     world.update("s1").await.unwrap();
     world.checkpoint().await;
@@ -319,15 +320,15 @@ async fn a_checkpoint_in_the_middle_of_catching_up_doubles_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_fork_shares_is_not_read() {
+async fn shared_events_of_a_fork_are_not_read() {
     let mut world = World::new().await;
     for n in 0..50 {
         let call = format!("c{n}");
-        world.ask("s1", &call);
+        world.request("s1", &call);
         world.complete("s1", &call);
     }
     world.add("s1", Event::Forked { parent: session("s0"), at: 100 });
-    world.ask("s1", "own");
+    world.request("s1", "own");
     world.complete("s1", "own");
     world.update("s1").await.unwrap();
     assert_eq!((world.lines(), world.read()), (vec!["own".to_owned()], 3));
@@ -338,7 +339,7 @@ async fn positions_share_commits() {
     let mut world = World::new().await;
     for n in 0..300 {
         let name = format!("s{n}");
-        world.talk(&name);
+        world.add_other_event(&name);
         world.update(&name).await.unwrap();
     }
     world.checkpoint().await;
@@ -347,9 +348,9 @@ async fn positions_share_commits() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_of_a_session_that_is_erased() {
+async fn the_position_of_an_erased_session_is_deleted() {
     let mut world = World::new().await;
-    world.talk("s1");
+    world.add_other_event("s1");
     world.update("s1").await.unwrap();
     world.checkpoint().await;
     let kept = |world: &World| world.journals.kept.lock().unwrap().contains_key("audit s1");

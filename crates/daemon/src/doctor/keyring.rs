@@ -4,7 +4,7 @@ use quintet_kernel::port::Finding;
 
 use crate::options::Options;
 
-/// The findings; none if no key was looked for.
+/// The findings; none if no key is expected there.
 pub(super) fn check(options: &Options) -> Vec<Finding> {
     let keys = &options.keys;
     let warnings = keys.warnings.iter();

@@ -13,11 +13,11 @@ use rustix::fs::{Access, access};
 
 use crate::options::{Auth, ListenAddress, Listener};
 
-/// A finding for each listener, with who may connect; `runs` is true if a daemon is running, which then probably
-/// has the addresses.
+/// A finding for each listener, with the peers that may connect; `runs` is true if a daemon is
+/// running, which then probably uses the addresses.
 pub(super) fn check(listeners: &[Listener], auth: &Auth, runs: bool) -> Vec<Finding> {
     let with_access = |listener: &Listener| {
-        let finding = place(listener, runs);
+        let finding = check_listener(listener, runs);
         let message = format!("{}; {}", finding.message, allowed_peers(listener, auth));
         Finding { message, ..finding }
     };
@@ -51,13 +51,13 @@ fn peers(auth: &Auth) -> Option<Finding> {
     })
 }
 
-fn place(listener: &Listener, runs: bool) -> Finding {
+fn check_listener(listener: &Listener, runs: bool) -> Finding {
     let name = listener.spec.name;
     let mut finding = match &listener.place {
         ListenAddress::Tcp(address) => port(name, *address, runs),
         ListenAddress::Unix(path) => socket(name, path, runs),
     };
-    // The daemon starts without a listener that the user did not ask for.
+    // The daemon starts without a listener that the user did not configure.
     if finding.severity == Severity::Error && !listener.is_required() {
         finding.severity = Severity::Warning;
     }
@@ -76,7 +76,7 @@ fn port(name: &'static str, address: SocketAddr, runs: bool) -> Finding {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && runs => {
             taken_finding(name, &address)
         }
-        Err(error) => unusable_place(name, format!("{address}: {error}"), "address"),
+        Err(error) => unusable(name, format!("{address}: {error}"), "address"),
     }
 }
 
@@ -85,15 +85,15 @@ fn socket(name: &'static str, path: &Path, runs: bool) -> Finding {
     let (shown, folder) = (path.display(), path.parent().unwrap_or(Path::new("/")));
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            unusable_place(name, format!("{shown} exists and is not a socket"), "path")
+            unusable(name, format!("{shown} exists and is not a socket"), "path")
         }
         Ok(_) if connect(path).is_ok() && runs => taken_finding(name, &shown),
         Ok(_) if connect(path).is_ok() => {
-            unusable_place(name, format!("another program answers at {shown}"), "path")
+            unusable(name, format!("another program answers at {shown}"), "path")
         }
         Ok(_) | Err(_) if !folder.exists() => Finding::ok(name, format!("{shown} will be created")),
         Ok(_) | Err(_) if access(folder, Access::WRITE_OK).is_err() => {
-            unusable_place(name, format!("{shown}: its folder is not writable"), "path")
+            unusable(name, format!("{shown}: its folder is not writable"), "path")
         }
         Ok(_) | Err(_) => Finding::ok(name, format!("{shown} is free")),
     }
@@ -103,7 +103,7 @@ fn taken_finding(name: &'static str, place: &dyn std::fmt::Display) -> Finding {
     Finding::ok(name, format!("{place} is in use, probably by the running daemon"))
 }
 
-fn unusable_place(name: &'static str, message: String, place: &str) -> Finding {
+fn unusable(name: &'static str, message: String, place: &str) -> Finding {
     Finding::error(name, message, format!("set listen.{name} to another {place}, or \"off\""))
 }
 

@@ -1,4 +1,4 @@
-//! The machine: its kernel and its programs.
+//! Checks the machine: its kernel and its programs.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use rustix::fs::{Access, access};
 use crate::open_files;
 use crate::options::Options;
 
-/// The open-files limit below which some hundreds of parallel sessions fail.
+/// The open-files limit below which some hundred parallel sessions fail.
 const OPEN_FILES_MINIMUM: u64 = 4096;
 
 /// Programs, with their package and purpose.
@@ -109,7 +109,7 @@ fn program(path: &str, (name, package, why): (&'static str, &str, &str)) -> Find
     }
 }
 
-/// The first program of that name that may be run.
+/// The first executable program of that name.
 fn find(path: &str, name: &str) -> Option<PathBuf> {
     let places = path.split(':').filter(|folder| !folder.is_empty());
     places

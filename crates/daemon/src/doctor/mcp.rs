@@ -1,4 +1,4 @@
-//! The MCP servers of the configuration: whether they could be started. Nothing is started here.
+//! Checks whether the configured MCP servers can be started. Starts none.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn one(server: &ToolServer, path: &str, logins: &Logins) -> Finding {
     match &server.transport {
         ToolTransport::Stdio { command, .. } => {
             let program = command.first().map(String::as_str).unwrap_or_default();
-            if is_there(program, path) {
+            if is_installed(program, path) {
                 Finding::ok("mcp", format!("{name}: {program} is there"))
             } else {
                 let remedy = format!("install {program}, or correct mcp.servers.{name}.command");
@@ -36,7 +36,7 @@ fn one(server: &ToolServer, path: &str, logins: &Logins) -> Finding {
     }
 }
 
-fn is_there(program: &str, path: &str) -> bool {
+fn is_installed(program: &str, path: &str) -> bool {
     if program.contains('/') {
         return Path::new(program).is_file();
     }

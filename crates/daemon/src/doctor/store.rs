@@ -1,4 +1,4 @@
-//! Whether the database that several daemons share can be used, and where its long content is.
+//! Checks the database that several daemons share, and its object store.
 
 use anyhow::Result;
 use quintet_kernel::port::Finding;
@@ -40,7 +40,7 @@ fn database(options: &Options, url: &str) -> Finding {
     }
 }
 
-/// An object is written, read and deleted.
+/// Writes, reads and deletes an object.
 fn objects(settings: &ObjectSettings) -> Finding {
     let ObjectSettings { location, limit, .. } = settings;
     match wait(objects::probe(settings)) {
@@ -49,8 +49,8 @@ fn objects(settings: &ObjectSettings) -> Finding {
             format!("{location} can be written, for content of more than {} KiB", limit / 1024),
         ),
         Err(error) => {
-            let mend = "mend store.blobs and its keys; they need the rights to read, write, list and delete";
-            Finding::error("store.blobs", format!("{error:#}"), mend)
+            let remedy = "correct store.blobs and its keys; they need the rights to read, write, list and delete";
+            Finding::error("store.blobs", format!("{error:#}"), remedy)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The files of the models that run here.
+//! Checks the files of local models.
 
 use std::path::Path;
 

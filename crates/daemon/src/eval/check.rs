@@ -1,4 +1,5 @@
-//! Whether a task was done: by its files, its output and words in the answer, never by style.
+//! Checks whether a task was solved: by its files, its output and words in the answer, never by
+//! style.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,16 +12,16 @@ use super::task::{Check, Task};
 /// Folders whose content does not belong to a task.
 const IGNORED: [&str; 3] = [".git", "__pycache__", ".pytest_cache"];
 
-/// Files by their paths.
+/// Files by path.
 pub(super) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Makes a folder with the files of a task.
+/// Creates a folder with the files of a task.
 pub(super) fn put_files(task: &Task, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     task.files.keys().try_for_each(|path| put_file(task, folder, path))
 }
 
-/// Puts files back that a model must not have changed.
+/// Restores files that a model must not change.
 pub(super) fn restore(task: &Task, folder: &Path) -> Result<()> {
     task.check.restore.iter().try_for_each(|path| put_file(task, folder, path))
 }
@@ -31,7 +32,7 @@ fn put_file(task: &Task, folder: &Path, path: &str) -> Result<()> {
     fs::write(&target, &task.files[path]).with_context(|| target.display().to_string())
 }
 
-/// What is in a folder.
+/// The files of a folder.
 pub(super) fn fingerprint(folder: &Path) -> Result<Files> {
     let mut files = Files::new();
     let mut folders = vec![folder.to_owned()];
@@ -52,7 +53,7 @@ pub(super) fn fingerprint(folder: &Path) -> Result<Files> {
     Ok(files)
 }
 
-/// What is wrong with the files or the answer, if anything is.
+/// The problem with the files or the answer, if any.
 pub(super) fn of_files(
     check: &Check,
     folder: &Path,
@@ -83,7 +84,7 @@ pub(super) fn of_files(
     there.map(|path| format!("{path} is there"))
 }
 
-/// What is wrong with what the command of a check did, if anything is.
+/// The problem with the result of a check's command, if any.
 pub(super) fn of_command(check: &Check, succeeded: bool, output: &str) -> Option<String> {
     if !succeeded {
         let last = output.lines().rev().find(|line| !line.trim().is_empty());
@@ -97,7 +98,7 @@ fn mentions_any(answer: &str, words: &str) -> bool {
     words.split('|').any(|word| mentions(answer, word))
 }
 
-/// True if the text has the word, not as a part of another: 7 is not in 17, nor in 7.5.
+/// True if the text contains the word, and not as a part of another: 7 is not in 17, nor in 7.5.
 fn mentions(text: &str, word: &str) -> bool {
     let (text, word) = (text.to_lowercase(), word.to_lowercase());
     let inner = |letter: char| letter.is_alphanumeric() || letter == '_';

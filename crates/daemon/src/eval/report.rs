@@ -10,7 +10,7 @@ use super::task::Task;
 use super::trial::Trial;
 use crate::cli::Set;
 
-/// One line while others still run.
+/// One line while other tasks still run.
 pub(super) fn progress(n: usize, of: usize, task: &Task, trial: &Trial) -> String {
     let word = trial.failure.as_deref().unwrap_or("done");
     format!("{n}/{of} {} ({:.0} s): {word}", task.name, trial.seconds)
@@ -84,7 +84,7 @@ fn totals_json(trials: &[(Task, Trial)], model: &ModelRef) -> serde_json::Value 
     })
 }
 
-/// How many tasks of a set were done, and of how many.
+/// The number of solved tasks of a set, and of all its tasks.
 fn count(trials: &[(Task, Trial)], set: Set) -> (usize, usize) {
     let of_set = || trials.iter().filter(|(task, _)| set.includes(task.set));
     (of_set().filter(|(_, trial)| trial.failure.is_none()).count(), of_set().count())

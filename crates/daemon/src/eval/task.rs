@@ -1,4 +1,4 @@
-//! The tasks, as data: a TOML file each in `crates/daemon/eval/tasks`.
+//! The tasks: a TOML file each in `crates/daemon/eval/tasks`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -60,21 +60,21 @@ impl Kind {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Check {
-    /// Words or numbers that the answer must have; `a|b` is either.
+    /// Words or numbers that the answer must contain; `a|b` means either.
     pub(super) answer: Vec<String>,
     /// True if no file may be changed or added.
     pub(super) unchanged: bool,
-    /// Texts that files must have.
+    /// Texts that files must contain.
     pub(super) contains: BTreeMap<String, Vec<String>>,
-    /// Texts that files must not have.
+    /// Texts that files must not contain.
     pub(super) lacks: BTreeMap<String, Vec<String>>,
-    /// Files that must not be there.
+    /// Files that must not exist.
     pub(super) missing: Vec<String>,
-    /// Files that are put back before the command, so that no test passes because it was changed.
+    /// Files that are restored before the command, so that no test passes because it was changed.
     pub(super) restore: Vec<String>,
     /// A command that must succeed.
     pub(super) command: Option<String>,
-    /// Texts that its output must have.
+    /// Texts that its output must contain.
     pub(super) output: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ macro_rules! bundle {
     };
 }
 
-/// The tasks that come with the program, by name.
+/// The bundled tasks, by name.
 const BUNDLED: &[(&str, &str)] = bundle! {
     "ask-default-port"
     "ask-returns"
@@ -128,11 +128,10 @@ const BUNDLED: &[(&str, &str)] = bundle! {
     "refuse-unknown"
 };
 
-/// The tasks that come with the program.
+/// The bundled tasks.
 pub(super) fn bundled() -> Vec<Task> {
-    let parse = |(name, text): &(&str, &str)| {
-        parse(name, text).expect("the bundled tasks are well formed, as a test says")
-    };
+    let parse =
+        |(name, text): &(&str, &str)| parse(name, text).expect("a test checks the bundled tasks");
     BUNDLED.iter().map(parse).collect()
 }
 

@@ -20,10 +20,10 @@ use serde_json::json;
 use super::check;
 use super::task::Task;
 
-/// What tasks are attempted with.
+/// The environment of all attempts.
 pub(super) struct Bench<'a> {
     pub(super) sessions: &'a dyn Sessions,
-    /// Runs set-ups and checks, as confined as a model's commands.
+    /// Runs setup and check commands, in the same sandbox as a model's commands.
     pub(super) shell: Arc<dyn Tool>,
     pub(super) model: &'a ModelRef,
 }
@@ -31,12 +31,12 @@ pub(super) struct Bench<'a> {
 /// The result of an attempt.
 #[derive(Debug, Default)]
 pub(super) struct Trial {
-    /// Why it does not count as done; nothing if it does.
+    /// Why the attempt failed; `None` if it succeeded.
     pub(super) failure: Option<String>,
     /// Model calls.
     pub(super) steps: u32,
     pub(super) usage: Usage,
-    /// Seconds until the model's first word or first call.
+    /// Seconds until the model's first text or call.
     pub(super) first_seconds: f64,
     pub(super) seconds: f64,
     /// The messages and calls, as readable text.
@@ -44,9 +44,9 @@ pub(super) struct Trial {
 }
 
 impl Bench<'_> {
-    /// Has the model do a task in a fresh folder.
+    /// Runs a task in a new folder.
     ///
-    /// Fails only where the task could not even be set; a model that fails is a result.
+    /// Fails only if the task cannot be set up; a failing model is a result.
     pub(super) async fn attempt(&self, task: &Task, folder: &Path) -> Result<Trial> {
         check::put_files(task, folder).with_context(|| task.name.clone())?;
         if let Some(script) = &task.setup {
@@ -106,7 +106,7 @@ impl Bench<'_> {
         };
         let call = Invocation {
             session: SessionId::parse("sess_eval").context("a name")?,
-            // What commands do to files is recorded by call.
+            // Changes of files are recorded by call.
             call: SystemClock.stamp().id::<CallId>(),
             turn: SystemClock.stamp().id::<TurnId>(),
             workspace: folder.to_owned(),
@@ -117,7 +117,7 @@ impl Bench<'_> {
     }
 }
 
-/// What is counted while a session works.
+/// The counts of a running session.
 struct Notes {
     began: Time,
     first: Option<Time>,

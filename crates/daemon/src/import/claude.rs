@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Source;
 use super::transcript::{Transcript, text_of};
 
-/// Reads a log; `None` if it is not one of Claude Code. Internal messages of subagents are left out.
+/// Parses a log; `None` if it is not from Claude Code. Internal messages of subagents are left out.
 pub(super) fn read(name: &str, lines: &[Value]) -> Option<Transcript> {
     let spoken = |line: &&Value| {
         matches!(line["type"].as_str(), Some("user" | "assistant")) && line["message"].is_object()
@@ -20,14 +20,14 @@ pub(super) fn read(name: &str, lines: &[Value]) -> Option<Transcript> {
     for line in lines.iter().filter(spoken).filter(|line| !skipped(line)) {
         let content = &line["message"]["content"];
         match content.as_array() {
-            None => said(&mut transcript, line, &text_of(content)),
+            None => add_text(&mut transcript, line, &text_of(content)),
             Some(blocks) => blocks.iter().for_each(|block| part(&mut transcript, line, block)),
         }
     }
     Some(transcript)
 }
 
-fn said(transcript: &mut Transcript, line: &Value, text: &str) {
+fn add_text(transcript: &mut Transcript, line: &Value, text: &str) {
     match line["type"].as_str() {
         Some("user") => transcript.user(text),
         Some(_) | None => transcript.answer(text),
@@ -37,7 +37,7 @@ fn said(transcript: &mut Transcript, line: &Value, text: &str) {
 fn part(transcript: &mut Transcript, line: &Value, block: &Value) {
     let string = |name: &str| block[name].as_str().unwrap_or_default();
     match block["type"].as_str() {
-        Some("text") => said(transcript, line, string("text")),
+        Some("text") => add_text(transcript, line, string("text")),
         Some("thinking") => transcript.thought(string("thinking")),
         Some("tool_use") => transcript.call(string("id"), string("name"), &block["input"]),
         Some("tool_result") => {

@@ -11,7 +11,7 @@ use super::transcript::{Transcript, text_of};
 const INJECTED: [&str; 3] =
     ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions"];
 
-/// Reads a log; `None` if it is not one of codex.
+/// Parses a log; `None` if it is not from codex.
 pub(super) fn read(name: &str, lines: &[Value]) -> Option<Transcript> {
     let meta =
         lines.iter().find(|line| line["type"] == "session_meta").map(|line| &line["payload"]);

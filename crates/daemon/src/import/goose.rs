@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Source;
 use super::transcript::{Transcript, text_of};
 
-/// Reads a log or an export; `None` if it is not one of goose.
+/// Parses a log or an export; `None` if it is not from goose.
 pub(super) fn read(name: &str, lines: &[Value]) -> Option<Transcript> {
     let head = lines.first().filter(|head| head["working_dir"].is_string())?;
     let mut transcript = Transcript::new(Source::Goose, head["id"].as_str().unwrap_or(name));
@@ -22,7 +22,7 @@ pub(super) fn read(name: &str, lines: &[Value]) -> Option<Transcript> {
     Some(transcript)
 }
 
-/// Reads the database; `None` if it is not one of goose.
+/// Reads the database; `None` if it is not from goose.
 pub(super) fn read_database(file: &Path) -> Result<Option<Vec<Transcript>>> {
     let database = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let Ok(mut sessions) = database.prepare("SELECT id, working_dir FROM sessions ORDER BY id")
@@ -39,11 +39,11 @@ pub(super) fn read_database(file: &Path) -> Result<Option<Vec<Transcript>>> {
         .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?)))?;
     for row in rows {
         let (id, cwd) = row?;
-        let said = messages
+        let rows = messages
             .query_map([&id], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
         let mut transcript = Transcript::new(Source::Goose, id.as_str());
         transcript.cwd = cwd.map(PathBuf::from);
-        for row in said {
+        for row in rows {
             let (role, content) = row?;
             message(&mut transcript, &role, &serde_json::from_str(&content).unwrap_or_default());
         }

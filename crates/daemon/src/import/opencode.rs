@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Source;
 use super::transcript::{Transcript, text_of};
 
-/// Reads an export; `None` if it is not one of opencode.
+/// Parses an export; `None` if it is not from opencode.
 pub(super) fn read(lines: &[Value]) -> Option<Transcript> {
     let [export] = lines else { return None };
     let messages = export["messages"].as_array()?;
@@ -25,12 +25,12 @@ pub(super) fn read(lines: &[Value]) -> Option<Transcript> {
     Some(transcript)
 }
 
-/// True for the folder that older versions keep everything in.
+/// True for the storage folder of older versions.
 pub(super) fn is_storage(folder: &Path) -> bool {
     ["session", "message", "part"].iter().all(|name| folder.join(name).is_dir())
 }
 
-/// Reads such a folder.
+/// Reads a storage folder.
 pub(super) fn read_storage(storage: &Path) -> Result<Vec<Transcript>> {
     let mut transcripts = Vec::new();
     for project in fs::read_dir(storage.join("session"))?.flatten() {
@@ -48,7 +48,7 @@ pub(super) fn read_storage(storage: &Path) -> Result<Vec<Transcript>> {
     Ok(transcripts)
 }
 
-/// The JSON files of a folder, in the order of their names, which is that of their making.
+/// The JSON files of a folder, sorted by name, which is their order of creation.
 fn values(folder: &Path) -> Vec<Value> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -57,7 +57,7 @@ fn values(folder: &Path) -> Vec<Value> {
     files.iter().filter_map(read).collect()
 }
 
-/// Reads the database; `None` if it is not one of opencode.
+/// Reads the database; `None` if it is not from opencode.
 pub(super) fn read_database(file: &Path) -> Result<Option<Vec<Transcript>>> {
     let database = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let Ok(mut sessions) = database.prepare("SELECT id, directory FROM session ORDER BY id") else {
@@ -74,9 +74,9 @@ pub(super) fn read_database(file: &Path) -> Result<Option<Vec<Transcript>>> {
         let (id, cwd) = row?;
         let mut transcript = Transcript::new(Source::Opencode, id.as_str());
         transcript.cwd = cwd.map(PathBuf::from);
-        let said = messages
+        let rows = messages
             .query_map([&id], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
-        for row in said {
+        for row in rows {
             let (message, data) = row?;
             let own = parts.query_map([&message], |row| row.get::<_, String>(0))?;
             let own = own.map(|part| part.map(json)).collect::<Result<Vec<_>, _>>()?;

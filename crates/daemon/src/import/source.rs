@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::transcript::Transcript;
 use super::{claude, codex, goose, opencode};
 
-/// How deep folders are searched.
+/// Maximum depth of searched folders.
 const DEPTH_LIMIT: usize = 8;
 
 /// An agent.
@@ -34,8 +34,8 @@ impl Source {
         }
     }
 
-    /// Where the agent keeps its transcripts.
-    pub(super) fn place(self, home: &Path, data: &Path) -> PathBuf {
+    /// The default path of the agent's transcripts.
+    pub(super) fn default_path(self, home: &Path, data: &Path) -> PathBuf {
         match self {
             Self::Codex => home.join(".codex/sessions"),
             Self::Claude => home.join(".claude/projects"),
@@ -45,17 +45,17 @@ impl Source {
     }
 }
 
-/// Reads all transcripts at a place: a file, a database, or a folder with such.
-pub(super) fn read(source: Option<Source>, place: &Path) -> Result<Vec<Transcript>> {
-    let found = fs::metadata(place)?;
+/// Reads all transcripts at a path: a file, a database, or a folder with such files.
+pub(super) fn read(source: Option<Source>, path: &Path) -> Result<Vec<Transcript>> {
+    let found = fs::metadata(path)?;
     if found.is_file() {
-        return read_file(source, place);
+        return read_file(source, path);
     }
-    if opencode::is_storage(place) {
-        return opencode::read_storage(place);
+    if opencode::is_storage(path) {
+        return opencode::read_storage(path);
     }
     let (mut files, mut transcripts) = (Vec::new(), Vec::new());
-    collect(place, DEPTH_LIMIT, &mut files)?;
+    collect(path, DEPTH_LIMIT, &mut files)?;
     files.sort();
     for file in files {
         let read = if opencode::is_storage(&file) {
@@ -63,7 +63,7 @@ pub(super) fn read(source: Option<Source>, place: &Path) -> Result<Vec<Transcrip
         } else {
             read_file(source, &file)
         };
-        // A folder may have other files, too; those that are not transcripts are ignored.
+        // A folder may contain other files, which are ignored.
         match read {
             Ok(read) => transcripts.extend(read),
             Err(error) => tracing::debug!(file = %file.display(), "no transcript: {error:#}"),
@@ -72,7 +72,7 @@ pub(super) fn read(source: Option<Source>, place: &Path) -> Result<Vec<Transcrip
     Ok(transcripts)
 }
 
-/// Finds files that may be transcripts, and folders that are a store of opencode.
+/// Finds files that may be transcripts, and storage folders of opencode.
 fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder)?.flatten() {
         let (path, kind) = (entry.path(), entry.file_type()?);
@@ -97,7 +97,7 @@ fn read_file(source: Option<Source>, file: &Path) -> Result<Vec<Transcript>> {
     }
     let text = fs::read_to_string(file).context("the file is not text")?;
     let name = file.file_stem().and_then(|name| name.to_str()).unwrap_or("transcript");
-    // An export is one value; a log has one on each line.
+    // An export is one value; a log has one per line.
     let lines: Vec<Value> = match serde_json::from_str(&text) {
         Ok(whole) => vec![whole],
         Err(_) => text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),

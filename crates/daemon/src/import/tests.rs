@@ -1,4 +1,4 @@
-//! Transcripts of each agent, as small as they come.
+//! Tests of minimal transcripts of each agent.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What a file is read as: the agent, the id and who said what.
+/// Checks how a file is parsed: the agent, the id and the messages.
 #[track_caller]
 fn check(name: &str, text: &str, expected: &str) {
     let dir = tempfile::tempdir().unwrap();

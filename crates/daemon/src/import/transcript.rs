@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use super::Source;
 
-/// The longest text of one part, in bytes; the rest is left out.
+/// Maximum length of the text of one part, in bytes; the rest is left out.
 const TEXT_LIMIT: usize = 256 * 1024;
 
 /// A conversation with another agent.
 #[derive(Debug)]
 pub(super) struct Transcript {
     pub(super) source: Source,
-    /// The agent's own id for it.
+    /// The agent's own id of the conversation.
     pub(super) id: String,
-    /// The folder that it was about.
+    /// The workspace.
     pub(super) cwd: Option<PathBuf>,
     /// The messages, oldest first.
     pub(super) messages: Vec<Value>,
@@ -26,7 +26,7 @@ impl Transcript {
         Self { source, id: id.into(), cwd: None, messages: Vec::new() }
     }
 
-    /// Text of the person.
+    /// Adds text of the user.
     pub(super) fn user(&mut self, text: &str) {
         if !text.trim().is_empty() {
             let part = json!({ "type": "text", "text": shortened(text) });
@@ -34,14 +34,14 @@ impl Transcript {
         }
     }
 
-    /// Text of the model.
+    /// Adds text of the model.
     pub(super) fn answer(&mut self, text: &str) {
         if !text.trim().is_empty() {
             self.assistant(json!({ "type": "text", "text": shortened(text) }));
         }
     }
 
-    /// A thought of the model.
+    /// Adds a thought of the model.
     pub(super) fn thought(&mut self, text: &str) {
         if !text.trim().is_empty() {
             self.assistant(json!({ "type": "thought", "text": shortened(text) }));
@@ -61,7 +61,7 @@ impl Transcript {
         self.messages.push(json!({ "role": "tool", "call": plain(call), "parts": [part] }));
     }
 
-    /// Adds to the model's message, or begins one.
+    /// Adds to the model's last message, or starts one.
     fn assistant(&mut self, part: Value) {
         let last = self.messages.last_mut().filter(|last| last["role"] == "assistant");
         match last.and_then(|last| last["parts"].as_array_mut()) {
@@ -88,7 +88,7 @@ pub(super) fn text_of(content: &Value) -> String {
     }
 }
 
-/// An id or name of the characters that ids may have.
+/// A text with only the characters that ids may have.
 fn plain(text: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let plain: String = text.chars().take(96).map(allowed).collect();

@@ -19,7 +19,7 @@ pub(crate) enum KeyringError {
 }
 
 impl KeyringError {
-    /// An error that means that the keyring cannot be used at all.
+    /// The error for a keyring that cannot be used at all.
     pub(super) fn absent(error: Error) -> Self {
         match error {
             Error::Unavailable => Self::Absent(None),

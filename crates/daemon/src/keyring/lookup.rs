@@ -1,4 +1,4 @@
-//! The keys that were found in the keyring, and those that were not.
+//! The keys that were found in the keyring, and the reasons for missing ones.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl KeyringKeys {
         self.keys.keys().cloned().collect()
     }
 
-    /// The keys that were not found, a line for each reason with what to do about it.
+    /// The missing keys: a line per reason with a remedy.
     pub(crate) fn warnings(&self) -> Vec<(String, &'static str)> {
         let mut reasons: Vec<(&KeyringError, Vec<&str>)> = Vec::new();
         for (name, trouble) in &self.gaps {

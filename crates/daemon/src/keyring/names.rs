@@ -1,7 +1,7 @@
-//! The names of the keys that were put into the keyring: a file of one name a line, no secrets.
+//! The names of the keys in the keyring: a file with one name per line, without secrets.
 //!
-//! The keyring belongs to the user and not to a data directory, and so does this file. It lets the
-//! daemon leave the keyring of those alone who never put anything there.
+//! Like the keyring, the file belongs to the user and not to a data directory. Without recorded
+//! names the daemon does not access the keyring.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -15,7 +15,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Where this environment has them.
+    /// The file of this environment.
     pub(crate) fn of<'a>(variable: impl Fn(&str) -> Option<&'a String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let config = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
@@ -60,7 +60,7 @@ impl Names {
     }
 }
 
-/// Replaces a file atomically, so that no reader sees half of it.
+/// Replaces a file atomically, so that no reader sees a part of it.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -7,10 +7,10 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 
-/// Bytes of a key.
+/// Maximum length of a key, in bytes.
 const KEY_BYTES_LIMIT: u64 = 16 << 10;
 
-/// What Ctrl-C, Ctrl-D, Ctrl-H, Ctrl-U and Backspace send.
+/// The bytes of Ctrl-C, Ctrl-D, Ctrl-H, Ctrl-U and Backspace.
 const INTERRUPT: u8 = 3;
 const END: u8 = 4;
 const BACKSPACE: u8 = 8;
@@ -50,7 +50,7 @@ fn typed(stdin: &Stdin, prompt: &str) -> Result<String> {
     line
 }
 
-/// Edits by hand what the terminal no longer does.
+/// Implements the line editing that the raw terminal does not do.
 fn line(stdin: &Stdin) -> Result<String> {
     let mut line = Vec::new();
     for byte in stdin.lock().take(KEY_BYTES_LIMIT).bytes() {
@@ -65,15 +65,15 @@ fn line(stdin: &Stdin) -> Result<String> {
     String::from_utf8(line).context("not a key")
 }
 
-/// A terminal that shows nothing of what is typed, until this is dropped.
+/// Hides the typed text on the terminal until dropped.
 struct HiddenInput<'a> {
     stdin: &'a Stdin,
     before: Termios,
 }
 
 impl<'a> HiddenInput<'a> {
-    /// Signals are off too, because one that ended us would leave the terminal dumb; `line` sees
-    /// the keys that would send them.
+    /// Signals are off, too, because the process would end without restoring the terminal; `line`
+    /// handles their keys.
     fn begin(stdin: &'a Stdin) -> Result<Self> {
         let before = tcgetattr(stdin).context("the terminal cannot be asked")?;
         let mut modes = before.clone();
@@ -87,7 +87,7 @@ impl<'a> HiddenInput<'a> {
 
 impl Drop for HiddenInput<'_> {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing restored.
+        // A closed terminal needs no restoring.
         let _ = tcsetattr(self.stdin, OptionalActions::Now, &self.before);
     }
 }

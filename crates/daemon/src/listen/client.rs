@@ -74,11 +74,11 @@ impl Client {
         receive(&mut self.socket).await
     }
 
-    /// The first message of which something is true; those before it are dropped.
-    pub(super) async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Result<Value> {
+    /// The first message that matches; earlier ones are dropped.
+    pub(super) async fn until(&mut self, matches: impl Fn(&Value) -> bool) -> Result<Value> {
         loop {
             let frame = self.next().await?;
-            if is_it(&frame) {
+            if matches(&frame) {
                 return Ok(frame);
             }
         }

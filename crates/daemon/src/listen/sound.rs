@@ -1,4 +1,5 @@
-//! The microphone and the loudspeaker of a desktop, by PulseAudio's protocol, which PipeWire serves, too.
+//! The microphone and the loudspeaker of a desktop, through PulseAudio's protocol, which PipeWire
+//! also supports.
 
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll, ready};
@@ -69,20 +70,20 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// The next piece. Fails if the server is gone.
+    /// The next piece. Fails if the server has disconnected.
     pub(super) async fn next(&mut self) -> Result<Vec<i16>> {
         self.pieces.recv().await.context("the sound server ended the recording")
     }
 }
 
-/// Audio on its way to the loudspeaker.
+/// Audio that is being played.
 pub(super) struct Playback {
     sender: UnboundedSender<Vec<u8>>,
     stream: PlaybackStream,
 }
 
 impl Playback {
-    /// Adds audio behind what was added before.
+    /// Appends audio.
     pub(super) fn push(&self, audio: &Audio) {
         let bytes = audio.samples.iter().flat_map(|sample| sample.to_le_bytes());
         // A lost connection is noticed in `finish`.
@@ -96,16 +97,16 @@ impl Playback {
     }
 }
 
-/// What is still to be played.
+/// The audio to be played.
 struct Queue {
     pieces: UnboundedReceiver<Vec<u8>>,
     piece: Vec<u8>,
-    /// The part of the piece that was read.
+    /// The part of the piece that was already read.
     read: usize,
 }
 
 impl PlaybackSource for Queue {
-    /// Fills a buffer as far as there is audio. Zero bytes are the end.
+    /// Fills a buffer with available audio. Zero bytes mean the end.
     fn poll_read(
         mut self: Pin<&mut Self>,
         task: &mut TaskContext<'_>,

@@ -1,4 +1,4 @@
-//! Where audio comes from: the microphone, a WAV file, or samples on standard input as a recorder writes them.
+//! Sources of audio: the microphone, a WAV file, or raw samples on standard input.
 
 use std::future::pending;
 use std::io::Read as _;
@@ -18,16 +18,16 @@ const PIECE_DURATION: Duration = Duration::from_millis(100);
 
 /// Audio in pieces of 100 ms, one channel.
 pub(super) enum Source {
-    /// What is left of a file.
+    /// The rest of a file.
     File(Audio),
-    /// What a recorder writes to standard input, until it ends.
+    /// The samples on standard input.
     Input(Receiver<std::io::Result<Vec<i16>>>),
     /// The microphone.
     Microphone(Recording),
 }
 
 impl Source {
-    /// Opens a file, or standard input if it is called `-`.
+    /// Opens a file, or standard input if the name is `-`.
     pub(super) fn open(file: &Path) -> Result<Self> {
         if file == Path::new("-") {
             Ok(Self::Input(read_input()))
@@ -41,7 +41,7 @@ impl Source {
         Ok(Self::Microphone(server.record(LIVE_RATE).await?))
     }
 
-    /// The next piece; nothing at the end. Dropping the future loses nothing.
+    /// The next piece; `None` at the end. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Result<Option<Audio>> {
         let samples = match self {
             Self::File(audio) => {
@@ -65,7 +65,7 @@ impl Source {
         Ok(self.next().await?.unwrap_or_else(silence))
     }
 
-    /// Drops what is being recorded, for ever; a file waits.
+    /// Discards live audio, forever; a file is not read meanwhile.
     pub(super) async fn drop_live(&mut self) -> Result<()> {
         if let Self::File(_) = self {
             return pending().await;
@@ -82,7 +82,7 @@ impl Source {
     }
 }
 
-/// Reads standard input in a thread of its own, since that blocks; the last piece may be shorter.
+/// Reads standard input on its own thread, because reading blocks; the last piece may be shorter.
 fn read_input() -> Receiver<std::io::Result<Vec<i16>>> {
     let (sender, pieces) = channel(1);
     let read = move || {

@@ -1,4 +1,4 @@
-//! Adds servers to the configuration file and takes them out, and leaves every other line as it is.
+//! Adds servers to the configuration file and removes them; every other line stays unchanged.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +18,7 @@ pub(super) struct Entry {
     pub(super) timeout_seconds: Option<u64>,
 }
 
-/// Adds a server. Fails if there is one of this name, or if `check` refuses the new file.
+/// Adds a server. Fails if the name is taken, or if `check` refuses the new file.
 pub(super) fn add(
     file: &Path,
     name: &str,
@@ -29,7 +29,7 @@ pub(super) fn add(
     write(file, &added(&text, name, entry)?, check)
 }
 
-/// Takes a server out. Fails if there is none of this name.
+/// Removes a server. Fails if there is none of this name.
 pub(super) fn remove(file: &Path, name: &str) -> Result<()> {
     let text = read(file)?;
     write(file, &removed(&text, name)?, |_| Ok(()))
@@ -42,8 +42,8 @@ fn read(file: &Path) -> Result<String> {
     }
 }
 
-/// Replaces the file at once, so that a crash leaves the old one or the new one, unless `check` refuses
-/// the new one.
+/// Replaces the file atomically, so that a crash leaves the old one or the new one, unless `check`
+/// refuses the new one.
 fn write(file: &Path, text: &str, check: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let mut next = file.as_os_str().to_owned();
     next.push(".next");

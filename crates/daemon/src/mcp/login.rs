@@ -1,4 +1,4 @@
-//! `quintet mcp login` and `logout`: a person's login at an MCP server, in the browser.
+//! `quintet mcp login` and `logout`: the user's login at an MCP server, in the browser.
 
 use std::io::Write as _;
 use std::net::Ipv4Addr;
@@ -16,11 +16,11 @@ use crate::browser::open;
 use crate::cli::Login;
 use crate::options::{self, OAuth, Options};
 
-/// How long the person has to log in.
+/// Maximum time for the user to log in.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// How long a browser has to send its request.
+/// Maximum time for a browser to send its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest request of a browser that is read.
+/// Maximum length of a browser's request, in bytes.
 const REQUEST_LIMIT: u64 = 64 * 1024;
 const REDIRECT_PATH: &str = "/callback";
 
@@ -35,7 +35,7 @@ pub(super) fn login(login: &Login) -> Result<()> {
     let oauth = options.mcp.oauth.get(&login.name).cloned().unwrap_or_default();
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let logged_in = threads.block_on(log_in(&key, oauth, login, Arc::new(logins(&options))));
-    // A line of the terminal may still be awaited.
+    // The thread that reads the terminal may still be blocked.
     threads.shutdown_background();
     logged_in.with_context(|| login.name.clone())?;
     writeln!(std::io::stdout(), "logged in at {}", key.url)?;
@@ -89,7 +89,7 @@ async fn log_in(
     writeln!(stdout, "if the browser is on another machine, paste the address it ends at here")?;
     if !login.no_browser {
         let url = pending.url().to_owned();
-        // What opens it may stay until the browser is closed.
+        // The opener may run until the browser is closed.
         drop(tokio::task::spawn_blocking(move || open(&url)));
     }
     let answer = timeout(LOGIN_TIMEOUT, async {
@@ -106,14 +106,14 @@ async fn log_in(
     finished.map_err(|why| anyhow!(why))
 }
 
-/// What the browser was sent to.
+/// The redirect of the browser.
 struct Answer {
     address: String,
-    /// The browser, which waits for a page.
+    /// The browser's connection, which waits for a page.
     browser: Option<TcpStream>,
 }
 
-/// Waits until the browser comes with the answer of the authorization server. Other requests are refused.
+/// Waits for the redirect of the authorization server. Other requests are refused.
 async fn redirected(listener: &TcpListener, port: u16, pending: &PendingLogin) -> Answer {
     loop {
         let Ok((mut browser, _)) = listener.accept().await else { continue };
@@ -129,7 +129,7 @@ async fn redirected(listener: &TcpListener, port: u16, pending: &PendingLogin) -
     }
 }
 
-/// The path that a browser asks for; its headers are read and dropped.
+/// The requested path; the headers are read and dropped.
 async fn requested(browser: &mut TcpStream) -> Option<String> {
     let mut lines = BufReader::new(browser.take(REQUEST_LIMIT)).lines();
     let first = lines.next_line().await.ok()??;
@@ -138,7 +138,7 @@ async fn requested(browser: &mut TcpStream) -> Option<String> {
     Some(path.to_owned())
 }
 
-/// Waits until the person pastes the address.
+/// Waits until the user pastes the address.
 async fn pasted(pending: &PendingLogin) -> Answer {
     let line = || std::io::stdin().lines().next()?.ok();
     while let Ok(Some(line)) = tokio::task::spawn_blocking(line).await {

@@ -1,4 +1,5 @@
-//! Logins at MCP servers: an encrypted file each in the data directory, with the key that users' keys have.
+//! Logins at MCP servers: one encrypted file each in the data directory, encrypted with the vault's
+//! key.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -17,7 +18,7 @@ use crate::accounts::{Vault, write_secret};
 /// The folder in the data directory.
 const FOLDER: &str = "mcp-logins";
 
-/// The logins of a data directory. The daemon and `quintet mcp` use them at the same time.
+/// The logins of a data directory. The daemon and `quintet mcp` use them concurrently.
 #[derive(Debug)]
 pub(crate) struct Logins {
     folder: PathBuf,
@@ -36,7 +37,7 @@ impl Logins {
     }
 }
 
-/// What a login is encrypted for. In another place it cannot be decrypted.
+/// The purpose of an encrypted login. It cannot be decrypted for another one.
 fn purpose(key: &LoginKey) -> String {
     ["mcp login", &key.name, &key.url].join("\n")
 }

@@ -1,4 +1,4 @@
-//! Shows how a download goes: a bar on a terminal, a line now and then elsewhere.
+//! Shows the progress of a download: a bar on a terminal, lines elsewhere.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ const BAR_WIDTH: usize = 40;
 
 pub(super) struct Bar {
     terminal: bool,
-    /// The last share that was shown, in percent.
+    /// The last shown share, in percent.
     shown: Mutex<Option<u64>>,
 }
 
@@ -18,7 +18,7 @@ impl Bar {
         Self { terminal: std::io::stderr().is_terminal(), shown: Mutex::new(None) }
     }
 
-    /// The bar stays as it is; what is said next begins a line of its own.
+    /// Ends the bar, so that later output begins on a new line.
     pub(super) fn end(&self) {
         let mut shown = self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if shown.take().is_some() && self.terminal {
@@ -42,7 +42,7 @@ impl Progress for Bar {
         }
         *shown = Some(percent);
         let mut stderr = std::io::stderr().lock();
-        // A terminal that is gone is no reason to stop.
+        // A closed terminal must not stop the download.
         let _ = stderr.write_all(line(self.terminal, percent, bytes, of).as_bytes());
         let _ = stderr.flush();
     }

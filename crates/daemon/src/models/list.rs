@@ -15,7 +15,7 @@ use crate::assemble::models;
 use crate::cli::Flags;
 use crate::options;
 
-/// Prints a line a model: those that can be asked and, where wanted, the others too.
+/// Prints one line per model: usable ones and, with `all`, the others.
 pub(super) fn list(flags: &Flags, all: bool) -> Result<()> {
     let options = options::read(flags)?;
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -83,7 +83,7 @@ fn short(tokens: u64) -> String {
     }
 }
 
-/// Millionths as a price, with as many digits as it takes.
+/// A price in millionths of a dollar, with as many digits as needed.
 fn dollars(micro: u64) -> String {
     let (whole, rest) = (micro / 1_000_000, micro % 1_000_000);
     let rest = format!("{rest:06}");
@@ -98,7 +98,7 @@ mod tests {
     use super::{dollars, short};
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_are_shortened() {
         assert_eq!([dollars(3_000_000), dollars(250_000), dollars(5_000)], ["3", "0.25", "0.005"]);
         assert_eq!([short(900), short(131_072), short(1_048_576)], ["900", "131k", "1M"]);
     }

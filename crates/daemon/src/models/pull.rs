@@ -1,4 +1,4 @@
-//! `quintet models pull`: fetches the weights of models that run here.
+//! `quintet models pull`: downloads the weights of local models.
 
 use std::io::Write as _;
 
@@ -14,7 +14,7 @@ use crate::options::{self, Options};
 
 pub(super) fn fetch(flags: &Flags, name: Option<&str>) -> Result<()> {
     let options = options::read(flags)?;
-    let models = wanted(&options, name)?;
+    let models = models_to_pull(&options, name)?;
     if models.is_empty() {
         let model = &options.default_model;
         let line = match name {
@@ -37,7 +37,7 @@ pub(super) fn fetch(flags: &Flags, name: Option<&str>) -> Result<()> {
 }
 
 /// The models of that name, or else the one that sessions would use; none if they use no local one.
-fn wanted(options: &Options, name: Option<&str>) -> Result<Vec<Model<'static>>> {
+fn models_to_pull(options: &Options, name: Option<&str>) -> Result<Vec<Model<'static>>> {
     let name = match name {
         Some(senses::ALL) => {
             let used = options.senses.weights();

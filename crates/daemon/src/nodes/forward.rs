@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::listener::{FORWARD, NODES};
 use super::token::NodeToken;
 
-/// How long a connection attempt may take; after that, requests go through the store.
+/// Maximum time of a connection attempt; after that, requests go through the store.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The most bytes of a reply that are read.
+/// Maximum length of a reply, in bytes.
 const REPLY_LIMIT: u64 = 256 * 1024 * 1024;
 
 /// A client of other nodes.
@@ -29,7 +29,7 @@ impl fmt::Debug for HttpForward {
 }
 
 impl HttpForward {
-    /// A client that shows this token, which may become known later.
+    /// A client with this token, which may become known later.
     pub(crate) fn new(token: NodeToken) -> anyhow::Result<Self> {
         crate::runs::api::provide_crypto();
         // Nodes are reached directly, without the environment's proxies.
@@ -37,13 +37,13 @@ impl HttpForward {
         Ok(Self { http, token })
     }
 
-    /// Every node, as the one at an address knows them.
+    /// All nodes, as the one at an address knows them.
     pub(super) async fn list(&self, url: &str) -> anyhow::Result<Value> {
         let response = self.request(Method::GET, url, NODES).send().await?;
         Ok(serde_json::from_slice(&checked(response).await?)?)
     }
 
-    /// Has a node drained, or ends that.
+    /// Starts or ends draining a node.
     pub(super) async fn drain(&self, url: &str, name: &str, on: bool) -> anyhow::Result<()> {
         let body = serde_json::json!({ "name": name, "draining": on });
         let request = self.request(Method::POST, url, NODES).body(body.to_string());
@@ -85,7 +85,7 @@ impl Forward for HttpForward {
                 }
                 Err(error) => return Err(ForwardError::Unanswered(error.to_string())),
             };
-            // The listener lets a request through to the runtime and answers it, or refuses it before.
+            // The listener refuses a request, or passes it to the runtime and returns the answer.
             if !response.status().is_success() {
                 return unreachable(format!("it answers with status {}", response.status()));
             }

@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Where commands for sessions of this node go.
+/// The path for commands to sessions of this node.
 pub(super) const FORWARD: &str = "/v1/forward";
-/// Where nodes are listed and drained.
+/// The path for listing and draining nodes.
 pub(super) const NODES: &str = "/v1/nodes";
 
-/// The most bytes of a request: a message with its text; files are blobs in the store.
+/// Maximum length of a request, in bytes: a message with its text; files are blobs in the store.
 const BODY_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The address that a node binds for others.
@@ -32,7 +32,7 @@ pub(super) struct NodeListener {
 }
 
 impl NodeListener {
-    /// Binds what `node.advertise` names.
+    /// Binds the address in `node.advertise`.
     pub(super) async fn bind(advertise: &str) -> Result<Self> {
         let wrong = || format!("node.advertise = {advertise:?} is not like http://HOST:PORT");
         let url: Uri = advertise.parse().with_context(wrong)?;
@@ -46,7 +46,7 @@ impl NodeListener {
         Ok(Self { socket, host })
     }
 
-    /// Answers other nodes until the daemon closes.
+    /// Serves other nodes until the daemon closes.
     pub(super) async fn serve(self, node: ServedNode, token: String, closing: CancellationToken) {
         let access = Access {
             token: Some(Token::new(token)),

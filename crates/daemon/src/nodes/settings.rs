@@ -1,11 +1,11 @@
-//! Settings of one node in the store that all share, such as how far its audit log is.
+//! Settings of one node in the shared store, such as the position of its audit log.
 
 use std::sync::Arc;
 
 use quintet_kernel::port::{BoxFuture, Preferences, StorageError};
 use serde_json::Value;
 
-/// The settings of a store, in spaces of a node's own.
+/// The settings of a store, in spaces of one node.
 pub(super) struct NodeSettings {
     pub(super) settings: Arc<dyn Preferences>,
     pub(super) node: String,

@@ -10,15 +10,15 @@ use anyhow::{Context as _, Result};
 use quintet_kernel::port::Preferences;
 use serde_json::Value;
 
-/// The space of the secret among the settings of the store.
+/// The settings space of the secret.
 const SPACE: &str = "nodes";
 const NAME: &str = "token";
 /// The copy in the data directory.
 const FILE: &str = "node-token";
-/// Random bytes of a secret.
+/// Length of a secret, in random bytes.
 const LENGTH: usize = 32;
 
-/// The nodes' secret, once it is known. Clones are the same one.
+/// The nodes' secret, once it is known. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct NodeToken {
     secret: Arc<OnceLock<String>>,
@@ -29,9 +29,9 @@ impl NodeToken {
         self.secret.get().map(String::as_str)
     }
 
-    /// Learns the secret: the configured one, or that of the store, which is made by the node that
-    /// needs it first.
-    pub(crate) async fn learn(
+    /// Determines the secret: the configured one, or that of the store, which the first node
+    /// creates.
+    pub(crate) async fn resolve(
         &self,
         configured: Option<&str>,
         store: &dyn Preferences,
@@ -41,12 +41,12 @@ impl NodeToken {
             Some(token) => token.to_owned(),
             None => shared(store).await?,
         };
-        let kept = keep(&data_dir.join(FILE), &secret);
+        let kept = write_file(&data_dir.join(FILE), &secret);
         kept.with_context(|| format!("{}", data_dir.join(FILE).display()))?;
         Ok(self.secret.get_or_init(|| secret).clone())
     }
 
-    /// The secret as the daemon of a data directory left it.
+    /// The secret that the daemon of a data directory stored.
     pub(super) fn read(data_dir: &Path) -> Result<Self> {
         let file = data_dir.join(FILE);
         let secret = std::fs::read_to_string(&file);
@@ -72,7 +72,7 @@ async fn shared(store: &dyn Preferences) -> Result<String> {
     Ok(kept.context("the nodes' token in the store is not text")?.to_owned())
 }
 
-fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
+fn write_file(file: &Path, secret: &str) -> std::io::Result<()> {
     // An existing file would keep its permissions, which may be wrong.
     let fresh = file.with_extension("new");
     let _ = std::fs::remove_file(&fresh);

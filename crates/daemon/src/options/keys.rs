@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use quintet_dialects::DIALECTS;
 use quintet_dialects::dialect::{OptionSpec, Shape};
 
-/// The name of a shape in messages.
+/// The name of a value type in messages.
 pub(super) fn shape_name(shape: Shape) -> &'static str {
     match shape {
         Shape::Text | Shape::Secret | Shape::Path => "a string",
@@ -142,7 +142,7 @@ const KEYS: &[OptionSpec] = &[
     ("mcp.servers.*.oauth.redirect_port", Shape::Number, None),
 ];
 
-/// The shape of the key that a path names.
+/// The type of the key at a path.
 pub(super) fn shape_of(path: &str) -> Option<Shape> {
     let own = all().find(|(pattern, ..)| matches(pattern, path)).map(|(_, shape, _)| *shape);
     own.or_else(|| listen().any(|(key, _)| key == path).then_some(Shape::Text))
@@ -154,7 +154,7 @@ pub(super) fn patterns() -> impl Iterator<Item = Cow<'static, str>> {
     all().map(|(pattern, ..)| Cow::Borrowed(*pattern)).chain(listen)
 }
 
-/// The known key that a mistyped path is most like.
+/// The known key that is most similar to a mistyped path.
 pub(super) fn nearest(path: &str) -> String {
     let named = path.starts_with("provider") || path.starts_with("rule");
     let name = path.split('.').nth(1).filter(|_| named).unwrap_or("NAME");

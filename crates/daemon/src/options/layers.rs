@@ -1,4 +1,4 @@
-//! Merges the sources of options and remembers where each value comes from.
+//! Merges the sources of options and records the source of each value.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use super::keys;
 use crate::cli::Flags;
 use crate::keyring::KeyringKeys;
 
-/// Every value that is set, by path.
+/// All values that are set, by path.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     values: BTreeMap<String, SetValue>,
     /// The environment, for keys that name a variable.
     pub(super) environment: BTreeMap<String, String>,
-    /// The keys that the keyring had.
+    /// The keys that were found in the keyring.
     pub(super) keyring: KeyringKeys,
 }
 
@@ -28,7 +28,7 @@ struct SetValue {
     source: String,
 }
 
-/// Reads defaults, file, environment and flags, in this order; what comes later wins.
+/// Reads defaults, file, environment and flags, in this order; later ones override earlier ones.
 pub(super) fn load(flags: &Flags, environment: &[(String, String)]) -> Result<Layers> {
     let mut layers =
         Layers { environment: environment.iter().cloned().collect(), ..Layers::default() };
@@ -83,7 +83,8 @@ impl Layers {
         Ok(())
     }
 
-    /// `QUINTET_LISTEN_HARNESS` is `listen.harness`. A variable that names no key belongs to another program.
+    /// Sets a value from a variable: `QUINTET_LISTEN_HARNESS` is `listen.harness`. A variable that
+    /// names no key belongs to another program.
     fn set_variable(&mut self, name: &str, value: &str) -> Result<()> {
         let mut variables = DIALECTS.iter().flat_map(|dialect| dialect.variables);
         if let Some(known) = variables.find(|known| known.name == name && !value.is_empty()) {
@@ -163,7 +164,7 @@ impl Layers {
         names
     }
 
-    /// Where a value comes from.
+    /// The source of a value.
     pub(super) fn source(&self, path: &str) -> &str {
         self.values.get(path).map_or("default", |set| &set.source)
     }
@@ -177,8 +178,8 @@ impl Layers {
         self.values.iter().filter_map(secret).collect()
     }
 
-    /// Every setting, as TOML, without secrets. The key of a section is shown to be
-    /// there, wherever it was found.
+    /// All settings as TOML, without secrets. The key of a section is only shown as present, with
+    /// its source.
     pub(super) fn show(&self, keys: &BTreeMap<String, String>) -> String {
         let key = |(section, source): (&String, &String)| {
             let path = format!("{section}.api_key");
@@ -225,7 +226,7 @@ impl Values for Layers {
     }
 }
 
-/// A path that means the same whatever folder it is used in; an empty one means none.
+/// An absolute path; an empty one means none.
 fn absolute(path: Value) -> Result<Value> {
     match path.as_str() {
         Some(path) if !path.is_empty() => {
@@ -237,7 +238,7 @@ fn absolute(path: Value) -> Result<Value> {
     }
 }
 
-/// A path as text. One with anything replaced in it would be another path.
+/// A path as text. Fails instead of replacing invalid characters, which would give another path.
 fn text_of(path: PathBuf) -> Result<String> {
     path.into_os_string().into_string().map_err(|path| {
         anyhow::anyhow!("{} is not UTF-8: give an absolute path that is", path.display())
@@ -287,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_whose_name_is_no_text_is_not_taken_for_another() {
+    fn a_path_that_is_not_utf_8_is_refused() {
         assert_eq!(text_of("/a/b".into()).unwrap(), "/a/b");
         let odd = OsString::from_vec(b"/a/\xff/b".to_vec());
         assert!(text_of(odd.into()).unwrap_err().to_string().contains("is not UTF-8"));

@@ -1,4 +1,4 @@
-//! The sockets that the daemon listens on: a row for every listener of a protocol that is not off.
+//! The sockets that the daemon listens on: one for every listener of a protocol that is not off.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use super::layers::Layers;
 pub(crate) struct Listener {
     pub(crate) spec: &'static ListenerSpec,
     pub(crate) place: ListenAddress,
-    /// True if the user named the place; false if it is the default.
+    /// True if the user set the address; false if it is the default.
     pub(crate) chosen: bool,
 }
 
-/// A place to listen at.
+/// An address to listen on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListenAddress {
     Tcp(SocketAddr),
@@ -26,12 +26,12 @@ pub(crate) enum ListenAddress {
 }
 
 impl Listener {
-    /// False if the daemon starts without this listener when its place is taken.
+    /// False if the daemon may start without this listener when its address is taken.
     pub(crate) fn is_required(&self) -> bool {
         self.chosen || self.spec.required
     }
 
-    /// Moves a default port to the one for development, where the protocol has one.
+    /// Changes a default port to the development port, if the protocol has one.
     pub(crate) fn use_dev_port(&mut self) {
         if let ListenAddress::Tcp(address) = &mut self.place
             && !self.chosen
@@ -41,7 +41,7 @@ impl Listener {
     }
 }
 
-/// Reads the addresses of listeners. Fails if a value is not an address, or of the wrong kind.
+/// Parses the addresses of listeners. Fails if a value is not an address, or of the wrong kind.
 pub(super) fn parse(layers: &Layers, data_dir: &Path) -> Result<Vec<Listener>> {
     let specs = DIALECTS.iter().flat_map(|dialect| dialect.listeners);
     let mut listeners = Vec::new();
@@ -71,7 +71,7 @@ fn address(layers: &Layers, key: &str, text: &str) -> Result<SocketAddr> {
     })
 }
 
-/// The path of a Unix socket; `auto` is the protocol's own file where clients look for it.
+/// The path of a Unix socket; `auto` is the protocol's default path, where clients look for it.
 fn socket(layers: &Layers, key: &str, text: &str, default: &Path) -> Result<PathBuf> {
     let path = if text == "auto" { default.to_owned() } else { text.into() };
     if !path.is_absolute() {
@@ -81,7 +81,8 @@ fn socket(layers: &Layers, key: &str, text: &str, default: &Path) -> Result<Path
     Ok(path.to_string_lossy().replace("{pid}", &std::process::id().to_string()).into())
 }
 
-/// The user's runtime directory. The variable may be inherited from a login whose directory is gone.
+/// The user's runtime directory. The variable may be inherited from a login whose directory was
+/// deleted.
 fn runtime_dir(layers: &Layers) -> &Path {
     let dir = layers.environment.get("XDG_RUNTIME_DIR").map(Path::new);
     dir.filter(|dir| dir.is_absolute() && dir.is_dir()).unwrap_or(Path::new("/tmp"))

@@ -35,7 +35,7 @@ mod voice;
 
 pub(crate) use auth::Auth;
 pub(crate) use credentials::Keys;
-pub(super) use credentials::wanted as wanted_keys;
+pub(super) use credentials::names_to_look_up as keys_to_look_up;
 pub(crate) use mcp::{Mcp, OAuth};
 pub(crate) use memory::Memory;
 pub(crate) use node::Node;
@@ -52,9 +52,9 @@ pub(crate) struct Options {
     pub(crate) data_dir: PathBuf,
     /// The PostgreSQL database of sessions; `None` for SQLite in the data directory.
     pub(crate) store: Option<String>,
-    /// Where content is kept that is too long for that database.
+    /// The object store for content that is too long for the database.
     pub(crate) objects: Option<ObjectSettings>,
-    /// This daemon among others that share the store.
+    /// This daemon as a node among others that share the store.
     pub(crate) node: Node,
     /// The folder for data that need not survive a reboot, if there is one.
     pub(crate) runtime_dir: Option<PathBuf>,
@@ -65,36 +65,36 @@ pub(crate) struct Options {
     pub(crate) protocols: Vec<(&'static Dialect, Box<dyn Protocol>)>,
     /// The control plane of runs.
     pub(crate) runs: RunOptions,
-    /// All secrets of the configuration, which must never be written down.
+    /// All secrets of the configuration, which must never be logged.
     pub(crate) secrets: Vec<String>,
     /// The rules that decide which peers may connect to a listener.
     pub(crate) auth: Auth,
-    /// How many sessions of their own models may have work for them; `None` if none.
+    /// Limits of subagents; `None` if there are none.
     pub(crate) subagents: Option<subagents::Limits>,
-    /// True if every decision about a tool call is written down.
+    /// True if every decision about a tool call is logged.
     pub(crate) audit: bool,
     pub(crate) providers: Vec<Provider>,
-    /// Where their keys come from.
+    /// The sources of their keys.
     pub(crate) keys: Keys,
     pub(crate) fallback: Vec<ModelRef>,
-    /// The models of this machine, unless a provider of the configuration has that name.
+    /// The local models, unless a configured provider has that name.
     pub(crate) local: Option<quintet_local::Settings>,
     /// Embeddings, OCR and vision.
     pub(crate) senses: senses::Senses,
     pub(crate) approval: ApprovalPolicy,
     pub(crate) review: ReviewMode,
     pub(crate) context_tokens: u64,
-    /// What is remembered beyond sessions, if that is on.
+    /// The settings of memory, if it is on.
     pub(crate) memory: Option<Memory>,
     pub(crate) verify: VerifyPolicy,
     pub(crate) verify_commands: Vec<String>,
     pub(crate) sandbox: Sandbox,
-    /// The disk space for the old content of files, in bytes.
+    /// Maximum disk space for the old content of files, in bytes.
     pub(crate) undo: u64,
-    /// Which servers `fetch_url` may ask, if it is on.
+    /// The servers that `fetch_url` may access, if it is on.
     pub(crate) fetch: Option<FetchPolicy>,
     pub(crate) search: Search,
-    /// The MCP servers whose tools models are offered.
+    /// The MCP servers whose tools are offered to models.
     pub(crate) mcp: Mcp,
     pub(crate) limits: Limits,
     pub(crate) recovery: Recovery,
@@ -134,7 +134,7 @@ impl Options {
             data_dir,
             store: store::url(layers)?,
             objects: store::objects(layers)?,
-            node: node::understand(layers)?,
+            node: node::parse(layers)?,
             runtime_dir: providers::variable(layers, "XDG_RUNTIME_DIR")
                 .map(PathBuf::from)
                 .filter(|dir| dir.is_absolute() && dir.is_dir()),
@@ -179,7 +179,7 @@ impl Options {
         })
     }
 
-    /// Where the keys come from, by the section that they are of.
+    /// The sources of keys, by section.
     pub(super) fn key_sources(&self) -> BTreeMap<String, String> {
         let providers = self.keys.sources.iter();
         let sources = providers.map(|(name, source)| (format!("providers.{name}"), source.clone()));
@@ -187,7 +187,7 @@ impl Options {
         sources.chain(search).collect()
     }
 
-    /// What is set up in part, and what to do about it.
+    /// Incomplete settings, each with a remedy.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = &(String, &'static str)> {
         self.keys.warnings.iter().chain(&self.search.warning)
     }

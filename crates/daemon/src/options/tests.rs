@@ -1,4 +1,4 @@
-//! Options: who wins, what is understood, and what is said where something is not.
+//! Tests of options: precedence, parsing and error messages.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -57,7 +57,7 @@ fn an_empty_node_token_is_none() {
 }
 
 #[test]
-fn long_content_goes_where_it_is_told_to() {
+fn long_content_goes_to_the_configured_object_store() {
     let read = |file: &str, environment: &[(&str, &str)]| {
         let file = format!("[store]\nurl = \"postgres://db/q\"\n{file}");
         read(&file, environment, Flags::default()).map(|options| options.objects)
@@ -137,7 +137,7 @@ fn paths_are_absolute() {
 }
 
 #[test]
-fn there_is_always_a_model() {
+fn there_is_always_a_default_model() {
     let options = read("", &[], Flags::default()).unwrap();
     assert_eq!(
         (options.default_model.to_string().as_str(), options.advice.len()),
@@ -152,7 +152,7 @@ fn there_is_always_a_model() {
 }
 
 #[test]
-fn vendors_are_known_by_themselves_and_can_be_changed() {
+fn vendors_are_built_in_and_can_be_changed() {
     let provider = |file: &str, environment: &[(&str, &str)], name: &str| {
         let options = read(file, environment, Flags::default()).unwrap();
         options.providers.into_iter().find(|provider| provider.name == name).unwrap()
@@ -180,7 +180,7 @@ fn vendors_are_known_by_themselves_and_can_be_changed() {
 }
 
 #[test]
-fn a_model_that_was_fetched_is_used_where_none_is_configured() {
+fn a_downloaded_model_is_the_default_if_none_is_configured() {
     let dir = tempfile::tempdir().unwrap();
     let file = format!("[local]\nmodels_dir = {:?}\ncontext = 1024\n", dir.path());
     assert!(read(&file, &[], Flags::default()).unwrap().unconfigured());
@@ -197,7 +197,7 @@ fn a_model_that_was_fetched_is_used_where_none_is_configured() {
 }
 
 #[test]
-fn what_is_not_understood_is_named_with_its_place() {
+fn invalid_values_are_named_with_their_source() {
     let says = |file: &str, environment: &[(&str, &str)], part: &str| {
         let error = read(file, environment, Flags::default()).unwrap_err();
         assert!(error.contains(part), "{error}");
@@ -227,7 +227,7 @@ fn what_is_not_understood_is_named_with_its_place() {
 }
 
 #[test]
-fn the_sandbox_is_on_unless_somebody_says_otherwise() {
+fn the_sandbox_is_on_by_default() {
     let sandbox = read("", &[], Flags::default()).unwrap().sandbox;
     assert_eq!((sandbox.mode, sandbox.network), (Mode::Require, false));
     assert!(sandbox.extra_read.is_empty() && sandbox.extra_write.is_empty());
@@ -244,7 +244,7 @@ fn the_sandbox_is_on_unless_somebody_says_otherwise() {
 }
 
 #[test]
-fn every_key_is_in_the_documents() {
+fn every_key_is_documented() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
     let page = std::fs::read_to_string(page).unwrap();
     let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
@@ -266,7 +266,7 @@ fn every_key_is_in_the_documents() {
 }
 
 #[test]
-fn the_nearest_key_is_near() {
+fn the_nearest_key_is_similar() {
     assert_eq!(keys::nearest("datadir"), "data_dir");
     assert_eq!(keys::nearest("approval.ondeny"), "approval.on_deny");
     assert_eq!(keys::nearest("providers.fake.url"), "providers.fake.api");
@@ -274,7 +274,7 @@ fn the_nearest_key_is_near() {
 }
 
 #[test]
-fn rules_are_understood() {
+fn rules_are_parsed() {
     let file = "[rules.secrets]\npath = \"**/.env\"\naction = \"refuse\"\nreason = \"no\"\n\
                 [rules.tests]\ncommand = \"cargo test*\"\nkind = \"exec\"\naction = \"allow\"\n\
                 [patch_review]\nmode = \"auto\"\n[context]\ntokens = 7\n";
@@ -301,7 +301,7 @@ fn a_wrong_rule_is_named() {
 }
 
 #[test]
-fn pages_are_fetched_only_if_somebody_says_so() {
+fn fetching_pages_is_off_by_default() {
     assert!(read("", &[], Flags::default()).unwrap().fetch.is_none());
     let file = "[tools]\nfetch_url = true\nfetch_private = [\"127.0.0.1:8080\", \"wiki:80\"]\n";
     assert!(read(file, &[], Flags::default()).unwrap().fetch.is_some());
@@ -310,7 +310,7 @@ fn pages_are_fetched_only_if_somebody_says_so() {
 }
 
 #[test]
-fn memory_is_on_and_kept_in_the_data_directory() {
+fn memory_is_on_by_default_and_in_the_data_directory() {
     let memory = read("", &[], Flags::default()).unwrap().memory.unwrap();
     let index = "/home/me/.local/share/quintet/cache/memory";
     assert_eq!(memory.settings.index.to_str(), Some(index));
@@ -325,7 +325,7 @@ fn memory_is_on_and_kept_in_the_data_directory() {
 }
 
 #[test]
-fn the_terminal_has_a_socket_of_its_own() {
+fn the_terminal_has_its_own_socket() {
     let socket = |file: &str, environment: &[(&str, &str)]| {
         let options = read(file, environment, Flags::default());
         options.map(|options| socket_of(options, "terminal"))

@@ -6,40 +6,40 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// How long an answer may take.
+/// Maximum time of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection may take.
+/// Maximum time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most bytes of an answer that are read.
+/// Maximum length of an answer, in bytes.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 
-/// Chooses the cryptography of HTTP clients, once.
+/// Installs the crypto provider of HTTP clients, once.
 pub(crate) fn provide_crypto() {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
-        // Only a second call fails, and there is none.
+        // Only a second call would fail.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }
 
-/// The reason why a request failed.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
     /// The control plane refused the request, with its reason.
     #[error("{detail} (HTTP {status})")]
     Refused { status: u16, detail: String },
-    /// No answer, or none that can be read; the request may be repeated.
+    /// No valid answer; the request may be repeated.
     #[error("{0}")]
     Unreachable(String),
 }
 
 impl ApiError {
     /// True if the worker lost the run, or the run has ended.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub(crate) fn is_run_lost(&self) -> bool {
         matches!(self, Self::Refused { status: 404 | 409, .. })
     }
 
-    /// True if the same request may be answered later.
+    /// True if the same request may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
@@ -52,9 +52,9 @@ impl ApiError {
 #[derive(Clone)]
 pub(crate) struct Keys {
     pub(crate) runs: String,
-    /// The key that stops all runs, where there is one.
+    /// The key that stops all runs, if any.
     pub(crate) control: Option<String>,
-    /// The token of an install or of the daemon, where one is needed.
+    /// The token of an install or of the daemon, if one is needed.
     pub(crate) token: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl Api {
         Ok(Self { url, keys, http })
     }
 
-    /// Where the control plane is.
+    /// The address of the control plane.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -123,7 +123,7 @@ impl Api {
         self.post(&format!("/{run}/events"), body).await
     }
 
-    /// The bytes of an uploaded file, at most so many.
+    /// The content of an uploaded file, at most `limit` bytes.
     pub(crate) async fn artifact(&self, id: &str, limit: usize) -> Result<Vec<u8>, ApiError> {
         let url = format!("{}/api/artifacts/{}", self.url, escape(id));
         let request = self.http.get(url);
@@ -194,7 +194,7 @@ fn refusal(status: StatusCode, bytes: &[u8]) -> ApiError {
     ApiError::Refused { status: status.as_u16(), detail }
 }
 
-/// The innermost cause of an error, which is the most precise.
+/// The innermost cause of an error, which is the most specific.
 fn unreachable(error: reqwest::Error) -> ApiError {
     let mut why = error.to_string();
     let mut source = std::error::Error::source(&error);
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_letter_is_escaped() {
+    fn special_characters_are_escaped() {
         assert_eq!(escape("a-b_c.9"), "a-b_c.9");
         assert_eq!(escape("a/b c&d"), "a%2Fb%20c%26d");
         assert_eq!(escape("ü"), "%C3%BC");

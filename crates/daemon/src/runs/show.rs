@@ -1,10 +1,10 @@
-//! How runs and their events look in a terminal.
+//! Formats runs and their events for a terminal.
 
 use serde_json::Value;
 
-/// Characters of a task that a list shows.
+/// Maximum shown length of a task, in characters.
 const QUERY_WIDTH: usize = 60;
-/// Characters of an event that a line shows.
+/// Maximum shown length of an event, in characters.
 const DETAIL_WIDTH: usize = 160;
 
 /// A run in one line.
@@ -21,19 +21,19 @@ pub(super) fn line(run: &Value) -> String {
     )
 }
 
-/// The events of a run, one after the other; text of the answer runs on.
+/// Formats the events of a run; text of the answer is joined.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     in_text: bool,
 }
 
 impl Timeline {
-    /// An event, with the end of its line.
+    /// Formats an event, including its line end.
     pub(super) fn event(&mut self, event: &Value) -> String {
         let kind = event["event_type"].as_str().unwrap_or_default();
-        let said = &event["payload"]["payload"]["text"];
+        let text = &event["payload"]["payload"]["text"];
         if kind == "streaming-response"
-            && let Some(text) = said.as_str()
+            && let Some(text) = text.as_str()
         {
             self.in_text = true;
             return text.chars().map(|c| if c == '\n' { c } else { visible(c) }).collect();
@@ -67,7 +67,7 @@ fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), String::from)
 }
 
-/// The beginning of a text in one line; what comes from outside must not reach into the terminal.
+/// The beginning of a text on one line, without control characters.
 fn plain(text: &str, width: usize) -> String {
     let mut shown: String = text.chars().take(width).map(visible).collect();
     if text.chars().nth(width).is_some() {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_runs_on_and_everything_else_has_a_line() {
+    fn text_is_joined_and_other_events_have_their_own_lines() {
         let mut timeline = Timeline::default();
         let event = |seq: u64, kind: &str, payload: Value| json!({ "seq": seq, "timestamp": "T", "event_type": kind, "payload": payload });
         let text = |text: &str| json!({ "payload": { "text": text } });

@@ -1,4 +1,4 @@
-//! Returns memory that only work needed, once there is little work.
+//! Returns unused memory to the system when the daemon is idle.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-/// How long after its start the daemon has done what only the start needs.
+/// Time after which the start is complete.
 const START_LIMIT: Duration = Duration::from_secs(1);
-/// How often to check whether work has ended.
+/// How often CPU use is checked.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// What a daemon at rest needs of a processor in that time, at most.
+/// Maximum CPU time of an idle daemon per interval.
 const REST_LIMIT: Duration = Duration::from_millis(100);
 
-/// Returns memory after the start and after work, for ever.
+/// Returns memory after the start and after work, forever.
 pub(super) async fn release_when_idle() -> Infallible {
     sleep(START_LIMIT).await;
     release().await;
@@ -35,11 +35,11 @@ async fn release() {
         quintet_allocator::release_free_memory();
         quintet_allocator::release_program_pages();
     };
-    // Allocations wait meanwhile, so this runs on a thread of its own.
+    // Allocations wait meanwhile, so this runs on its own thread.
     let _done = spawn_blocking(release).await;
 }
 
-/// The time that processors worked for this daemon.
+/// The CPU time of this process.
 fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use tokio::signal::unix::{self, SignalKind, signal};
 pub(super) struct Signals {
     terminate: unix::Signal,
     interrupt: unix::Signal,
-    /// Listened for so that a file that may not grow is an error and not the end.
+    /// Handled so that a write beyond the file size limit is an error and does not end the process.
     _file_size: unix::Signal,
 }
 
@@ -29,7 +29,7 @@ impl Signals {
     }
 }
 
-/// How shells report a program that a signal ended.
+/// The exit code that shells report for a program that a signal ended.
 pub(super) fn exit_code(signal: Signal) -> i32 {
     128 + signal.as_raw()
 }

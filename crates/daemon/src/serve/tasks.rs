@@ -21,8 +21,8 @@ impl Tasks {
         self.names.insert(handle.id(), name.into());
     }
 
-    /// Waits until one of the tasks ends unexpectedly, and returns an error that names it. Waits for ever if there
-    /// are no tasks.
+    /// Waits until one of the tasks ends unexpectedly, and returns an error that names it. Waits
+    /// forever if there are no tasks.
     pub(super) async fn failed(&mut self) -> anyhow::Error {
         match self.set.join_next_with_id().await {
             Some(Ok((id, ()))) => anyhow::anyhow!("{} ended unexpectedly", self.name(id)),

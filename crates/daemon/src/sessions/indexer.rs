@@ -1,4 +1,4 @@
-//! Keeps the search index up to date with the journal.
+//! Updates the search index from the journal.
 //!
 //! Shared events are indexed once: a fork's messages begin at its fork point, as long as the source session
 //! exists.
@@ -20,18 +20,18 @@ const PAGE: Page = Page { events: 512, bytes: 1024 * 1024 };
 /// The number of streaming answers held in memory. Others are read again when they are complete.
 const OPEN_LIMIT: usize = 64;
 
-/// The search index as a copy of the journal.
+/// The search index as a projection of the journal.
 pub(crate) struct Indexer {
     index: MessageIndex,
     journal: Arc<dyn Journal>,
     directory: Arc<dyn SessionIndex>,
     since: Time,
-    /// Sessions with an answer that is being written.
+    /// Sessions with a streaming answer.
     open: HashMap<SessionId, Collector>,
 }
 
 impl Indexer {
-    /// Fails if the index can neither be read nor made.
+    /// Fails if the index can neither be read nor created.
     pub(crate) async fn open(
         index: MessageIndex,
         journal: Arc<dyn Journal>,
@@ -47,7 +47,8 @@ impl Indexer {
         };
         let mut known = self.index.position(session).await?;
         if known.is_some_and(|known| known > summary.head) {
-            // The journal is older than the index, such as one that comes from a backup.
+            // The journal is older than the index, for example because it was restored from a
+            // backup.
             self.index.remove(session).await?;
             known = None;
         }
@@ -85,7 +86,7 @@ impl Indexer {
         Ok(())
     }
 
-    /// Where a session branched off one that is still there.
+    /// The fork point of a session whose parent still exists.
     async fn branch(&self, summary: &SessionSummary) -> Result<Option<Fork>, ProjectionError> {
         let Some(fork) = &summary.forked else { return Ok(None) };
         let parent = self.directory.summary(&fork.parent).await?;

@@ -1,4 +1,4 @@
-//! What a search in sessions found, for people and for programs.
+//! Formats search results for people and for programs.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -7,8 +7,7 @@ use quintet_kernel::message::Role;
 use quintet_kernel::port::{SessionHit, SessionHits};
 use serde_json::{Value, json};
 
-/// A line for each session and below it one for each message. Words that were found are bold where a
-/// terminal shows them.
+/// A line for each session and below it one for each message. Matches are bold on a terminal.
 pub(super) fn text(found: &SessionHits) -> String {
     lines(&found.hits, std::io::stdout().is_terminal())
 }
@@ -48,12 +47,12 @@ fn excerpt(hit: &SessionHit, bold: bool) -> String {
     text + &plain(hit.excerpt.get(at..).unwrap_or_default())
 }
 
-/// What others wrote must not reach into the terminal.
+/// Removes control characters from text of others.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// One document.
+/// The result as one JSON document.
 pub(super) fn json(found: &SessionHits) -> String {
     let hits: Vec<Value> = found.hits.iter().map(hit).collect();
     let mut document = json!({ "search": found.method.name(), "hits": hits });
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_stand_below_their_session() {
+    fn hits_are_listed_below_their_session() {
         let hits = [found("a", "tea, é tea"), found("b", "\u{1b}"), found("a", "no")];
         let when = "1970-01-01T00:00:00Z";
         let expected = format!(

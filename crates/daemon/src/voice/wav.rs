@@ -1,4 +1,4 @@
-//! WAV files on the disk.
+//! Reads and writes WAV files.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use quintet_dialects::wav;
 use quintet_kernel::port::Audio;
 
-/// Files that are larger are not read: an hour of stereo at 48 kHz is smaller.
+/// Maximum length of a file, in bytes: an hour of stereo at 48 kHz is smaller.
 const FILE_LIMIT: u64 = 1 << 30;
 
 /// Reads a file. Fails if it is not a WAV file with 16-bit samples.

@@ -1,10 +1,10 @@
-//! A run that the control plane gave to this worker.
+//! A run that the control plane assigned to this worker.
 
 use serde_json::Value;
 
 use super::gate::Mode;
 
-/// A file that a run begins with.
+/// An input file of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InputFile {
     pub(super) artifact: String,
@@ -22,24 +22,24 @@ pub(super) struct Assignment {
     pub(super) files: Vec<InputFile>,
     pub(super) mode: Mode,
     pub(super) paused: bool,
-    /// True if an earlier process of this worker may have begun the run.
+    /// True if an earlier process of this worker may have started the run.
     pub(super) resumed: bool,
 }
 
 impl Assignment {
     /// The run in the response to a heartbeat; `None` if there is none.
-    pub(super) fn given(assigned: &Value) -> Option<Self> {
-        // A control plane without leases numbers nothing.
+    pub(super) fn from_heartbeat(assigned: &Value) -> Option<Self> {
+        // A control plane without leases sends no number.
         Self::read(assigned, assigned["assignment"].as_u64().unwrap_or(1), false)
     }
 
-    /// A run in a list of those that this worker has.
+    /// A run in the list of this worker's runs.
     pub(super) fn resumed(view: &Value) -> Option<Self> {
         Self::read(view, view["worker"]["assignment"].as_u64().unwrap_or(1), true)
     }
 
-    /// The turn that carries the run out: the same after every restart of the worker, and another one
-    /// for every assignment.
+    /// The id of the turn that executes the run: the same after every restart of the worker, and
+    /// different for every assignment.
     pub(super) fn turn(&self) -> String {
         format!("run-{}-{}", self.run, self.number)
     }

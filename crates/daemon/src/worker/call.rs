@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_only_shown_is_not_run() {
+    fn calls_for_display_are_not_run() {
         let call = |metadata: Value| {
             let payload = json!({
                 "tool_name": "list_dir", "parameters": {}, "request_id": "r1", "metadata": metadata,
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_says_what_came_of_each_step() {
+    fn a_bundle_reports_the_result_of_each_step() {
         let step = |id: &str| json!({ "name": "x", "args": {}, "tool_call_id": id });
         let payload = json!({ "bundle_id": "b", "tools": [step("c1"), step("c2")] });
         let delegated =

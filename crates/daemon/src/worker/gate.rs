@@ -5,19 +5,20 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// Time for which a call is held before the model has to make it again; the daemon waits 120 seconds.
+/// Maximum time for which a call is held before the model has to repeat it; the daemon waits 120
+/// seconds.
 const HOLD_LIMIT: Duration = Duration::from_secs(100);
-/// A call that was held back for longer than this is not run: the daemon may have given it up.
+/// A call that was held for longer is not run: the daemon may have abandoned it.
 const HELD_CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The party that may act in a run.
+/// Who may act in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     #[default]
     Agent,
     /// Calls that do more than read wait for `resume`.
     Shared,
-    /// Nothing runs until control is given back.
+    /// Nothing runs until control is returned.
     Human,
 }
 
@@ -31,7 +32,7 @@ impl Mode {
     }
 }
 
-/// What a command changes.
+/// The effect of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Pause,
@@ -52,14 +53,14 @@ impl Change {
     }
 }
 
-/// What a call may do.
+/// Whether a call may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     /// The call may run.
     Run,
-    /// The call must not run now; the model may make it again.
+    /// The call must not run now; the model may repeat it.
     Held,
-    /// The run is to stop.
+    /// The run must stop.
     Stopped,
 }
 
@@ -95,12 +96,12 @@ impl Gate {
         });
     }
 
-    /// Resolves when the run is to stop.
+    /// Resolves when the run must stop.
     pub(super) async fn stopped(&self) {
         self.until(|state| state.stopped).await;
     }
 
-    /// Resolves when the run is not paused, or is to stop.
+    /// Resolves when the run is not paused, or must stop.
     pub(super) async fn unpaused(&self) {
         self.until(|state| !state.paused || state.stopped).await;
     }
@@ -110,10 +111,10 @@ impl Gate {
         !self.state.borrow().admits(only_reads, self.state.borrow().resumed)
     }
 
-    /// Waits until a call may run, as long as the model can wait.
+    /// Waits until a call may run, for at most as long as the model waits.
     pub(super) async fn admit(&self, only_reads: bool) -> Admission {
-        let (began, arguments) = (Instant::now(), self.state.borrow().resumed);
-        let decided = self.until(|state| state.stopped || state.admits(only_reads, arguments));
+        let (began, resumed_before) = (Instant::now(), self.state.borrow().resumed);
+        let decided = self.until(|state| state.stopped || state.admits(only_reads, resumed_before));
         if timeout_at(began + HOLD_LIMIT, decided).await.is_err() {
             return Admission::Held;
         }
@@ -126,17 +127,17 @@ impl Gate {
         }
     }
 
-    async fn until(&self, is_so: impl Fn(&State) -> bool) {
-        // The sender is in this very gate, so it is never gone.
-        let _ = self.state.subscribe().wait_for(|state| is_so(state)).await;
+    async fn until(&self, matches: impl Fn(&State) -> bool) {
+        // The gate itself owns the sender, so this cannot fail.
+        let _ = self.state.subscribe().wait_for(|state| matches(state)).await;
     }
 }
 
 impl State {
-    fn admits(&self, only_reads: bool, arguments: u64) -> bool {
+    fn admits(&self, only_reads: bool, resumed_before: u64) -> bool {
         let allowed = match self.mode {
             Mode::Agent => true,
-            Mode::Shared => only_reads || self.resumed > arguments,
+            Mode::Shared => only_reads || self.resumed > resumed_before,
             Mode::Human => false,
         };
         !self.paused && allowed
@@ -148,29 +149,29 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_waits_for_whoever_is_in_control() {
+    async fn a_call_waits_until_control_allows_it() {
         let gate = Gate::new(false, Mode::Agent);
         assert_eq!(gate.admit(false).await, Admission::Run);
         gate.apply(Change::Pause);
-        assert_eq!(gate.admit(true).await, Admission::Held, "nobody resumed in time");
+        assert_eq!(gate.admit(true).await, Admission::Held, "there was no resume in time");
         gate.apply(Change::Resume);
         gate.apply(Change::Mode(Mode::Human));
         assert_eq!(gate.admit(true).await, Admission::Held);
         gate.apply(Change::Mode(Mode::Shared));
-        assert_eq!(gate.admit(true).await, Admission::Run, "looking is allowed");
+        assert_eq!(gate.admit(true).await, Admission::Run, "reading is allowed");
         assert!(gate.holds(false) && !gate.holds(true));
         let (admitted, ()) = tokio::join!(gate.admit(false), async {
             tokio::task::yield_now().await;
             gate.apply(Change::Resume);
         });
-        assert_eq!(admitted, Admission::Run, "a person said so");
+        assert_eq!(admitted, Admission::Run, "a person resumed the run");
         gate.apply(Change::Stop);
         assert_eq!(gate.admit(false).await, Admission::Stopped);
         gate.unpaused().await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_waited_long_is_asked_for_again() {
+    async fn a_call_that_waited_too_long_must_be_repeated() {
         let gate = Gate::new(true, Mode::Agent);
         let (admitted, ()) = tokio::join!(gate.admit(false), async {
             tokio::time::sleep(HELD_CALL_TIMEOUT * 2).await;

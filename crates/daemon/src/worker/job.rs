@@ -23,18 +23,18 @@ use super::relay::{Relay, RelayTask, Target, is_end};
 use super::socket::Socket;
 use super::toolkit::ToolOutput;
 
-/// How long to wait before the daemon or the control plane is contacted again.
+/// Delay before the daemon or the control plane is contacted again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 const RETRY_DELAY_LIMIT: Duration = Duration::from_secs(10);
-/// How long the daemon may take to send the first frame of the turn.
+/// Maximum time for the daemon to send the first frame of the turn.
 const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a daemon that is busy is left alone.
+/// Delay before a busy daemon is tried again.
 const BUSY_DELAY: Duration = Duration::from_secs(2);
-/// How long tools and the daemon have to end after the run.
+/// Maximum time for tools and the daemon to end after the run.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// Results that are kept in case the daemon asks for them again.
+/// Number of results that are kept in case the daemon requests them again.
 const RESULTS_LIMIT: usize = 32;
-/// The largest file that a run may begin with.
+/// Maximum length of an input file, in bytes.
 const FILE_LIMIT: usize = 64 * 1024 * 1024;
 const BUSY: &str = "Too many concurrent requests. Please wait.";
 const HELD: &str = "not run: the run is paused or a person is in control. Make the call again.";
@@ -44,7 +44,7 @@ const PROMPT: &str = "You are an agent that carries out one task on a machine of
     questions while you work: decide yourself, check what you did, and end with a short report of the \
     result. Relative paths are meant from the folder";
 
-/// How the worker's part in a run ended.
+/// How the worker's part of a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The end was relayed.
@@ -107,8 +107,8 @@ impl Job {
         }
     }
 
-    /// Carries the run out.
-    pub(super) async fn carry_out(mut self) -> Ended {
+    /// Executes the run.
+    pub(super) async fn execute(mut self) -> Ended {
         let mut relaying = JoinSet::new();
         if let Some(task) = self.relay_task.take() {
             relaying.spawn(task.run());
@@ -119,7 +119,7 @@ impl Job {
             () = relay.gone() => Ended::Lost,
         };
         self.cancel.cancel();
-        // Tools end their processes when cancelled; one that does not is dropped.
+        // Cancelled tools end their processes; a tool that does not is dropped.
         let _ =
             timeout(END_TIMEOUT, async { while self.running.join_next().await.is_some() {} }).await;
         if ended == Ended::Lost {
@@ -129,7 +129,7 @@ impl Job {
         ended
     }
 
-    /// Has the daemon stop the turn, if it can be reached.
+    /// Makes the daemon stop the turn, if it can be reached.
     pub(super) async fn abandon(&self) {
         let stop = async {
             let mut socket = self.connect().await?;
@@ -139,7 +139,7 @@ impl Job {
             Ok::<(), anyhow::Error>(())
         };
         if !matches!(timeout(END_TIMEOUT, stop).await, Ok(Ok(()))) {
-            tracing::warn!(run = self.assignment.run, "the turn could not be stopped");
+            tracing::warn!(run = self.assignment.run, "could not stop the turn");
         }
     }
 
@@ -151,7 +151,10 @@ impl Job {
             match self.run_turn(&text).await {
                 Ok(()) => return,
                 Err(error) => {
-                    tracing::warn!(run = self.assignment.run, "the daemon is gone: {error:#}");
+                    tracing::warn!(
+                        run = self.assignment.run,
+                        "lost the connection to the daemon: {error:#}"
+                    );
                 }
             }
             if began.elapsed() > RETRY_DELAY_LIMIT {
@@ -162,24 +165,24 @@ impl Job {
         }
     }
 
-    /// The message for the agent, which depends on how far an earlier process came.
+    /// The message for the agent, which depends on the progress of an earlier process.
     async fn prepare(&mut self) -> String {
         while self.assignment.resumed
             && let Err(error) = self.read_timeline().await
         {
-            tracing::warn!(run = self.assignment.run, "the timeline cannot be read: {error:#}");
+            tracing::warn!(run = self.assignment.run, "could not read the timeline: {error:#}");
             sleep(RETRY_DELAY).await;
         }
         let mut text = self.assignment.query.clone();
         for file in &self.assignment.files {
-            let said = match self.fetch(file).await {
+            let line = match self.fetch(file).await {
                 Ok(name) => format!("The file {name} belongs to the task."),
                 Err(error) => {
                     let artifact = &file.artifact;
                     format!("The file {artifact} belongs to the task but cannot be had: {error}.")
                 }
             };
-            text = format!("{text}\n\n{said}");
+            text = format!("{text}\n\n{line}");
         }
         text
     }
@@ -201,7 +204,7 @@ impl Job {
         }
     }
 
-    /// Fetches a file into the folder; returns its name there.
+    /// Downloads a file into the folder; returns its name there.
     async fn fetch(&self, file: &InputFile) -> Result<String> {
         let name = file.filename.as_deref().unwrap_or(&file.artifact);
         // Names from outside must not lead out of the folder.
@@ -237,12 +240,12 @@ impl Job {
         Socket::connect(daemon, api.token(), &handshake).await
     }
 
-    /// The turn, as messages name it.
+    /// The ids of the turn in messages.
     fn names(&self) -> Value {
         json!({ "conversation_ref": self.assignment.conversation, "turn_ref": self.turn })
     }
 
-    /// Serves the daemon's calls until the turn ends. Fails if the connection does.
+    /// Executes the daemon's calls until the turn ends. Fails if the connection fails.
     async fn run_turn(&mut self, text: &str) -> Result<()> {
         let mut socket = self.connect().await?;
         self.dispatch().await?;
@@ -258,7 +261,7 @@ impl Job {
                         sleep(BUSY_DELAY).await;
                         deadline = Instant::now() + FIRST_FRAME_TIMEOUT;
                         socket.send(&self.turn, "query", query.clone()).await?;
-                    } else if self.is_own(&frame) {
+                    } else if self.is_own_turn(&frame) {
                         received = true;
                         if self.take(&mut socket, &frame).await? {
                             socket.close().await;
@@ -284,7 +287,7 @@ impl Job {
         }
     }
 
-    /// Reports to the control plane that the run has begun.
+    /// Reports to the control plane that the run has started.
     async fn dispatch(&self) -> Result<()> {
         let WorkerContext { api, identity, .. } = &*self.context;
         let body = json!({
@@ -293,7 +296,7 @@ impl Job {
         });
         match api.dispatched(&self.assignment.run, body).await {
             Ok(_) => Ok(()),
-            Err(error) if error.is_gone() => {
+            Err(error) if error.is_run_lost() => {
                 self.relay.give_up();
                 Err(error.into())
             }
@@ -301,17 +304,17 @@ impl Job {
         }
     }
 
-    fn is_own(&self, frame: &Value) -> bool {
+    fn is_own_turn(&self, frame: &Value) -> bool {
         frame["turn_ref"] == *self.turn || (frame["type"] == "error" && frame["id"] == *self.turn)
     }
 
     fn is_busy(&self, frame: &Value) -> bool {
-        self.is_own(frame) && frame["type"] == "error" && frame["payload"]["message"] == BUSY
+        self.is_own_turn(frame) && frame["type"] == "error" && frame["payload"]["message"] == BUSY
     }
 
     fn log_rejected_tools(&self, frame: &Value) {
         for tool in frame["payload"]["rejected"].as_array().into_iter().flatten() {
-            tracing::warn!(run = self.assignment.run, %tool, "the daemon does not take a tool");
+            tracing::warn!(run = self.assignment.run, %tool, "the daemon refused a tool");
         }
     }
 
@@ -321,7 +324,7 @@ impl Job {
         let delegated = DelegatedCalls::of(frame, &self.turn);
         if sequence.is_some_and(|number| number <= self.relayed) {
             if let Some(delegated) = delegated {
-                self.hand_over_again(socket, delegated, sequence.unwrap_or(0)).await?;
+                self.handle_repeated_call(socket, delegated, sequence.unwrap_or(0)).await?;
             }
             return Ok(false);
         }
@@ -329,8 +332,8 @@ impl Job {
         self.relayed = sequence.unwrap_or(self.relayed);
         let over = is_end(frame["type"].as_str().unwrap_or_default());
         if over || delegated.is_some() {
-            // Nothing more is read until the end is durable. The daemon checks by a ping whether the client
-            // has seen the end; so a worker that dies now gets it again.
+            // Nothing more is read until the end is durable. The daemon pings to check whether the
+            // client has seen the end, so a worker that dies now receives it again.
             durable.await?;
         }
         if let Some(delegated) = delegated {
@@ -340,7 +343,7 @@ impl Job {
     }
 
     /// Handles a call that the daemon sends a second time.
-    async fn hand_over_again(
+    async fn handle_repeated_call(
         &mut self,
         socket: &mut Socket,
         delegated: DelegatedCalls,

@@ -1,4 +1,4 @@
-//! Relays what happens in a conversation into the timeline of its run, in order and until it is durable.
+//! Relays the events of a conversation to the timeline of its run, in order and durably.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use tokio_util::sync::CancellationToken;
 use super::gate::Gate;
 use crate::runs::api::{Api, ApiError};
 
-/// Events that wait; a conversation that is faster than the control plane waits, too.
+/// Capacity of the queue; a conversation that is faster than the control plane waits.
 const QUEUE_CAPACITY: usize = 256;
-/// Text that is put into one event.
+/// Maximum length of the text in one event, in bytes.
 const TEXT_LIMIT: usize = 16 * 1024;
-/// How long to wait before a request is repeated.
+/// Delay before a request is repeated.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 const RETRY_DELAY_LIMIT: Duration = Duration::from_secs(5);
 
-/// What is to be relayed.
+/// An event to relay.
 #[derive(Debug)]
 struct Event {
     kind: String,
@@ -35,7 +35,7 @@ pub(super) struct Relay {
     gone: CancellationToken,
 }
 
-/// Which run events are relayed for.
+/// The run that events are relayed to.
 pub(super) struct Target {
     pub(super) api: Api,
     pub(super) run: String,
@@ -44,7 +44,7 @@ pub(super) struct Target {
     pub(super) gate: Arc<Gate>,
 }
 
-/// Sends what a [`Relay`] queues.
+/// Sends the events that a [`Relay`] queues.
 pub(super) struct RelayTask {
     target: Target,
     queue: mpsc::Receiver<Event>,
@@ -59,8 +59,8 @@ impl Relay {
         (Self { queue: sender, gone }, task)
     }
 
-    /// Queues a frame of the conversation; the receiver resolves when it is durable, or fails
-    /// if it never will be.
+    /// Queues a frame of the conversation; the receiver resolves when it is durable, or fails if it
+    /// never will be.
     pub(super) async fn frame(&self, frame: &Value) -> oneshot::Receiver<()> {
         let mut payload = json!({ "payload": frame["payload"] });
         for name in ["conversation_ref", "turn_ref", "session_id", "event_id", "sequence"] {
@@ -84,24 +84,24 @@ impl Relay {
         payload: Value,
     ) -> oneshot::Receiver<()> {
         let (durable, done) = oneshot::channel();
-        // If the task is gone, so is the other end of `done`, and waiting for it fails.
+        // If the task has ended, the other end of `done` is dropped, and waiting for it fails.
         let _ = self.queue.send(Event { kind, source, payload, durable }).await;
         done
     }
 
-    /// Notes that the control plane takes nothing more.
+    /// Records that the control plane accepts nothing more.
     pub(super) fn give_up(&self) {
         self.gone.cancel();
     }
 
-    /// Resolves when the control plane takes nothing more.
+    /// Resolves when the control plane accepts nothing more.
     pub(super) async fn gone(&self) {
         self.gone.cancelled().await;
     }
 }
 
 impl RelayTask {
-    /// Relays until nothing more can come or be taken.
+    /// Relays until the queue is closed or the control plane accepts nothing more.
     pub(super) async fn run(mut self) {
         let mut next = None;
         loop {
@@ -115,7 +115,7 @@ impl RelayTask {
             let (event, waiting, left) = self.merge(event);
             next = left;
             if is_end(&event.kind) {
-                // A paused run does not end before it is resumed.
+                // The end of a paused run is held until the run is resumed.
                 self.target.gate.unpaused().await;
             }
             if !self.send(&event).await {
@@ -123,22 +123,22 @@ impl RelayTask {
                 return;
             }
             for durable in waiting.into_iter().chain([event.durable]) {
-                // The receiver may be gone already.
+                // The receiver may have been dropped.
                 let _ = durable.send(());
             }
         }
     }
 
-    /// Merges queued text; returns the senders to notify, and the event that was taken and not merged.
+    /// Merges queued text; returns the senders to notify, and the event that could not be merged.
     fn merge(&mut self, mut event: Event) -> (Event, Vec<oneshot::Sender<()>>, Option<Event>) {
         let mut waiting = Vec::new();
         while is_text(&event.kind) {
             let Ok(next) = self.queue.try_recv() else { break };
-            let said = event.payload["payload"]["text"].as_str().unwrap_or_default();
+            let text = event.payload["payload"]["text"].as_str().unwrap_or_default();
             let more = next.payload["payload"]["text"].as_str();
-            let fits = next.kind == event.kind && said.len() < TEXT_LIMIT;
+            let fits = next.kind == event.kind && text.len() < TEXT_LIMIT;
             let Some(more) = more.filter(|_| fits) else { return (event, waiting, Some(next)) };
-            let text = format!("{said}{more}");
+            let text = format!("{text}{more}");
             let mut merged = next;
             merged.payload["payload"]["text"] = text.into();
             waiting.push(std::mem::replace(&mut event, merged).durable);
@@ -152,18 +152,18 @@ impl RelayTask {
         loop {
             match self.report(event, event.payload.clone()).await {
                 Ok(_) => return true,
-                Err(error) if error.is_gone() => {
+                Err(error) if error.is_run_lost() => {
                     tracing::warn!(run, %error, "the run was reassigned to another worker");
                     return false;
                 }
                 Err(error) if error.is_transient() => {
-                    tracing::warn!(run, %error, "an event waits for the control plane");
+                    tracing::warn!(run, %error, "could not relay an event; retrying");
                     tokio::time::sleep(delay).await;
                     delay = (delay * 2).min(RETRY_DELAY_LIMIT);
                 }
                 Err(error) => {
-                    tracing::error!(run, kind = event.kind, %error, "an event is refused");
-                    // The end must not be lost with what it carries.
+                    tracing::error!(run, kind = event.kind, %error, "the control plane refused an event");
+                    // The end must be reported even without its payload.
                     return !is_end(&event.kind) || self.report(event, json!({})).await.is_ok();
                 }
             }

@@ -12,12 +12,12 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-/// How long a connection may take to be made.
+/// Maximum time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the daemon may be silent; it pings every 30 seconds.
+/// Maximum time without a message; the daemon pings every 30 seconds.
 const SILENCE_LIMIT: Duration = Duration::from_secs(120);
 
-/// The address of the WebSocket of a daemon that is named by its HTTP address.
+/// The WebSocket address of a daemon, from its HTTP address.
 pub(super) fn address(url: &str) -> Result<String> {
     let url = url.trim_end_matches('/');
     let socket = |scheme: &str, rest: &str| Ok(format!("{scheme}://{rest}/ws"));
@@ -49,20 +49,20 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Sends a message under an id.
+    /// Sends a message with this id.
     pub(super) async fn send(&mut self, id: &str, kind: &str, payload: Value) -> Result<()> {
         let frame = json!({ "id": id, "type": kind, "payload": payload });
         Ok(self.stream.send(Message::text(frame.to_string())).await?)
     }
 
-    /// Sends a message under a new id.
+    /// Sends a message with a new id.
     pub(super) async fn send_new(&mut self, kind: &str, payload: Value) -> Result<()> {
         self.sent += 1;
         let id = format!("w-{}", self.sent);
         self.send(&id, kind, payload).await
     }
 
-    /// The next frame. Fails when the connection is gone.
+    /// The next frame. Fails when the connection has ended.
     pub(super) async fn next(&mut self) -> Result<Value> {
         loop {
             let next = timeout(SILENCE_LIMIT, self.stream.next()).await.context("silence")?;
@@ -76,7 +76,7 @@ impl Socket {
 
     /// Closes the connection.
     pub(super) async fn close(mut self) {
-        // A connection that is gone already is closed as well.
+        // The connection may already be closed.
         let _ = timeout(CONNECT_TIMEOUT, self.stream.close(None)).await;
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_daemon_is_named_by_its_http_address() {
+    fn the_websocket_address_follows_from_the_http_address() {
         assert_eq!(address("http://a:1/").unwrap(), "ws://a:1/ws");
         assert_eq!(address("https://a").unwrap(), "wss://a/ws");
         assert!(address("a:1").unwrap_err().to_string().contains("http://"));

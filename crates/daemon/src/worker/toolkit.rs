@@ -1,4 +1,5 @@
-//! The tools of the worker: the daemon's own, offered to the agent as a client's, run here.
+//! The tools of the worker: the daemon's own tools, offered to the agent as client tools, and run
+//! here.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,15 +14,15 @@ use quintet_tools::Toolbox;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// The tool for commands in the computer-use protocol. The daemon waits for it as long as the call requests, and
-/// 120 seconds for every other tool.
+/// The tool for commands in the computer-use protocol. The daemon waits for it as long as the call
+/// states, and 120 seconds for every other tool.
 const COMMAND: &str = "run_shell_command";
 const COMMAND_DESCRIPTION: &str =
     "Run a shell command that takes long: like `shell`, with more time.";
 const SHELL: &str = "shell";
-/// Seconds that a command of `shell` has at most.
+/// Maximum time of a `shell` command, in seconds.
 const SHELL_SECONDS_LIMIT: f64 = 100.0;
-/// The default time limit of a command in seconds, and the largest.
+/// Default and maximum time of a command, in seconds.
 const COMMAND_SECONDS: f64 = 120.0;
 const COMMAND_SECONDS_LIMIT: f64 = 880.0;
 
@@ -38,7 +39,7 @@ impl ToolOutput {
     }
 }
 
-/// The tools and the folder that they work in.
+/// The tools and their folder.
 pub(super) struct Toolkit {
     toolbox: Toolbox,
     folder: PathBuf,
@@ -53,19 +54,19 @@ impl Toolkit {
         &self.folder
     }
 
-    /// The tools as the agent is offered them.
+    /// The tool definitions for the agent.
     pub(super) fn manifest(&self) -> Value {
         let specs = self.toolbox.specs();
         let tools = specs.iter().filter(|spec| is_offered(spec.kind)).flat_map(|spec| offers(spec));
         json!({ "version": 1, "tools": tools.collect::<Vec<_>>() })
     }
 
-    /// True if a tool only looks. A tool that is not known does nothing.
+    /// True if a tool only reads. Unknown tools do nothing.
     pub(super) fn only_reads(&self, name: &str) -> bool {
         self.toolbox.get(own_name(name)).is_none_or(|tool| tool.spec().kind == ToolKind::Read)
     }
 
-    /// Runs a call. What it does to files is its own business: the worker's machine is the agent's.
+    /// Runs a call. Its file changes are not recorded: the worker's machine belongs to the agent.
     pub(super) async fn run(&self, call: ToolCall, cancel: CancellationToken) -> ToolOutput {
         let Some(tool) = self.toolbox.get(own_name(&call.tool)) else {
             return ToolOutput::failure(format!("there is no tool {:?}", call.tool));
@@ -76,7 +77,7 @@ impl Toolkit {
         let Some(invocation) = self.invocation(&call) else {
             return ToolOutput::failure("the call has no proper id");
         };
-        if call.input.get(PERMISSIONS_ARGUMENT).is_some_and(|arguments| !arguments.is_null()) {
+        if call.input.get(PERMISSIONS_ARGUMENT).is_some_and(|permissions| !permissions.is_null()) {
             return ToolOutput::failure(
                 "nobody here can agree to `permissions`; what commands may do is set by `sandbox.*` \
                  of the worker's configuration",
@@ -101,7 +102,7 @@ impl Toolkit {
         }
     }
 
-    /// Forgets what was noted for a turn.
+    /// Deletes the records of a turn.
     pub(super) fn over(&self, turn: &str) {
         if let Some(turn) = TurnId::parse(turn) {
             self.toolbox.workspaces().turn_ended(&turn);
@@ -195,7 +196,7 @@ fn own_input(tool: &str, input: &Value) -> Value {
     json!({ "command": input["command"], "timeout_seconds": seconds })
 }
 
-/// The progress of a worker's tool is not shown; the tool ends when its run is stopped.
+/// Progress of a worker's tool is not shown; the tool is cancelled when its run stops.
 struct Cancellation(CancellationToken);
 
 impl ToolProgress for Cancellation {
@@ -213,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_has_as_long_as_it_says() {
+    fn a_command_gets_the_time_that_it_states() {
         let input = |given: Value| own_input(COMMAND, &given)["timeout_seconds"].clone();
         assert_eq!(input(json!({ "command": "x" })), json!(120.0));
         assert_eq!(input(json!({ "command": "x", "terminate_after_seconds": 5 })), json!(5.0));

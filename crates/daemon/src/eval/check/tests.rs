@@ -1,4 +1,4 @@
-//! Checks count what they should and nothing else.
+//! Tests of the checks of tasks.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn check(toml: &str) -> Check {
 }
 
 #[test]
-fn a_word_counts_where_it_stands_alone() {
+fn a_word_counts_only_as_a_whole() {
     for (text, word, found) in [
         ("there are 7 lines", "7", true),
         ("there are 17 lines", "7", false),
@@ -28,7 +28,7 @@ fn a_word_counts_where_it_stands_alone() {
 }
 
 #[test]
-fn files_and_answers_are_looked_at() {
+fn files_and_answers_are_checked() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("a.txt"), "one\ntwo\n").unwrap();
     let before = fingerprint(folder.path()).unwrap();
@@ -42,13 +42,13 @@ fn files_and_answers_are_looked_at() {
     assert_eq!(failure("unchanged = true", ""), None);
     fs::create_dir(folder.path().join("__pycache__")).unwrap();
     fs::write(folder.path().join("__pycache__/x.pyc"), "x").unwrap();
-    assert_eq!(failure("unchanged = true", ""), None, "what Python leaves behind does not count");
+    assert_eq!(failure("unchanged = true", ""), None, "Python's caches do not count");
     fs::write(folder.path().join("b.txt"), "new").unwrap();
     assert_eq!(failure("unchanged = true", "").unwrap(), "files were changed");
 }
 
 #[test]
-fn commands_must_succeed_and_say_what_is_expected() {
+fn commands_must_succeed_and_print_the_expected_text() {
     let expects = check("command = 'x'\noutput = ['42']");
     assert_eq!(of_command(&expects, true, "is 42\n"), None);
     assert!(of_command(&expects, true, "is 43\n").unwrap().contains("lacks"));

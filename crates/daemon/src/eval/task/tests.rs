@@ -1,10 +1,10 @@
-//! The bundled tasks are what the docs say of them.
+//! Tests of the bundled tasks.
 
 use super::{Kind, bundled};
 use crate::cli::Set;
 
 #[test]
-fn forty_tasks_of_every_kind_fifteen_kept_apart() {
+fn there_are_forty_tasks_of_every_kind_and_fifteen_test_tasks() {
     let tasks = bundled();
     assert_eq!(tasks.len(), 40);
     assert_eq!(tasks.iter().filter(|task| task.set == Set::Test).count(), 15);

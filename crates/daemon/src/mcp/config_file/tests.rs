@@ -1,4 +1,4 @@
-//! The file before and after.
+//! Tests of the file before and after a change.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn entry() -> Entry {
 const BEFORE: &str = "# mine\ndata_dir = \"/d\" # here\n\n[listen]\nharness = \"off\"\n";
 
 #[test]
-fn what_is_added_can_be_taken_out_and_nothing_else_changes() {
+fn an_added_server_can_be_removed_and_nothing_else_changes() {
     let with = added(BEFORE, "files", &entry()).unwrap();
     let section = "\n\n[mcp.servers.files]\ncommand = [\"npx\", 'a \"b\"']\ntimeout_seconds = 9\n[mcp.servers.files.env]\n\"KEY\" = \"v\"\n";
     assert_eq!(with, BEFORE.trim_end().to_owned() + section);
@@ -28,7 +28,7 @@ fn what_is_added_can_be_taken_out_and_nothing_else_changes() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused() {
+fn invalid_changes_are_refused() {
     let with = added("", "a", &entry()).unwrap();
     assert!(added(&with, "a", &entry()).is_err());
     assert!(added("", "a.b", &entry()).is_err());

@@ -1,4 +1,4 @@
-//! The access rules that hold for every listener.
+//! The access rules of all listeners.
 
 use anyhow::{Result, bail};
 
@@ -10,7 +10,7 @@ use crate::options::layers::Layers;
 pub(crate) struct Auth {
     /// The token that every request must send.
     pub(crate) token: Option<String>,
-    /// The origins of pages that may call.
+    /// The origins of pages that may send requests.
     pub(crate) origins: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn parse(layers: &Layers, listeners: &[Listener]) -> Result<Auth> {
     Ok(Auth { token, origins })
 }
 
-/// Browsers send neither a path nor a slash at the end.
+/// Browsers send neither a path nor a trailing slash.
 fn is_origin(text: &str) -> bool {
     let rest = text.split_once("://").filter(|(scheme, _)| !scheme.is_empty());
     rest.is_some_and(|(_, rest)| !rest.is_empty() && !rest.contains(['/', '*', ' ', '?', '#']))

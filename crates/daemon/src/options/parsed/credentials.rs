@@ -1,4 +1,4 @@
-//! Where the key of a provider or of a search engine comes from: its section, the environment, the
+//! The sources of the key of a provider or of a search engine: its section, the environment, the
 //! keyring.
 
 use std::collections::BTreeMap;
@@ -8,18 +8,18 @@ use quintet_providers::{Secret, Vendor, vendors};
 
 use super::{Layers, local, providers, search};
 
-/// The keys that providers have, as far as they can be talked about.
+/// Information about the keys of providers, without the keys.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    /// Where the key of each provider that has one comes from.
+    /// The source of each provider's key, if it has one.
     pub(crate) sources: BTreeMap<String, String>,
     /// The names whose keys are in the keyring.
     pub(crate) in_keyring: Vec<String>,
-    /// What the keyring did not give, and what to do about it.
+    /// Keys that are missing in the keyring, each with a remedy.
     pub(crate) warnings: Vec<(String, &'static str)>,
 }
 
-/// A key and the place it was found in.
+/// A key and its source.
 pub(super) struct Credential {
     pub(super) secret: Secret,
     pub(super) source: String,
@@ -58,10 +58,10 @@ pub(super) fn find(
 
 /// The names to look up in the keyring, given the recorded ones: of providers without another key, or whose
 /// section requires the keyring.
-pub(in crate::options) fn wanted(layers: &Layers, recorded: &[String]) -> Vec<String> {
+pub(in crate::options) fn names_to_look_up(layers: &Layers, recorded: &[String]) -> Vec<String> {
     let mut names: Vec<String> = all_providers(layers)
         .filter_map(|(name, vendor)| match layers.flag(&keyring_path(&section(&name))) {
-            // A section that cannot be understood is complained about soon enough.
+            // Another part reports an invalid section.
             _ if configured_key(layers, &section(&name)).is_ok_and(|key| key.is_some()) => None,
             Some(true) => Some(name),
             Some(false) => None,
@@ -71,17 +71,17 @@ pub(in crate::options) fn wanted(layers: &Layers, recorded: &[String]) -> Vec<St
                 [Some(name), shared].into_iter().flatten().find(|name| recorded.contains(name))
             }
         })
-        .chain(search::wanted(layers, recorded))
+        .chain(search::name_to_look_up(layers, recorded))
         .collect();
     names.sort();
     names.dedup();
     names
 }
 
-/// All providers that could have a key.
+/// All providers that may have a key.
 fn all_providers(layers: &Layers) -> impl Iterator<Item = (String, Option<&'static Vendor>)> {
     let mut names = layers.names("providers");
-    names.retain(|name| !local::is_meant(layers, name));
+    names.retain(|name| !local::is_local_section(layers, name));
     for vendor in vendors() {
         if !names.contains(&vendor.name) {
             names.push(vendor.name.clone());
@@ -101,7 +101,7 @@ pub(super) fn keyring_path(section: &str) -> String {
     format!("{section}.api_key_keyring")
 }
 
-/// The key that a section names.
+/// The key that a section sets.
 pub(super) fn configured_key(layers: &Layers, section: &str) -> Result<Option<Credential>> {
     let path = format!("{section}.api_key");
     if let Some(key) = layers.str(&path) {

@@ -1,4 +1,4 @@
-//! The models of this machine.
+//! The options of local models.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use quintet_local::{PROVIDER, Settings, weights};
 
 use super::{Layers, Provider};
 
-/// Nothing if a provider of the configuration took the name.
+/// `None` if a configured provider has the name.
 pub(super) fn parse(layers: &Layers, providers: &[Provider]) -> Result<Option<Settings>> {
     if providers.iter().any(|provider| provider.name == PROVIDER) {
         return Ok(None);
@@ -27,19 +27,19 @@ pub(super) fn parse(layers: &Layers, providers: &[Provider]) -> Result<Option<Se
     }))
 }
 
-/// True if a section `[providers.local]` means these models and no server.
-pub(super) fn is_meant(layers: &Layers, name: &str) -> bool {
+/// True if a section `[providers.local]` means these models and not a server.
+pub(super) fn is_local_section(layers: &Layers, name: &str) -> bool {
     name == PROVIDER && layers.str(&format!("providers.{name}.api")) == Some("local")
 }
 
-/// The model for those who configured none, if its weights are here.
+/// The default model if none is configured and its weights are downloaded.
 pub(super) fn ready(settings: &Settings) -> Option<ModelRef> {
     let weights = weights::default();
     let there = settings.models_dir.join(&weights.file.name).is_file();
     there.then(|| ModelRef { provider: PROVIDER.into(), model: weights.name.clone() })
 }
 
-/// Weights are large and do not depend on the project, so they are kept in the user's cache.
+/// Weights are large and do not depend on the project, so they are in the user's cache.
 pub(super) fn models_dir(layers: &Layers) -> Result<PathBuf> {
     if let Some(dir) = layers.str("local.models_dir") {
         return Ok(dir.into());

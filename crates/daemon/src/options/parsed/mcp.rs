@@ -1,4 +1,4 @@
-//! The MCP servers whose tools models are offered.
+//! The options of MCP servers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,26 +9,26 @@ use quintet_kernel::port::{ToolServer, ToolTransport};
 
 use super::Layers;
 
-/// Default time that a call may take without a sign of progress, in seconds.
+/// Default maximum time of a call without a sign of progress, in seconds.
 const TIMEOUT_SECONDS: u64 = 60;
 
 /// The MCP servers of the configuration.
 #[derive(Debug)]
 pub(crate) struct Mcp {
     pub(crate) servers: Vec<ToolServer>,
-    /// Where their processes work: the user's home.
+    /// The working directory of their processes: the user's home.
     pub(crate) folder: PathBuf,
-    /// How to log in at a server, by its name, where that is configured.
+    /// Login settings by server, if configured.
     pub(crate) oauth: BTreeMap<String, OAuth>,
 }
 
-/// How to log in at a server.
+/// The login settings of a server.
 #[derive(Clone, Default)]
 pub(crate) struct OAuth {
     pub(crate) client_id: Option<String>,
     pub(crate) client_secret: Option<String>,
     pub(crate) scopes: Vec<String>,
-    /// The port of this machine that the browser is sent to; any if it is 0.
+    /// The local port that the browser is redirected to; any if it is 0.
     pub(crate) redirect_port: u16,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Memory {
     pub(crate) settings: Settings,
     /// Tokens of memory in the system prompt.
     pub(crate) tokens: u64,
-    /// True if what a summary names as worth keeping is written to it.
+    /// True if the facts of summaries are written to memory.
     pub(crate) save: bool,
 }
 

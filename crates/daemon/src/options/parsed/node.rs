@@ -1,4 +1,4 @@
-//! What this daemon is among others that share the store.
+//! The options of this daemon as a node among others that share the store.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,22 +8,22 @@ use quintet_kernel::port::NodeAddress;
 
 use super::Layers;
 
-/// This daemon among others.
+/// This daemon as a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// The name, and the URL that other nodes forward commands to.
+    /// The name, and the URL to which other nodes forward commands.
     pub(crate) address: NodeAddress,
-    /// True if the configuration names the node; otherwise the name is that of the host.
+    /// True if the configuration sets the name; otherwise it is the host name.
     pub(crate) is_named: bool,
-    /// How long a node that is silent owns its sessions.
+    /// How long a silent node owns its sessions.
     pub(crate) lease: Duration,
     /// Folders that all nodes have.
     pub(crate) shared_workspaces: Vec<PathBuf>,
-    /// What nodes show each other; a secret of the store's own if not given.
+    /// The token of all nodes; generated in the store if `None`.
     pub(crate) token: Option<String>,
 }
 
-pub(super) fn understand(layers: &Layers) -> Result<Node> {
+pub(super) fn parse(layers: &Layers) -> Result<Node> {
     let named = layers.str("node.name").map(String::from);
     let is_named = named.is_some();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

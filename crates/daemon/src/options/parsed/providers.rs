@@ -1,5 +1,5 @@
-//! The providers: the known vendors, as the configuration changes them, and those that only the
-//! configuration names.
+//! The providers: the known vendors with the changes of the configuration, and those that only the
+//! configuration defines.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use quintet_providers::{Api, EffortStyle, ProviderConfig, Vendor, vendors};
 use super::{Provider, credentials, local};
 use crate::options::layers::Layers;
 
-/// The configured providers, then every vendor that is not among them, then the demo.
+/// The configured providers, then all other vendors, then the demo.
 pub(super) fn parse(layers: &Layers) -> Result<Vec<Provider>> {
     let names = layers.names("providers");
     let mut providers = names
         .iter()
-        .filter(|name| !local::is_meant(layers, name))
+        .filter(|name| !local::is_local_section(layers, name))
         .map(|name| configured(layers, name))
         .collect::<Result<Vec<_>>>()?;
     for vendor in vendors() {
@@ -38,7 +38,7 @@ fn found(layers: &Layers, vendor: &Vendor) -> Result<Provider> {
     Ok(Provider { api_key: api_key.map(|key| key.secret), ..at_configured_address(layers, vendor) })
 }
 
-/// A vendor at the address that the environment sets.
+/// A vendor at the address from the environment.
 fn at_configured_address(layers: &Layers, vendor: &Vendor) -> Provider {
     let moved = vendor.url_variable.as_ref().and_then(|name| variable(layers, name));
     match moved {
@@ -69,7 +69,7 @@ fn configured(layers: &Layers, name: &str) -> Result<Provider> {
     Ok(provider)
 }
 
-/// The vendor that a section is about, by `vendor` or by its own name.
+/// The vendor of a section, by `vendor` or by the section's name.
 pub(super) fn row(layers: &Layers, name: &str) -> Result<Option<&'static Vendor>> {
     let path = format!("providers.{name}.vendor");
     let Some(named) = layers.str(&path) else { return Ok(Vendor::named(name)) };
@@ -151,7 +151,7 @@ fn inputs(layers: &Layers, path: &str) -> Result<Option<Vec<MediaKind>>> {
     words.iter().filter(|word| *word != "text").map(kind).collect::<Result<_>>().map(Some)
 }
 
-/// The model for sessions that name none, and what the user should know about it.
+/// The model for sessions that name none, and a note about it for the user.
 pub(super) fn default_model(
     layers: &Layers,
     providers: &[Provider],
@@ -179,7 +179,7 @@ pub(super) fn default_model(
     })
 }
 
-/// The models that answer where others fail.
+/// The fallback models.
 pub(super) fn fallback(
     layers: &Layers,
     providers: &[Provider],

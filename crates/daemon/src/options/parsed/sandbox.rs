@@ -1,4 +1,4 @@
-//! The sandbox of commands.
+//! The options of the sandbox.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The web search that models use.
+//! The options of web search.
 
 use anyhow::{Result, bail};
 use quintet_providers::Secret;
@@ -19,9 +19,9 @@ pub(crate) struct Search {
     pub(crate) engine: Option<SearchEngine>,
     /// The key of the engine.
     pub(crate) key: Option<Secret>,
-    /// Where the key comes from.
+    /// The source of the key.
     pub(crate) source: Option<String>,
-    /// What is missing, and what to do about it.
+    /// What is missing, with a remedy.
     pub(crate) warning: Option<(String, &'static str)>,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn parse(layers: &Layers) -> Result<Search> {
         Some(Credential { secret, source }) => (Some(secret), Some(source)),
         None => (None, None),
     };
-    // The key may be in a keyring that is locked, so the daemon starts without.
+    // The key may be in a locked keyring, so the daemon starts without it.
     if api.needs_key() && key.is_none() {
         let what = format!("web_search is off: there is no key for {}", name(api));
         let remedy = "set search.api_key or search.api_key_env, or `quintet keys set search`";
@@ -67,7 +67,7 @@ fn name(api: SearchApi) -> &'static str {
     SearchApi::ALL.into_iter().find(|(_, known)| *known == api).map_or("", |(name, _)| name)
 }
 
-/// As with providers: the section, else the variable, else the keyring.
+/// Like those of providers: from the section, else the variable, else the keyring.
 fn key(layers: &Layers, api: SearchApi) -> Result<Option<Credential>> {
     if let Some(key) = credentials::configured_key(layers, SEARCH)? {
         return Ok(Some(key));
@@ -89,8 +89,8 @@ fn taken(layers: &Layers) -> bool {
     layers.names("providers").iter().any(|name| name == SEARCH)
 }
 
-/// The name to look for in the keyring, if the key may be there.
-pub(super) fn wanted(layers: &Layers, recorded: &[String]) -> Option<String> {
+/// The name to look up in the keyring, if the key may be there.
+pub(super) fn name_to_look_up(layers: &Layers, recorded: &[String]) -> Option<String> {
     let api = api(layers).ok().flatten().filter(|_| !taken(layers))?;
     let configured_key = credentials::configured_key(layers, SEARCH).is_ok_and(|key| key.is_some());
     let looked = match layers.flag(&credentials::keyring_path(SEARCH)) {

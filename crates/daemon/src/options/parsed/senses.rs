@@ -1,4 +1,4 @@
-//! Embeddings, OCR and vision.
+//! The options of embeddings, OCR and vision.
 
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use quintet_senses::Settings;
 use super::voice::{self, TranscriptionSource, VoiceSource};
 use super::{Layers, Provider, local};
 
-/// More threads than this make a sense hardly faster.
+/// More threads hardly make a sense faster.
 const THREADS_LIMIT: usize = 4;
 
-/// Dimensions of embedding models that are often used, by the beginning of their names.
+/// Dimensions of common embedding models, by the prefix of their names.
 const DIMENSIONS: &[(&str, usize)] = &[
     ("text-embedding-3-small", 1536),
     ("text-embedding-3-large", 3072),
@@ -26,29 +26,29 @@ const DIMENSIONS: &[(&str, usize)] = &[
     ("all-minilm", 384),
 ];
 
-/// How pictures and texts are perceived.
+/// The settings of the senses.
 #[derive(Clone, Debug)]
 pub(crate) struct Senses {
-    /// How models of this machine are run.
+    /// The settings of local models.
     pub(crate) settings: Settings,
     pub(crate) embeddings: EmbeddingSource,
-    /// True if text in pictures is read on this machine.
+    /// True if text in pictures is recognized on this machine.
     pub(crate) ocr: bool,
     /// The transcription of speech.
     pub(crate) transcription: TranscriptionSource,
     /// The voice that reads answers aloud.
     pub(crate) speech: VoiceSource,
-    /// The provider's voice, if a provider reads them.
+    /// The provider's voice, if a provider synthesizes speech.
     pub(crate) voice: String,
     /// The model that describes pictures, if any.
     pub(crate) vision: Option<ModelRef>,
 }
 
-/// Where texts become vectors.
+/// The source of vectors.
 #[derive(Clone, Debug)]
 pub(crate) enum EmbeddingSource {
     Off,
-    /// A model of this machine.
+    /// A local model.
     Local,
     /// A model of a provider.
     Provider {
@@ -78,7 +78,7 @@ impl Senses {
         };
         let speech = matches!(self.speech, VoiceSource::Local).then_some("speech");
         let ocr = self.ocr.then_some("ocr");
-        // `quintet listen` waits for the wake word and then transcribes.
+        // `quintet listen` detects the wake word and then transcribes.
         let wake_word = transcribes.then_some("wake-word");
         [embeddings, ocr, transcription, speech, wake_word].into_iter().flatten().collect()
     }

@@ -1,4 +1,4 @@
-//! Where sessions and their content are kept.
+//! The options of the store of sessions and their content.
 
 use anyhow::{Result, anyhow, bail};
 use quintet_stores::objects::{Credentials, Location, ObjectSettings};
@@ -14,7 +14,7 @@ pub(super) fn url(layers: &Layers) -> Result<Option<String>> {
     Ok(Some(url.into()))
 }
 
-/// Where content is kept that is too long for the database, if anywhere.
+/// The object store for content that is too long for the database, if configured.
 pub(super) fn objects(layers: &Layers) -> Result<Option<ObjectSettings>> {
     let key = "store.blobs";
     let Some(url) = layers.str(key).filter(|url| !url.is_empty()) else { return Ok(None) };
@@ -33,7 +33,7 @@ pub(super) fn objects(layers: &Layers) -> Result<Option<ObjectSettings>> {
     Ok(Some(ObjectSettings { location, credentials, limit }))
 }
 
-/// The access to a bucket: both keys of the section, or those that Amazon's programs take.
+/// The credentials of a bucket: both keys of the section, or the variables of Amazon's programs.
 fn credentials(layers: &Layers) -> Result<Credentials> {
     let own = (layers.str("store.s3_access_key"), layers.str("store.s3_secret_key"));
     let (access_key, secret_key, session_token) = match own {

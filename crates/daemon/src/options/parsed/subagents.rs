@@ -1,11 +1,11 @@
-//! Sessions that models have work for them.
+//! The options of subagents.
 
 use quintet_kernel::event::Budget;
 pub(crate) use quintet_kernel::policy::SubagentLimits as Limits;
 
 use crate::options::layers::Layers;
 
-/// How many there may be and what each may take; `None` if there are none.
+/// The limits of subagents; `None` if there are none.
 pub(super) fn parse(layers: &Layers) -> Option<Limits> {
     let number = |name: &str| layers.number(&format!("subagents.{name}"));
     let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);

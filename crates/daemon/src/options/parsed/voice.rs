@@ -8,11 +8,11 @@ use super::{Layers, Provider};
 
 const TRANSCRIPTION: &str = "senses.transcription";
 
-/// The parts that work with speech.
+/// The source of transcripts or speech.
 #[derive(Clone, Debug)]
 pub(crate) enum VoiceSource {
     Off,
-    /// A model of this machine.
+    /// A local model.
     Local,
     /// A model of a provider.
     Provider {
@@ -24,7 +24,7 @@ pub(crate) enum VoiceSource {
 /// The source of transcripts of audio streams.
 #[derive(Clone, Debug)]
 pub(crate) enum TranscriptionSource {
-    /// This machine finds the utterances, and they are transcribed one by one.
+    /// This machine detects the utterances, and they are transcribed one by one.
     Utterances(VoiceSource),
     /// A provider's model that accepts a live stream of audio.
     Realtime {
@@ -38,7 +38,7 @@ pub(crate) enum TranscriptionSource {
 }
 
 impl VoiceSource {
-    /// The source for people.
+    /// The name of the source for people.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Off => "off".into(),
@@ -47,14 +47,14 @@ impl VoiceSource {
         }
     }
 
-    /// True for a model of this machine.
+    /// True for a local model.
     pub(crate) fn is_local(&self) -> bool {
         matches!(self, Self::Local)
     }
 }
 
 impl TranscriptionSource {
-    /// The source for people.
+    /// The name of the source for people.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Utterances(source) => source.name(),
@@ -64,7 +64,8 @@ impl TranscriptionSource {
     }
 }
 
-/// Reads who transcribes. Fails like [`source`], and if a gateway has no address of a WebSocket.
+/// Parses the source of transcripts. Fails like [`source`], and if a gateway has no WebSocket
+/// address.
 pub(super) fn transcription(
     layers: &Layers,
     providers: &[Provider],
@@ -94,7 +95,7 @@ pub(super) fn transcription(
     })
 }
 
-/// Reads a key. Fails if it names a provider that has no OpenAI-compatible API.
+/// Parses a source. Fails if it names a provider without an OpenAI-compatible API.
 pub(super) fn source(layers: &Layers, providers: &[Provider], key: &str) -> Result<VoiceSource> {
     let more = if key == TRANSCRIPTION { ", \"nova\"" } else { "" };
     let word = match layers.str(key).unwrap_or("local") {

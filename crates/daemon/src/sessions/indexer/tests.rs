@@ -1,4 +1,4 @@
-//! The search index behind a journal: nothing is missed or taken twice, and what is erased disappears.
+//! Tests that the search index misses and duplicates nothing, and that erased sessions disappear.
 
 use quintet_kernel::event::{Event, NewSession, Record};
 use quintet_kernel::message::{Part, Role};
@@ -24,7 +24,7 @@ impl World {
         Self { folder, store, indexer }
     }
 
-    /// The daemon starts again.
+    /// Restarts the daemon.
     async fn restart(&mut self) {
         self.indexer = indexer(&self.folder, &self.store).await;
     }
@@ -48,7 +48,7 @@ impl World {
         self.indexer.update(&session(id), Change::Head(0)).await.unwrap();
     }
 
-    /// What is found, as `session.seq`, sorted.
+    /// The results, as `session.seq`, sorted.
     async fn places(&self, text: &str) -> Vec<String> {
         let query = SessionQuery { text: text.into(), limit: None };
         let hits = self.indexer.index.search(query).await.unwrap().hits;
@@ -81,11 +81,11 @@ fn batch(id: &str, head: Seq, forked: Option<Fork>, events: Vec<Event>) -> Batch
     Batch { records, summary }
 }
 
-fn began() -> Event {
+fn created() -> Event {
     Event::SessionCreated(NewSession::default())
 }
 
-fn said(text: &str) -> Event {
+fn user_message(text: &str) -> Event {
     Event::MessageAdded {
         message: MessageId::parse("m").unwrap(),
         turn: TurnId::parse("t").unwrap(),
@@ -96,7 +96,7 @@ fn said(text: &str) -> Event {
     }
 }
 
-fn wrote(text: &str) -> Event {
+fn model_text(text: &str) -> Event {
     Event::TextAppended {
         turn: TurnId::parse("t").unwrap(),
         step: StepId::parse("s").unwrap(),
@@ -121,19 +121,19 @@ fn completed() -> Event {
 }
 
 #[tokio::test]
-async fn an_answer_is_found_once_it_is_whole() {
+async fn an_answer_is_found_once_it_is_complete() {
     let mut world = World::new().await;
-    world.append("one", vec![began(), said("green tea?"), wrote("oolong ")]).await;
+    world.append("one", vec![created(), user_message("green tea?"), model_text("oolong ")]).await;
     world.update("one").await;
     assert_eq!(
         (world.places("tea").await, world.places("oolong").await.len()),
         (vec!["one.2".into()], 0)
     );
-    world.append("one", vec![wrote("tea")]).await;
+    world.append("one", vec![model_text("tea")]).await;
     world.update("one").await;
     for restarts in [false, true] {
         if restarts {
-            // What was held in memory is read again.
+            // Buffered text is read again.
             world.restart().await;
         }
         assert!(!world.indexer.has(&session("one"), 4).await);
@@ -149,8 +149,8 @@ async fn an_answer_is_found_once_it_is_whole() {
 #[tokio::test]
 async fn long_sessions_are_read_page_by_page() {
     let mut world = World::new().await;
-    let events: Vec<_> = (0..2000).map(|n| said(&format!("word{n}"))).collect();
-    world.append("one", [vec![began()], events].concat()).await;
+    let events: Vec<_> = (0..2000).map(|n| user_message(&format!("word{n}"))).collect();
+    world.append("one", [vec![created()], events].concat()).await;
     world.update("one").await;
     for (word, place) in [("word0", "one.2"), ("word1234", "one.1236"), ("word1999", "one.2001")] {
         assert_eq!(world.places(word).await, [place]);
@@ -163,10 +163,10 @@ async fn long_sessions_are_read_page_by_page() {
 #[tokio::test]
 async fn erased_sessions_disappear_and_their_forks_stay_whole() {
     let mut world = World::new().await;
-    world.append("one", vec![began(), said("shared tea")]).await;
+    world.append("one", vec![created(), user_message("shared tea")]).await;
     let forked = Event::Forked { parent: session("one"), at: 2 };
-    world.fork("one", 2, "two", vec![forked, said("tea of its own")]).await;
-    world.append("one", vec![said("later tea")]).await;
+    world.fork("one", 2, "two", vec![forked, user_message("tea of its own")]).await;
+    world.append("one", vec![user_message("later tea")]).await;
     // The order in which they are read does not matter.
     world.update("two").await;
     world.update("one").await;
@@ -176,7 +176,7 @@ async fn erased_sessions_disappear_and_their_forks_stay_whole() {
     world.indexer.update(&session("one"), Change::Erased).await.unwrap();
     assert_eq!(world.places("tea").await, ["two.2", "two.4"]);
     assert_eq!(world.indexer.erased().await.unwrap(), []);
-    // One that nobody was told of is noticed when it is read.
+    // A missed deletion is noticed when the session is read.
     let lease = world.store.acquire(&session("two")).await.unwrap();
     world.store.erase(&lease).await.unwrap();
     world.update("two").await;
@@ -184,10 +184,10 @@ async fn erased_sessions_disappear_and_their_forks_stay_whole() {
 }
 
 #[tokio::test]
-async fn what_was_erased_while_nobody_looked_is_removed_at_the_start() {
+async fn sessions_erased_while_the_indexer_was_down_are_removed_at_start() {
     let mut world = World::new().await;
-    world.append("one", vec![began(), said("secret tea")]).await;
-    world.append("two", vec![began(), said("other tea")]).await;
+    world.append("one", vec![created(), user_message("secret tea")]).await;
+    world.append("two", vec![created(), user_message("other tea")]).await;
     world.update("one").await;
     world.update("two").await;
     let lease = world.store.acquire(&session("one")).await.unwrap();
@@ -197,12 +197,12 @@ async fn what_was_erased_while_nobody_looked_is_removed_at_the_start() {
 }
 
 #[tokio::test]
-async fn a_journal_from_a_backup_is_read_anew() {
+async fn a_restored_journal_is_indexed_again() {
     let mut world = World::new().await;
-    world.append("one", vec![began(), said("old tea"), said("new tea")]).await;
+    world.append("one", vec![created(), user_message("old tea"), user_message("new tea")]).await;
     world.update("one").await;
     world.store = MemoryStore::new();
-    world.append("one", vec![began(), said("old tea")]).await;
+    world.append("one", vec![created(), user_message("old tea")]).await;
     world.restart().await;
     world.update("one").await;
     assert_eq!(world.places("tea").await, ["one.2"]);

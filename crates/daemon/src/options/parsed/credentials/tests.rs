@@ -1,8 +1,8 @@
-//! Keys: who wins, and what is looked for in the keyring.
+//! Tests of the precedence of keys, and of keyring lookups.
 
 use std::collections::BTreeMap;
 
-use super::{keys, wanted};
+use super::{keys, names_to_look_up};
 use crate::cli::Flags;
 use crate::keyring::{KeyringError, KeyringKeys};
 use crate::options::layers::{Layers, load};
@@ -15,14 +15,14 @@ fn layers(set: &[&str], environment: &[(&str, &str)]) -> Layers {
     load(&flags, &environment.iter().map(owned).collect::<Vec<_>>()).unwrap()
 }
 
-/// What is looked for if all of these were put into the keyring.
+/// Checks the names that are looked up if all of these are recorded.
 #[track_caller]
-fn check_wanted(set: &[&str], environment: &[(&str, &str)], recorded: &[&str], then: &[&str]) {
+fn check_lookups(set: &[&str], environment: &[(&str, &str)], recorded: &[&str], then: &[&str]) {
     let recorded: Vec<String> = recorded.iter().map(|name| (*name).into()).collect();
-    assert_eq!(wanted(&layers(set, environment), &recorded), then);
+    assert_eq!(names_to_look_up(&layers(set, environment), &recorded), then);
 }
 
-/// Where the keys come from if the keyring has these.
+/// The sources of keys if the keyring has these.
 fn sources(set: &[&str], environment: &[(&str, &str)], kept: &[&str]) -> BTreeMap<String, String> {
     let mut layers = layers(set, environment);
     for name in kept {
@@ -32,16 +32,16 @@ fn sources(set: &[&str], environment: &[(&str, &str)], kept: &[&str]) -> BTreeMa
 }
 
 #[test]
-fn only_what_was_put_there_and_is_needed_is_looked_for() {
+fn only_recorded_and_needed_keys_are_looked_up() {
     let variable = [("OPENAI_API_KEY", "sk-x")];
-    check_wanted(&[], &[], &[], &[]);
-    check_wanted(&[], &[], &["openai", "nobody"], &["openai"]);
-    check_wanted(&[], &variable, &["openai", "groq"], &["groq"]);
-    check_wanted(&["providers.openai.api_key=sk-y"], &[], &["openai"], &[]);
-    check_wanted(&["providers.openai.api_key_keyring=true"], &variable, &[], &["openai"]);
-    check_wanted(&["providers.openai.api_key_keyring=false"], &[], &["openai"], &[]);
-    check_wanted(&WORK, &[], &["openai", "work"], &["openai", "work"]);
-    check_wanted(&WORK, &[], &["openai"], &["openai"]);
+    check_lookups(&[], &[], &[], &[]);
+    check_lookups(&[], &[], &["openai", "nobody"], &["openai"]);
+    check_lookups(&[], &variable, &["openai", "groq"], &["groq"]);
+    check_lookups(&["providers.openai.api_key=sk-y"], &[], &["openai"], &[]);
+    check_lookups(&["providers.openai.api_key_keyring=true"], &variable, &[], &["openai"]);
+    check_lookups(&["providers.openai.api_key_keyring=false"], &[], &["openai"], &[]);
+    check_lookups(&WORK, &[], &["openai", "work"], &["openai", "work"]);
+    check_lookups(&WORK, &[], &["openai"], &["openai"]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn the_section_wins_over_the_environment_over_the_keyring() {
 }
 
 #[test]
-fn what_is_not_there_is_said_once_for_each_reason() {
+fn missing_keys_are_reported_once_per_reason() {
     let mut found = KeyringKeys::default();
     found.add("a", Err(KeyringError::Locked));
     found.add("b", Err(KeyringError::Missing));

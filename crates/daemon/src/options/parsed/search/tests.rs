@@ -1,4 +1,4 @@
-//! Which engine is used, and with which key.
+//! Tests of which engine is used, and with which key.
 
 use super::*;
 use crate::cli::Flags;
@@ -10,7 +10,7 @@ fn layers(set: &[&str], environment: &[(&str, &str)]) -> Layers {
     load(&flags, &environment.iter().map(owned).collect::<Vec<_>>()).unwrap()
 }
 
-/// Where the key comes from, `-` if there is none, or why nobody is asked.
+/// The source of the key, `-` if there is none, or why search is off.
 fn source(set: &[&str], environment: &[(&str, &str)], kept: bool) -> String {
     let mut layers = layers(set, environment);
     if kept {
@@ -30,7 +30,7 @@ fn source(set: &[&str], environment: &[(&str, &str)], kept: bool) -> String {
 const BRAVE: &str = "search.api=brave";
 
 #[test]
-fn nobody_is_asked_unless_somebody_says_whom() {
+fn search_is_off_unless_configured() {
     assert_eq!(source(&[], &[("BRAVE_API_KEY", "BSA-x")], true), "off");
     let searxng = ["search.api=searxng", "search.base_url=http://127.0.0.1:8888"];
     assert_eq!(source(&searxng, &[], false), "-");
@@ -58,22 +58,22 @@ fn the_section_wins_over_the_variable_over_the_keyring() {
     let keyring = [BRAVE, "search.api_key_keyring=true"];
     assert_eq!(source(&keyring, &variables, true), "keyring (search)");
     assert_eq!(source(&[BRAVE, "search.api_key_keyring=false"], &[], true), none);
-    // The key of somebody else by that name goes nowhere.
+    // A provider's key of that name is not used for search.
     assert_eq!(source(&[BRAVE, "providers.search.vendor=openai"], &[], true), none);
     let unset = source(&[BRAVE, "search.api_key_env=NOPE"], &[], true);
     assert_eq!(unset, "search.api_key_env names NOPE, which is not set");
 }
 
 #[test]
-fn the_keyring_is_asked_only_for_what_may_be_there() {
-    let wanted = |set: &[&str], environment: &[(&str, &str)], recorded: bool| {
+fn the_keyring_is_accessed_only_if_needed() {
+    let looks_up = |set: &[&str], environment: &[(&str, &str)], recorded: bool| {
         let recorded: Vec<String> = recorded.then(|| SEARCH.into()).into_iter().collect();
-        wanted(&layers(set, environment), &recorded).is_some()
+        name_to_look_up(&layers(set, environment), &recorded).is_some()
     };
-    assert!(!wanted(&[], &[], true) && !wanted(&[BRAVE], &[], false));
-    assert!(wanted(&[BRAVE], &[], true));
-    assert!(wanted(&[BRAVE, "search.api_key_keyring=true"], &[], false));
-    assert!(!wanted(&[BRAVE], &[("BRAVE_API_KEY", "BSA-x")], true));
-    assert!(!wanted(&[BRAVE, "search.api_key=BSA-z"], &[], true));
-    assert!(!wanted(&[BRAVE, "providers.search.vendor=openai"], &[], true));
+    assert!(!looks_up(&[], &[], true) && !looks_up(&[BRAVE], &[], false));
+    assert!(looks_up(&[BRAVE], &[], true));
+    assert!(looks_up(&[BRAVE, "search.api_key_keyring=true"], &[], false));
+    assert!(!looks_up(&[BRAVE], &[("BRAVE_API_KEY", "BSA-x")], true));
+    assert!(!looks_up(&[BRAVE, "search.api_key=BSA-z"], &[], true));
+    assert!(!looks_up(&[BRAVE, "providers.search.vendor=openai"], &[], true));
 }
