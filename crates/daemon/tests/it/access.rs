@@ -1,4 +1,4 @@
-//! Which peers the daemon answers, at every listener.
+//! Tests of which peers the daemon answers, at every listener.
 
 mod answers;
 
@@ -14,13 +14,13 @@ use tokio_tungstenite::tungstenite::http::StatusCode;
 
 use crate::daemon::World;
 
-const FREE: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
-/// A client that waits for longer is kept out.
-const SOON: Duration = Duration::from_secs(60);
+const NO_APPROVALS: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
+/// Timeout after which a client counts as refused.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// A user id that is not that of the tests.
 const NOBODY: u32 = 65534;
 
-/// Every TCP listener, and a path there that answers whoever may ask.
+/// Every TCP listener, and a path that answers allowed peers.
 fn listeners(world: &World) -> [(String, &'static str); 6] {
     [
         (world.base().to_owned(), "/healthz"),
@@ -32,7 +32,7 @@ fn listeners(world: &World) -> [(String, &'static str); 6] {
     ]
 }
 
-/// The status of a request with just these headers.
+/// The status of a request with only these headers.
 async fn status(base: &str, path: &str, headers: &[&str]) -> u16 {
     let mut stream = TcpStream::connect(base.trim_start_matches("http://")).await.unwrap();
     let mut request = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n");
@@ -49,7 +49,7 @@ fn is_refusal(status: u16) -> bool {
     [400, 401, 403].contains(&status)
 }
 
-/// What `curl` tells, run by this user.
+/// The output of `curl`, run by this user.
 fn curl(arguments: &[&str], uid: u32) -> String {
     let mut command = Command::new("curl");
     command.args(["-s", "-m", "20", "-o", "/dev/null", "-w", "%{http_code}"]);
@@ -69,17 +69,18 @@ async fn another_user_is_refused_everywhere() {
         assert_ne!(curl(&[&url], own), "403", "{url}");
         assert_eq!(curl(&[&url], NOBODY), "403", "{url}");
     }
-    // Where a token is asked for it is as good as being the user.
-    let world = World::start(&format!("{FREE}[auth]\ntoken = \"t0ken\"\n")).await;
+    // A valid token is as good as being the user.
+    let world = World::start(&format!("{NO_APPROVALS}[auth]\ntoken = \"t0ken\"\n")).await;
     let url = format!("{}/healthz", world.base());
     assert_eq!(curl(&[&url], NOBODY), "401");
     assert_eq!(curl(&["-H", "Authorization: Bearer t0ken", &url], NOBODY), "200");
 }
 
 #[tokio::test]
-async fn pages_and_names_of_others_are_refused_everywhere() {
+async fn foreign_origins_and_hosts_are_refused_everywhere() {
     let world =
-        World::start(&format!("{FREE}[auth]\norigins = [\"http://localhost:5173\"]\n")).await;
+        World::start(&format!("{NO_APPROVALS}[auth]\norigins = [\"http://localhost:5173\"]\n"))
+            .await;
     for (base, path) in listeners(&world) {
         let own = format!("Host: {}", base.trim_start_matches("http://"));
         assert!(!is_refusal(status(&base, "/healthz", &[&own]).await) || path == "/", "{base}");
@@ -99,9 +100,9 @@ async fn pages_and_names_of_others_are_refused_everywhere() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_named_is_told_that_it_may_ask() {
+async fn a_configured_origin_is_allowed() {
     let world = World::start(&format!(
-        "{FREE}[auth]\ntoken = \"t\"\norigins = [\"http://localhost:5173\"]\n"
+        "{NO_APPROVALS}[auth]\ntoken = \"t\"\norigins = [\"http://localhost:5173\"]\n"
     ))
     .await;
     let client = world.client();
@@ -122,9 +123,9 @@ async fn a_page_that_was_named_is_told_that_it_may_ask() {
 }
 
 #[tokio::test]
-async fn a_token_is_asked_for_everywhere() {
+async fn a_token_is_required_everywhere() {
     let config = format!(
-        "{FREE}[auth]\ntoken = \"t0ken\"\n[harness]\nauth_token = \"own\"\n[agent]\nauth_token = \"own\"\n"
+        "{NO_APPROVALS}[auth]\ntoken = \"t0ken\"\n[harness]\nauth_token = \"own\"\n[agent]\nauth_token = \"own\"\n"
     );
     let world = World::start(&config).await;
     for (base, path) in listeners(&world) {
@@ -159,8 +160,9 @@ async fn a_token_is_asked_for_everywhere() {
 }
 
 #[tokio::test]
-async fn installs_go_on_with_the_tokens_that_they_have() {
-    let config = format!("{FREE}[auth]\ntoken = \"t0ken\"\n[windie]\ninstall_auth = true\n");
+async fn existing_install_tokens_stay_valid() {
+    let config =
+        format!("{NO_APPROVALS}[auth]\ntoken = \"t0ken\"\n[windie]\ninstall_auth = true\n");
     let world = World::start(&config).await;
     let client = crate::client::Client::new(world.windie());
     let register = || client.request(reqwest::Method::POST, "/api/install/register").body("{}");
@@ -175,10 +177,10 @@ async fn installs_go_on_with_the_tokens_that_they_have() {
     assert_eq!(me(token).await.unwrap().status(), 200);
     assert_eq!(me("wnd_install_x").await.unwrap().status(), 401);
     let health = client.request(reqwest::Method::GET, "/health").bearer_auth(token);
-    assert_eq!(health.send().await.unwrap().status(), 401, "it says nothing there");
+    assert_eq!(health.send().await.unwrap().status(), 401, "the health check is protected, too");
 }
 
-/// What a command of the agent prints.
+/// The output of a command of the agent.
 async fn run(world: &World, command: &str) -> String {
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -192,7 +194,7 @@ async fn run(world: &World, command: &str) -> String {
 #[tokio::test]
 async fn a_command_cannot_call_the_daemon_that_runs_it() {
     for sandbox in ["network = true", "mode = \"off\""] {
-        let world = World::start(&format!("{FREE}[sandbox]\n{sandbox}\n")).await;
+        let world = World::start(&format!("{NO_APPROVALS}[sandbox]\n{sandbox}\n")).await;
         for (base, path) in listeners(&world) {
             let url = format!("{base}{path}");
             let curl = format!("curl -s -m 20 -o /dev/null -w 'said %{{http_code}}.' {url}");
@@ -206,10 +208,10 @@ async fn a_command_cannot_call_the_daemon_that_runs_it() {
                 let told = run(&world, &command).await;
                 assert!(told.contains("said 403."), "{sandbox} {command}: {told}");
             }
-            // Others are answered meanwhile.
+            // Other requests are answered meanwhile.
             assert_ne!(self::curl(&[&url], getuid().as_raw()), "403", "{url}");
         }
-        // Nor by the socket.
+        // The Unix socket refuses it, too.
         let socket = world.terminal();
         let talk = format!(
             "curl -s -m 20 --http0.9 --unix-socket {} http://x/ | head -c 200; echo over",
@@ -221,8 +223,8 @@ async fn a_command_cannot_call_the_daemon_that_runs_it() {
 }
 
 #[tokio::test]
-async fn others_are_answered_while_a_command_runs() {
-    let world = World::start(&format!("{FREE}[sandbox]\nnetwork = true\n")).await;
+async fn other_clients_are_answered_while_a_command_runs() {
+    let world = World::start(&format!("{NO_APPROVALS}[sandbox]\nnetwork = true\n")).await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
     let command = "touch began; while [ ! -e stop ]; do sleep 0.01; done";
@@ -237,7 +239,7 @@ async fn others_are_answered_while_a_command_runs() {
     client.until_over(&id).await;
 }
 
-/// Lets this process, and daemons that it starts, open as many files as they may.
+/// Raises the open-files limit of this process and of daemons that it starts.
 pub(crate) fn raise_open_files_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum.or(Some(1 << 20));
@@ -245,7 +247,7 @@ pub(crate) fn raise_open_files_limit() {
 }
 
 #[tokio::test]
-async fn idle_connections_keep_nobody_out() {
+async fn idle_connections_do_not_block_new_ones() {
     const IDLE: usize = 2000;
     raise_open_files_limit();
     let world = World::start("").await;
@@ -257,7 +259,7 @@ async fn idle_connections_keep_nobody_out() {
     for (base, path) in listeners(&world) {
         let host = format!("Host: {}", base.trim_start_matches("http://"));
         let headers = [host.as_str()];
-        let answered = tokio::time::timeout(SOON, status(&base, path, &headers)).await;
+        let answered = tokio::time::timeout(ANSWER_TIMEOUT, status(&base, path, &headers)).await;
         assert!(!is_refusal(answered.unwrap()) || path == "/", "{base}");
     }
     // The oldest connections were closed.
@@ -270,7 +272,7 @@ async fn idle_connections_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_long_is_refused() {
+async fn too_long_headers_are_refused() {
     let world = World::start("").await;
     for (base, path) in listeners(&world) {
         let host = format!("Host: {}", base.trim_start_matches("http://"));

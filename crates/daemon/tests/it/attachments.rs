@@ -1,4 +1,4 @@
-//! Files handed to a session and on to models.
+//! Tests of files that are attached to a session and sent to models.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ async fn a_picture_reaches_the_model() {
 }
 
 #[tokio::test]
-async fn models_that_do_not_take_pictures_say_so() {
+async fn models_without_image_input_refuse_pictures() {
     let world = World::start("inputs = [\"text\"]\n[senses]\nocr = \"off\"\n").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -81,7 +81,7 @@ async fn models_that_do_not_take_pictures_say_so() {
 }
 
 #[tokio::test]
-async fn models_that_do_not_take_pictures_are_told_of_them_where_their_text_can_be_read() {
+async fn models_without_image_input_can_have_text_in_pictures_read() {
     let world = World::start("inputs = [\"text\"]\n").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;

@@ -1,4 +1,4 @@
-//! What should not be sent, and what it is answered with.
+//! Tests of invalid requests and their errors.
 
 use reqwest::{Method, header};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::daemon::World;
 
 #[tokio::test]
-async fn strangers_are_turned_away() {
+async fn foreign_hosts_and_origins_are_refused() {
     let world = World::start("").await;
     let client = world.client();
     let get = |name: header::HeaderName, value: &str| {
@@ -15,15 +15,15 @@ async fn strangers_are_turned_away() {
     let refused = get(header::HOST, "evil.example").await.unwrap();
     assert_eq!(refused.status(), 403);
     assert!(refused.headers().get("access-control-allow-origin").is_none());
-    let told = refused.text().await.unwrap();
-    assert!(told.starts_with(r#"{"error":"host not allowed: evil.example; "#), "{told}");
+    let body = refused.text().await.unwrap();
+    assert!(body.starts_with(r#"{"error":"host not allowed: evil.example; "#), "{body}");
     assert_eq!(get(header::ORIGIN, "https://evil.example").await.unwrap().status(), 403);
     let preflight = client.request(Method::OPTIONS, "/v1/sessions").send().await.unwrap();
     assert_eq!(preflight.status(), 204);
 }
 
 #[tokio::test]
-async fn a_token_is_wanted_where_one_is_set() {
+async fn a_configured_token_is_required() {
     let world = World::start("[harness]\nauth_token = \"s3cret-token\"\n").await;
     let client = world.client();
     let with = |token: &str| client.request(Method::GET, "/v1/sessions").bearer_auth(token).send();
@@ -35,7 +35,7 @@ async fn a_token_is_wanted_where_one_is_set() {
 }
 
 #[tokio::test]
-async fn wrong_requests_get_their_status_and_reason() {
+async fn invalid_requests_get_a_status_and_a_reason() {
     let world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -70,13 +70,13 @@ async fn wrong_requests_get_their_status_and_reason() {
         model,
         (400, said("unknown model: nobody/x; `quintet models` lists those that can be used"))
     );
-    // Nothing of all that was kept, and the daemon is well.
+    // Nothing was stored, and the daemon is healthy.
     assert_eq!(client.history(&id).await.len(), 1);
     assert_eq!(client.get("/healthz").await.1["ok"], true);
 }
 
 #[tokio::test]
-async fn lists_and_documents_are_there() {
+async fn lists_and_documents_are_served() {
     let world = World::start("").await;
     let client = world.client();
     assert_eq!(client.get("/v1/sessions").await, (200, json!([])));

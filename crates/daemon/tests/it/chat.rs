@@ -1,4 +1,4 @@
-//! `quintet chat -p`, run as a script would.
+//! Tests of `quintet chat -p`, run as in a script.
 
 use std::process::{Output, Stdio};
 
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::daemon::{World, quintet};
 use crate::terminal::{ASKING, shell};
 
-/// Asks a question whose script is the model's answer.
-async fn ask(world: &World, script: Value, flags: &[&str]) -> Output {
-    ask_plainly(world, &format!("go {{{{script: {script}}}}}"), flags).await
+/// Sends a message whose script is the model's answer.
+async fn run_script(world: &World, script: Value, flags: &[&str]) -> Output {
+    run(world, &format!("go {{{{script: {script}}}}}"), flags).await
 }
 
-pub(crate) async fn ask_plainly(world: &World, question: &str, flags: &[&str]) -> Output {
+pub(crate) async fn run(world: &World, question: &str, flags: &[&str]) -> Output {
     let socket = world.terminal();
     let fixed = ["chat", "--socket", socket.to_str().unwrap(), "-p", question];
     let mut command = quintet(&[&fixed, flags].concat());
@@ -25,22 +25,22 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_script_gets_its_answer() {
+async fn the_answer_is_printed() {
     let world = World::start(ASKING).await;
-    let said = ask(&world, json!([{ "deltas": ["It is ", "blue."] }]), &[]).await;
-    assert_eq!((text(&said.stdout).trim_end(), said.status.code()), ("It is blue.", Some(0)));
-    let failed = ask(&world, json!([{ "status": 400 }]), &[]).await;
+    let output = run_script(&world, json!([{ "deltas": ["It is ", "blue."] }]), &[]).await;
+    assert_eq!((text(&output.stdout).trim_end(), output.status.code()), ("It is blue.", Some(0)));
+    let failed = run_script(&world, json!([{ "status": 400 }]), &[]).await;
     assert_eq!(failed.status.code(), Some(1));
 }
 
 #[tokio::test]
-async fn tools_are_refused_unless_the_script_says_yes() {
+async fn tool_calls_are_refused_without_yes() {
     let world = World::start(ASKING).await;
     let script = json!([{ "tools": [shell("touch made")] }, { "text": "done" }]);
-    let refused = ask(&world, script.clone(), &[]).await;
+    let refused = run_script(&world, script.clone(), &[]).await;
     assert!(text(&refused.stderr).contains("refused"), "{}", text(&refused.stderr));
     assert!(!world.workspace().join("made").exists());
-    let made = ask(&world, script, &["--yes", "--json"]).await;
+    let made = run_script(&world, script, &["--yes", "--json"]).await;
     let lines: Vec<Value> =
         text(&made.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["method"] == "tool.complete"), "{lines:?}");
@@ -49,9 +49,9 @@ async fn tools_are_refused_unless_the_script_says_yes() {
 }
 
 #[test]
-fn without_a_daemon_it_says_how_to_get_one() {
+fn the_error_without_a_daemon_says_what_to_start() {
     let alone = quintet(&["chat", "--socket", "/nowhere/x.sock", "-p", "hi"]);
-    let said = { alone }.stdin(Stdio::null()).output().unwrap();
-    assert_eq!(said.status.code(), Some(1));
-    assert!(text(&said.stderr).contains("/nowhere/x.sock"), "{}", text(&said.stderr));
+    let output = { alone }.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/nowhere/x.sock"), "{}", text(&output.stderr));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
-/// Nothing in these tests takes this long, unless it is broken.
+/// Longer than anything in these tests takes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl Client {
         self.http.request(method, format!("{}{path}", self.base)).timeout(ANSWER_TIMEOUT)
     }
 
-    /// A request that may take as long as it takes.
+    /// A request without a timeout.
     pub(crate) fn unhurried(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, format!("{}{path}", self.base))
     }
@@ -63,7 +63,7 @@ impl Client {
         body["session_id"].as_str().unwrap().into()
     }
 
-    /// Sends a message whose script is the model's answer; gives the turn.
+    /// Sends a message whose script is the model's answer; returns the turn.
     pub(crate) async fn say(&self, session: &str, script: Value) -> String {
         let (status, body) = self.try_say(session, script).await;
         assert_eq!(status, 200, "{body}");
@@ -83,7 +83,7 @@ impl Client {
         body
     }
 
-    /// Everything that happened so far.
+    /// All events so far.
     pub(crate) async fn history(&self, session: &str) -> Vec<Value> {
         let (status, body) = self.get(&format!("/v1/sessions/{session}/events?format=json")).await;
         assert_eq!(status, 200, "{body}");
@@ -105,12 +105,12 @@ impl Client {
         Events::of(response)
     }
 
-    /// Follows a session until something happens; gives everything up to it.
+    /// Follows a session until an event matches; returns all events up to it.
     pub(crate) async fn until(&self, session: &str, done: impl Fn(&Event) -> bool) -> Vec<Event> {
         self.follow(session, "0").await.until(done).await
     }
 
-    /// Follows a session until the last turn that was asked of it is over.
+    /// Follows a session until its last requested turn has ended.
     pub(crate) async fn until_over(&self, session: &str) -> Vec<Event> {
         let asked = self.session(session).await;
         let turn = asked["turns"].as_array().unwrap().last().expect("a turn")["id"].clone();
@@ -119,12 +119,12 @@ impl Client {
     }
 }
 
-/// Whether an event ends a turn.
+/// True if an event ends a turn.
 pub(crate) fn over(event: &Event) -> bool {
     ends_turn(event.kind())
 }
 
-/// Whether an event of this type ends a turn.
+/// True if an event of this type ends a turn.
 pub(crate) fn ends_turn(kind: &str) -> bool {
     matches!(kind, "turn_completed" | "turn_failed" | "session_canceled")
 }
@@ -140,13 +140,13 @@ impl Events {
         Self { response, buffer: String::new() }
     }
 
-    /// The next event; nothing if the stream is over or broken.
+    /// The next event; `None` if the stream has ended or failed.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         let next = tokio::time::timeout(ANSWER_TIMEOUT, self.read());
         next.await.expect("nothing happened for too long")
     }
 
-    /// The same, without a limit of time.
+    /// Like `next`, without a timeout.
     pub(crate) async fn read(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = self.buffer.find("\n\n") {
@@ -158,7 +158,7 @@ impl Events {
             }
             let bytes = self.response.chunk().await.ok()??;
             self.buffer
-                .push_str(std::str::from_utf8(&bytes).expect("whole characters in this test"));
+                .push_str(std::str::from_utf8(&bytes).expect("this test has no split characters"));
         }
     }
 
@@ -188,7 +188,7 @@ async fn answer(response: Response) -> (u16, Value) {
     (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
 }
 
-/// The types of some events, without repeats in a row.
+/// The types of events, without consecutive repeats.
 pub(crate) fn kinds(events: &[Event]) -> Vec<String> {
     let mut kinds: Vec<String> = events.iter().map(|event| event.kind().to_owned()).collect();
     kinds.dedup();

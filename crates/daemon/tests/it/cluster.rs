@@ -1,5 +1,5 @@
-//! Several daemons on one PostgreSQL: any node serves any session, a dead one is taken over, a paused
-//! one is fenced.
+//! Tests of several daemons on one PostgreSQL: any node serves any session, a dead one is taken
+//! over, a paused one is fenced.
 
 mod faults;
 mod world;
@@ -14,10 +14,10 @@ use crate::daemon::until;
 use world::{LEASE_SECONDS, Node, Site};
 
 const LEASE: Duration = Duration::from_secs(LEASE_SECONDS);
-/// Commands ask; nothing else does.
-const ASKING: &str = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
+/// Only commands need approval.
+const APPROVE_COMMANDS: &str = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
 
-/// A command that leaves a folder for each time it ran.
+/// A command that creates a folder each time it runs.
 fn marks(name: &str) -> Value {
     let command = format!("mktemp -d ran-{name}.XXXXXX");
     json!([{ "tools": [{ "name": "shell", "args": { "command": command } }] }, { "text": "done" }])
@@ -30,8 +30,8 @@ fn runs(site: &Site, name: &str) -> usize {
     folders.filter(|folder| is_mark(&folder.as_ref().unwrap().file_name())).count()
 }
 
-/// The call that somebody must answer for; waits for it.
-async fn asked(client: &Client, session: &str) -> String {
+/// The call that waits for approval; waits for one.
+async fn pending_approval(client: &Client, session: &str) -> String {
     let events = client.until(session, |event| event.kind() == "approval_requested").await;
     events.last().unwrap().json["data"]["tool_call_id"].as_str().unwrap().into()
 }
@@ -43,20 +43,20 @@ async fn ends(client: &Client, session: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_node_serves_any_session() {
-    let site = Site::new(ASKING).await;
+    let site = Site::new(APPROVE_COMMANDS).await;
     let (a, b) = (Node::start(&site, "a"), Node::start(&site, "b"));
     let (at_a, at_b) = (a.client(), b.client());
     let session = at_a.create(site.workspace()).await;
     assert_eq!(at_b.session(&session).await["id"], session.as_str());
     // A command at b, a follower at b, an answer at b; the turn runs at a.
     at_b.say(&session, marks("any")).await;
-    let call = asked(&at_b, &session).await;
+    let call = pending_approval(&at_b, &session).await;
     let (status, body) = at_b.approve(&session, &call, "approve").await;
     assert_eq!(status, 200, "{body}");
     let (seen_at_b, seen_at_a) = (at_b.until_over(&session).await, at_a.until_over(&session).await);
     assert_eq!(seen_at_a, seen_at_b, "the same events under the same ids");
     assert_eq!(runs(&site, "any"), 1);
-    // A refusal comes back as it is.
+    // A refusal is returned unchanged.
     let (refused, _) = at_b.approve(&session, &call, "approve").await;
     assert_eq!(refused, at_a.approve(&session, &call, "approve").await.0);
     let listed = a.nodes(&[]);
@@ -68,21 +68,21 @@ async fn any_node_serves_any_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dead_nodes_question_is_answered_elsewhere() {
-    let site = Site::new(ASKING).await;
+async fn an_approval_of_a_dead_node_is_answered_at_another() {
+    let site = Site::new(APPROVE_COMMANDS).await;
     let (mut a, b) = (Node::start(&site, "a"), Node::start(&site, "b"));
     let session = a.client().create(site.workspace()).await;
     a.client().say(&session, marks("taken")).await;
-    let call = asked(&b.client(), &session).await;
+    let call = pending_approval(&b.client(), &session).await;
     a.kill();
     let killed = Instant::now();
-    // The command waits for the take-over; a client need not know of it.
+    // The command waits for the takeover; the client does not notice it.
     let (status, body) = b.client().approve(&session, &call, "approve").await;
     assert_eq!(status, 200, "{body}");
     println!("answered {:?} after the kill, with a lease of {LEASE:?}", killed.elapsed());
     b.client().until_over(&session).await;
     assert_eq!((runs(&site, "taken"), ends(&b.client(), &session).await), (1, 1));
-    // Back again it serves what b owns.
+    // After its restart, a serves the session that b owns.
     a.restart();
     assert_eq!(ends(&a.client(), &session).await, 1);
     a.client().say(&session, json!([{ "text": "again" }])).await;
@@ -90,7 +90,7 @@ async fn a_dead_nodes_question_is_answered_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_running_turn_goes_on_when_its_node_dies() {
+async fn a_running_turn_continues_when_its_node_dies() {
     let site = Site::new("").await;
     let (mut a, b) = (Node::start(&site, "a"), Node::start(&site, "b"));
     let session = a.client().create(site.workspace()).await;
@@ -113,7 +113,7 @@ async fn a_running_turn_goes_on_when_its_node_dies() {
         .filter(|event| event["type"] == "model_output_delta")
         .map(|event| event["data"]["delta"].as_str().unwrap())
         .collect();
-    assert!(kept.starts_with(&seen), "what was shown is in the journal: {seen:?} {kept:?}");
+    assert!(kept.starts_with(&seen), "shown text is in the journal: {seen:?} {kept:?}");
     b.client().until_over(&session).await;
     assert_eq!(ends(&b.client(), &session).await, 1);
 }
@@ -131,7 +131,7 @@ async fn a_paused_node_is_fenced() {
     b.client().until(&session, |event| event.kind() == "turn_resumed").await;
     a.signal(Signal::CONT);
     b.client().until_over(&session).await;
-    // Node a serves the session again, as one of b's.
+    // Node a serves the session again, which b owns.
     let at_a = a.client();
     until("a answers", async || at_a.get("/v1/sessions").await.0 == 200).await;
     assert_eq!(ends(&at_a, &session).await, 1);
@@ -142,11 +142,11 @@ async fn a_paused_node_is_fenced() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_of_the_database_loses_nothing() {
-    let site = Site::new(ASKING).await;
+    let site = Site::new(APPROVE_COMMANDS).await;
     let (a, b) = (Node::start(&site, "a"), Node::start(&site, "b"));
     let session = a.client().create(site.workspace()).await;
     a.client().say(&session, marks("restart")).await;
-    let call = asked(&a.client(), &session).await;
+    let call = pending_approval(&a.client(), &session).await;
     site.postgres.crash();
     let client = b.client();
     until("the answer is taken", async || {
@@ -160,12 +160,12 @@ async fn a_restart_of_the_database_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_drained_node_gives_its_sessions_away() {
-    let site = Site::new(ASKING).await;
+async fn a_drained_node_releases_its_sessions() {
+    let site = Site::new(APPROVE_COMMANDS).await;
     let (mut a, b) = (Node::start(&site, "a"), Node::start(&site, "b"));
     let session = a.client().create(site.workspace()).await;
     a.client().say(&session, marks("drained")).await;
-    let call = asked(&a.client(), &session).await;
+    let call = pending_approval(&a.client(), &session).await;
     let idle = a.client().create(site.workspace()).await;
     let drained = tokio::task::spawn_blocking(move || {
         let output = a.nodes(&["drain", "a"]);

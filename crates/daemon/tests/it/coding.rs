@@ -1,4 +1,4 @@
-//! The coding tools, from the model's call to the changed file.
+//! Tests of the coding tools, from the model's call to the changed file.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
-//! `kill -9` at random points, many times, and what must be true afterwards.
+//! Tests of `kill -9` at random points, many times.
 //!
-//! Every message that was acknowledged is there; every event and every byte of text that a client
-//! received is there; each turn ends exactly once; no tool ran twice; the database is intact.
+//! Every acknowledged message is stored; every event and every byte of text that a client received
+//! is stored; each turn ends exactly once; no tool runs twice; the database is intact.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::client::{Client, Event, ends_turn};
 use crate::daemon::World;
 
-/// Together 32 kills, of daemons that had been killed before and of young ones.
+/// Together 32 kills, of new daemons and of ones that were killed before.
 const WORLDS: u64 = 4;
 const KILLS: u64 = 8;
 
@@ -24,7 +24,7 @@ async fn nothing_acknowledged_is_lost_by_a_kill() {
     }
 }
 
-/// What a client knows of one session.
+/// What a client knows about one session.
 #[derive(Default)]
 struct Known {
     messages: Vec<String>,
@@ -32,7 +32,7 @@ struct Known {
 }
 
 async fn survive(seed: u64) {
-    let mut chance = Chance(seed);
+    let mut chance = Random(seed);
     let mut world =
         World::start("[approval]\nkinds = []\ntools = [\"read_file\"]\n[verify]\nauto = false\n")
             .await;
@@ -43,7 +43,7 @@ async fn survive(seed: u64) {
         let mut clients = JoinSet::new();
         for kind in 0..3 {
             let name = format!("{kill}-{kind}");
-            clients.spawn(use_it(
+            clients.spawn(use_session(
                 client.clone(),
                 world.workspace().to_owned(),
                 name,
@@ -60,7 +60,7 @@ async fn survive(seed: u64) {
         world.restart();
         let client = world.client();
         for (session, known) in &known {
-            remembers(&client, session, known).await;
+            check_known(&client, session, known).await;
         }
     }
     let client = world.client();
@@ -71,8 +71,8 @@ async fn survive(seed: u64) {
     ran_once(&client, known.keys(), world.workspace()).await;
 }
 
-/// One client with one session; tells what it was told before the daemon died.
-async fn use_it(
+/// A client with one session; returns what it received before the daemon died.
+async fn use_session(
     client: Client,
     workspace: std::path::PathBuf,
     name: String,
@@ -94,12 +94,12 @@ async fn use_it(
     {
         let answer: Value = serde_json::from_str(&answer).unwrap();
         known.messages.push(answer["message_id"].as_str().unwrap().into());
-        listen(&client, &session, &mut known).await;
+        follow(&client, &session, &mut known).await;
     }
     Some((session, known))
 }
 
-/// A long answer; commands with effects; a question that is answered at once.
+/// A long answer; commands with effects; an approval request that is answered at once.
 fn script(name: &str, kind: u64, chance: u64) -> Value {
     let words = |n: u64| (0..n).map(|n| format!("w{n} ")).collect::<Vec<_>>();
     let effect = |n: u64| json!({ "name": "shell", "args": { "command": format!("mktemp -d ran-{name}-{n}.XXXXXX; sleep 0.0{}", chance % 10) } });
@@ -114,7 +114,7 @@ fn script(name: &str, kind: u64, chance: u64) -> Value {
     }
 }
 
-async fn listen(client: &Client, session: &str, known: &mut Known) {
+async fn follow(client: &Client, session: &str, known: &mut Known) {
     let url = client.request(reqwest::Method::GET, &format!("/v1/sessions/{session}/events"));
     let Ok(response) = url.send().await else { return };
     let mut events = crate::client::Events::of(response);
@@ -131,7 +131,7 @@ async fn listen(client: &Client, session: &str, known: &mut Known) {
     }
 }
 
-async fn remembers(client: &Client, session: &str, known: &Known) {
+async fn check_known(client: &Client, session: &str, known: &Known) {
     let shown = client.session(session).await;
     let messages = shown["messages"].as_array().unwrap();
     for id in &known.messages {
@@ -144,7 +144,7 @@ async fn remembers(client: &Client, session: &str, known: &Known) {
     for event in known.events.iter().filter(durable) {
         assert!(history.contains(&event.json), "{session} lost {event:?}");
     }
-    // A step's text is told from the next one's by the event that begins it.
+    // The event that starts a step separates its text from that of others.
     let (received, kept) =
         (texts(known.events.iter().map(|event| &event.json)), texts(history.iter()));
     for (step, text) in received {
@@ -173,7 +173,7 @@ fn texts<'a>(events: impl Iterator<Item = &'a Value>) -> HashMap<String, String>
     texts
 }
 
-/// Answers what is asked until the turn is over.
+/// Answers approval requests until the turn ends.
 async fn finish(client: &Client, session: &str) {
     let mut events = client.follow(session, "0").await;
     if client.session(session).await["turns"].as_array().unwrap().is_empty() {
@@ -205,8 +205,8 @@ async fn ends_once(client: &Client, session: &str) {
     }
 }
 
-/// Every run of a command makes a folder of its own, at once or not at all: of each command there is
-/// one at most, and of one that is said to have run there is its own.
+/// Every run of a command creates its own folder, completely or not at all: there is at most one
+/// per command, and exactly one for a command that is reported as run.
 async fn ran_once(client: &Client, sessions: impl Iterator<Item = &String>, workspace: &Path) {
     let mut runs: HashMap<String, Vec<String>> = HashMap::new();
     for folder in workspace.read_dir().unwrap() {
@@ -232,10 +232,10 @@ async fn ran_once(client: &Client, sessions: impl Iterator<Item = &String>, work
     }
 }
 
-/// The same every time.
-struct Chance(u64);
+/// Deterministic pseudo-random numbers.
+struct Random(u64);
 
-impl Chance {
+impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         self.0 >> 33

@@ -1,4 +1,4 @@
-//! `quintet eval` counts what a scripted model did and what it did not.
+//! Tests of `quintet eval` with a scripted model.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::daemon::quintet;
 
-/// A task whose prompt tells the scripted model what to do.
+/// A task whose prompt contains the script of the model.
 fn task(folder: &Path, name: &str, set: &str, steps: &Value, rest: &str) {
     let prompt = format!("{name} {{{{script: {steps}}}}}");
     let text = format!(
@@ -42,7 +42,7 @@ fn tasks(folder: &Path) {
         &check("contains = { 'a.txt' = ['new'] }"),
     );
     task(folder, "changed", "test", &write("new"), &check("answer = ['7']\nunchanged = true"));
-    // Tests that the model changed are put back before they count.
+    // Tests that the model changed are restored before the check.
     task(
         folder,
         "cheated",
@@ -55,7 +55,7 @@ fn tasks(folder: &Path) {
 }
 
 #[tokio::test]
-async fn success_and_failure_are_told_apart() {
+async fn success_and_failure_are_distinguished() {
     let (model, home) = (ModelServer::start().await.unwrap(), TempDir::new().unwrap());
     tasks(home.path());
     let (folder, data) = (home.path().to_str().unwrap().to_owned(), home.path().join("data"));
@@ -96,7 +96,7 @@ async fn success_and_failure_are_told_apart() {
     }
     assert_eq!(totals["train"], json!({ "done": 1, "of": 2 }));
     assert_eq!(totals["test"], json!({ "done": 0, "of": 3 }));
-    assert!(!data.exists(), "the user's own data is left alone");
+    assert!(!data.exists(), "the user's own data is not touched");
 
     let output = tokio::task::spawn_blocking(move || {
         (run(&["--set", "train"]), run(&["--task", "nobody"]), run(&["--set", "best"]))

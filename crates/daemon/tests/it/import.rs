@@ -1,4 +1,4 @@
-//! Transcripts of other agents as sessions.
+//! Tests of importing transcripts of other agents.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ const CODEX: &str = r#"{"type":"session_meta","payload":{"id":"u-1","cwd":"/w"}}
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transcript_becomes_a_session_once_and_goes_on() {
+async fn a_transcript_is_imported_once_and_can_be_continued() {
     let world = World::start("").await;
     let (config, file) =
         (world.home.path().join("quintet.toml"), world.home.path().join("rollout-1.jsonl"));

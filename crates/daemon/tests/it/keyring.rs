@@ -1,4 +1,4 @@
-//! Keys in the keyring of the login: put there, used from there, shown nowhere.
+//! Tests of keys in the keyring: stored, used, never shown.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Output, Stdio};
@@ -10,16 +10,16 @@ use tempfile::TempDir;
 use crate::client::{Client, over, text};
 use crate::computer::Computer;
 use crate::daemon::{self, quintet};
-use crate::login::{Login, settle};
+use crate::login::{Login, set_home};
 use crate::secrets::files_with;
 use crate::windie::keys::ask_in;
 
 const KEY: &str = "sk-kept-in-the-keyring-4711";
 const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-/// All that a program said, which must not be the key.
+/// The whole output of a program, which must not contain the key.
 #[track_caller]
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     let text = String::from_utf8(text).unwrap();
     assert!(!text.contains(KEY), "{text}");
@@ -27,31 +27,31 @@ fn said(output: &Output) -> String {
 }
 
 #[track_caller]
-fn well(output: &Output) -> String {
-    let text = said(output);
+fn successful(output: &Output) -> String {
+    let text = output_text(output);
     assert!(output.status.success(), "{text}");
     text
 }
 
 #[track_caller]
 fn fails(output: &Output, part: &str) {
-    let text = said(output);
+    let text = output_text(output);
     assert!(!output.status.success() && text.contains(part), "{text}");
 }
 
 #[test]
-fn keys_are_put_there_named_and_removed() {
+fn keys_are_stored_listed_and_removed() {
     let login = Login::open();
-    assert_eq!(well(&login.run(&["keys", "list"], "")), "");
-    let told = well(&login.run(&["keys", "set", "anthropic"], &format!("{KEY}\n")));
-    assert!(told.contains("the key for anthropic is in the keyring"), "{told}");
-    well(&login.run(&["keys", "set", "openai"], "sk-another-one"));
-    well(&login.run(&["keys", "set", "openai"], "sk-another-two"));
-    assert_eq!(well(&login.run(&["keys", "list"], "")), "anthropic\nopenai\n");
+    assert_eq!(successful(&login.run(&["keys", "list"], "")), "");
+    let output = successful(&login.run(&["keys", "set", "anthropic"], &format!("{KEY}\n")));
+    assert!(output.contains("the key for anthropic is in the keyring"), "{output}");
+    successful(&login.run(&["keys", "set", "openai"], "sk-another-one"));
+    successful(&login.run(&["keys", "set", "openai"], "sk-another-two"));
+    assert_eq!(successful(&login.run(&["keys", "list"], "")), "anthropic\nopenai\n");
     let names = std::fs::read_to_string(login.home.path().join("config/quintet/keyring"));
     assert_eq!(names.unwrap(), "anthropic\nopenai\n");
-    well(&login.run(&["keys", "forget", "openai"], ""));
-    assert_eq!(well(&login.run(&["keys", "list"], "")), "anthropic\n");
+    successful(&login.run(&["keys", "forget", "openai"], ""));
+    assert_eq!(successful(&login.run(&["keys", "list"], "")), "anthropic\n");
     fails(&login.run(&["keys", "forget", "openai"], ""), "there is no key for \"openai\"");
     fails(&login.run(&["keys", "set", "antropic"], KEY), "did you mean \"anthropic\"?");
     fails(&login.run(&["keys", "set", "groq"], "\n"), "no key was given");
@@ -60,13 +60,13 @@ fn keys_are_put_there_named_and_removed() {
 }
 
 #[test]
-fn the_effective_configuration_says_where_keys_come_from() {
+fn the_effective_configuration_shows_the_sources_of_keys() {
     let login = Login::open();
     for name in ["anthropic", "openai", "groq"] {
-        well(&login.run(&["keys", "set", name], KEY));
+        successful(&login.run(&["keys", "set", name], KEY));
     }
     let mut command = login.quintet(&["config", "--set=providers.groq.api_key=gsk-stated"]);
-    let shown = well(&command.env("OPENAI_API_KEY", "sk-variable").output().unwrap());
+    let shown = successful(&command.env("OPENAI_API_KEY", "sk-variable").output().unwrap());
     for line in [
         "providers.anthropic.api_key = \"***\"  # keyring (anthropic)\n",
         "providers.openai.api_key = \"***\"  # OPENAI_API_KEY\n",
@@ -76,19 +76,19 @@ fn the_effective_configuration_says_where_keys_come_from() {
     }
     assert!(!shown.contains("sk-variable") && !shown.contains("gsk-stated"), "{shown}");
     let mut forced = login.quintet(&["config", "--set=providers.openai.api_key_keyring=true"]);
-    let shown = well(&forced.env("OPENAI_API_KEY", "sk-variable").output().unwrap());
+    let shown = successful(&forced.env("OPENAI_API_KEY", "sk-variable").output().unwrap());
     assert!(shown.contains("providers.openai.api_key = \"***\"  # keyring (openai)\n"), "{shown}");
     let never = ["config", "--set=providers.anthropic.api_key_keyring=false"];
-    let shown = well(&login.run(&never, ""));
+    let shown = successful(&login.run(&never, ""));
     assert!(!shown.contains("providers.anthropic.api_key ="), "{shown}");
-    let told = said(&login.run(&["doctor", "--listen=harness=off"], ""));
+    let output = output_text(&login.run(&["doctor", "--listen=harness=off"], ""));
     assert!(
-        told.contains("ok    keyring        has the key for anthropic, groq, openai"),
-        "{told}"
+        output.contains("ok    keyring        has the key for anthropic, groq, openai"),
+        "{output}"
     );
 }
 
-/// A daemon in a session, whose only provider is this server, without a key of its own.
+/// A daemon in a session whose only provider is this server, without its own key.
 fn serve(login: &Login, server: &ReplayServer) -> (Child, Client) {
     let mut command = login.quintet(&[
         "serve",
@@ -107,14 +107,14 @@ fn serve(login: &Login, server: &ReplayServer) -> (Child, Client) {
     (child, client)
 }
 
-/// Ends a daemon; gives its log.
+/// Ends a daemon; returns its log.
 fn log(child: &mut Child) -> String {
     child.kill().unwrap();
     child.wait().unwrap();
     std::io::read_to_string(child.stderr.take().unwrap()).unwrap()
 }
 
-/// Asks a daemon something; gives what it said to everybody.
+/// Runs a turn; returns all output of the daemon.
 async fn talk(client: &Client, login: &Login) -> (String, String) {
     let id = client.create(login.home.path()).await;
     let part = json!({ "type": "text", "text": "hi" });
@@ -127,12 +127,12 @@ async fn talk(client: &Client, login: &Login) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_provider_without_a_key_is_asked_with_the_one_of_the_keyring() {
+async fn a_provider_uses_its_key_in_the_keyring() {
     let login = Login::open();
     let server = ReplayServer::start(CannedReply::stream(ANSWER)).await.unwrap();
     let named = ["keys", "set", "fake", "--set=providers.fake.api=openai-chat"];
     let url = "--set=providers.fake.base_url=http://x/v1";
-    well(&login.run(&[&named[..], &[url]].concat(), KEY));
+    successful(&login.run(&[&named[..], &[url]].concat(), KEY));
     let (mut child, client) = serve(&login, &server);
     let (answer, heard) = talk(&client, &login).await;
     assert_eq!(answer, "hello");
@@ -145,7 +145,7 @@ async fn a_provider_without_a_key_is_asked_with_the_one_of_the_keyring() {
     assert_eq!(files_with(&login.home.path().join("data/quintet"), KEY), Vec::<String>::new());
 }
 
-/// A daemon in a session, whose users bring keys for this server; where they reach it.
+/// A daemon in a session whose users bring keys for this server; returns its address.
 fn serve_users(login: &Login, server: &ReplayServer) -> (Child, String) {
     let data = login.home.path().join("data");
     let mut command = login.quintet(&[
@@ -162,9 +162,9 @@ fn serve_users(login: &Login, server: &ReplayServer) -> (Child, String) {
 }
 
 #[tokio::test]
-async fn users_keys_are_encrypted_with_one_of_the_keyring() {
+async fn users_keys_are_encrypted_with_a_key_in_the_keyring() {
     let login = Login::open();
-    well(&login.run(&["keys", "set", "groq"], "sk-of-somebody-else"));
+    successful(&login.run(&["keys", "set", "groq"], "sk-of-somebody-else"));
     let server = ReplayServer::start(CannedReply::stream(ANSWER)).await.unwrap();
     for round in 0..2 {
         let (mut child, url) = serve_users(&login, &server);
@@ -183,19 +183,19 @@ async fn users_keys_are_encrypted_with_one_of_the_keyring() {
         assert_eq!(asked[round].headers["authorization"], format!("Bearer {KEY}"));
     }
     let data = login.home.path().join("data");
-    let said = std::fs::read_to_string(data.join("users.key")).unwrap();
-    assert!(said.starts_with("keyring "), "{said}");
+    let content = std::fs::read_to_string(data.join("users.key")).unwrap();
+    assert!(content.starts_with("keyring "), "{content}");
     assert_eq!(files_with(&data, KEY), Vec::<String>::new());
-    assert_eq!(well(&login.run(&["keys", "list"], "")), "groq\n");
+    assert_eq!(successful(&login.run(&["keys", "list"], "")), "groq\n");
 }
 
 #[tokio::test]
-async fn a_locked_keyring_is_said_once_and_asked_for_nothing() {
+async fn a_locked_keyring_is_reported_once_and_not_unlocked() {
     let login = Login::open();
-    well(&login.run(&["keys", "set", "anthropic"], KEY));
-    well(&login.run(&["keys", "set", "openai"], KEY));
+    successful(&login.run(&["keys", "set", "anthropic"], KEY));
+    successful(&login.run(&["keys", "set", "openai"], KEY));
     let login = login.locked();
-    let listed = well(&login.run(&["keys", "list"], ""));
+    let listed = successful(&login.run(&["keys", "list"], ""));
     assert_eq!(listed, "anthropic  (locked)\nopenai  (locked)\n");
     let server = ReplayServer::start(CannedReply::stream(ANSWER)).await.unwrap();
     let (mut child, client) = serve(&login, &server);
@@ -204,8 +204,8 @@ async fn a_locked_keyring_is_said_once_and_asked_for_nothing() {
     let log = log(&mut child);
     let line = "no key for anthropic, openai: the keyring is locked";
     assert_eq!(log.matches(line).count(), 1, "{log}");
-    let told = said(&login.run(&["doctor", "--listen=harness=off"], ""));
-    assert!(told.contains(&format!("warn  keyring        {line}")), "{told}");
+    let output = output_text(&login.run(&["doctor", "--listen=harness=off"], ""));
+    assert!(output.contains(&format!("warn  keyring        {line}")), "{output}");
     fails(&login.run(&["keys", "set", "groq"], KEY), "unlock it");
 }
 
@@ -216,7 +216,7 @@ async fn without_a_keyring_there_is_a_clear_error_and_a_daemon() {
     std::fs::write(home.path().join("config/quintet/keyring"), "anthropic\n").unwrap();
     let alone = |arguments: &[&str]| {
         let mut command = quintet(arguments);
-        settle(&mut command, home.path());
+        set_home(&mut command, home.path());
         command.stdin(Stdio::null()).output().unwrap()
     };
     let none = "there is no keyring service in this session";
@@ -225,10 +225,13 @@ async fn without_a_keyring_there_is_a_clear_error_and_a_daemon() {
         fails(&output, none);
         fails(&output, "api_key_env");
     }
-    let told = said(&alone(&["doctor", "--listen=harness=off"]));
-    assert!(told.contains(&format!("warn  keyring        no key for anthropic: {none}")), "{told}");
+    let output = output_text(&alone(&["doctor", "--listen=harness=off"]));
+    assert!(
+        output.contains(&format!("warn  keyring        no key for anthropic: {none}")),
+        "{output}"
+    );
 
-    let login = Login::bare();
+    let login = Login::without_keyring();
     fails(&login.run(&["keys", "list"], ""), none);
     std::fs::create_dir_all(login.home.path().join("config/quintet")).unwrap();
     std::fs::write(login.home.path().join("config/quintet/keyring"), "anthropic\n").unwrap();
@@ -238,25 +241,25 @@ async fn without_a_keyring_there_is_a_clear_error_and_a_daemon() {
     let log = log(&mut child);
     assert_eq!(log.matches(none).count(), 1, "{log}");
     fails(&login.run(&["keys", "forget", "anthropic"], ""), "is no longer looked up");
-    let shown = well(&login.run(&["config"], ""));
+    let shown = successful(&login.run(&["config"], ""));
     assert!(!shown.contains("keyring"), "{shown}");
 }
 
 #[test]
-fn a_keyring_that_hangs_is_not_waited_for() {
+fn a_hanging_keyring_does_not_block() {
     let home = TempDir::new().unwrap();
     let socket = home.path().join("bus");
     let _silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let flags = ["config", "--set=providers.groq.api_key_keyring=true"];
     let mut command = quintet(&flags);
-    settle(&mut command, home.path());
+    set_home(&mut command, home.path());
     let address = format!("unix:path={}", socket.display());
-    let shown = well(&command.env("DBUS_SESSION_BUS_ADDRESS", address).output().unwrap());
+    let shown = successful(&command.env("DBUS_SESSION_BUS_ADDRESS", address).output().unwrap());
     assert!(shown.contains("# no key for groq: the keyring does not answer; "), "{shown}");
 }
 
 #[test]
-fn a_key_that_is_typed_is_not_shown() {
+fn a_typed_key_is_not_shown() {
     let login = Login::open();
     let mut command = std::process::Command::new("script");
     let typed = format!("{} keys set groq", env!("CARGO_BIN_EXE_quintet"));
@@ -265,7 +268,7 @@ fn a_key_that_is_typed_is_not_shown() {
     let mut child = command.spawn().expect("script is a part of every Debian");
     let (mut keyboard, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let mut seen = Vec::new();
-    // Whoever types before the prompt is there would be seen.
+    // Text that is typed before the prompt appears would be visible.
     while !seen.ends_with(b"key for groq: ") {
         let mut byte = [0];
         screen.read_exact(&mut byte).expect("a prompt");
@@ -277,5 +280,5 @@ fn a_key_that_is_typed_is_not_shown() {
     let seen = String::from_utf8(seen).unwrap();
     assert!(status.success() && seen.contains("is in the keyring"), "{seen}");
     assert!(!seen.contains(KEY) && !seen.contains("oops"), "{seen}");
-    assert_eq!(well(&login.run(&["keys", "list"], "")), "groq\n");
+    assert_eq!(successful(&login.run(&["keys", "list"], "")), "groq\n");
 }

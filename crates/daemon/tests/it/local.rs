@@ -1,4 +1,4 @@
-//! The small model inside the daemon: fetched, asked, answering.
+//! Tests of the small model inside the daemon.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::client::{Client, over, text};
 use crate::daemon::{quintet, serve};
 
-/// The program with the user's own models, fetched once and not for every clone.
+/// The program with the user's own models, which are downloaded once and not for every clone.
 fn with_models(arguments: &[&str]) -> Command {
     let mut command = quintet(arguments);
     command.env_remove("QUINTET_LOCAL_MODELS_DIR");
@@ -17,7 +17,7 @@ fn with_models(arguments: &[&str]) -> Command {
 }
 
 #[tokio::test]
-async fn a_local_model_is_fetched_and_answers() {
+async fn a_local_model_is_downloaded_and_answers() {
     assert!(with_models(&["models", "pull", "small"]).status().unwrap().success());
     let home = TempDir::new().unwrap();
     let (child, ready) = serve(&mut with_models(&[
@@ -27,7 +27,7 @@ async fn a_local_model_is_fetched_and_answers() {
         "--listen=harness=127.0.0.1:0",
         "--set=default_model=local/smollm2-135m",
         "--set=local.threads=1",
-        // So small a model is easily led astray by anything else it is told.
+        // Such a small model is easily distracted by other text in its prompt.
         "--set=context.tokens=0",
         "--set=memory.enabled=false",
         "--set=listen.jarvis=off",
@@ -42,7 +42,7 @@ async fn a_local_model_is_fetched_and_answers() {
     let (_, models) = client.get("/v1/models").await;
     assert!(models.to_string().contains("local/smollm2-135m"), "{models}");
 
-    // It is told where it works, too: the same place each time, and it chooses its words likewise.
+    // The prompt contains the same workspace each time, and sampling is deterministic.
     let id = client.create(Path::new("/usr")).await;
     let part = json!({ "type": "text", "text": "What is the capital of France?" });
     let body = json!({ "role": "user", "parts": [part], "auto_run": true, "temperature": 0 });
@@ -53,7 +53,7 @@ async fn a_local_model_is_fetched_and_answers() {
     assert_eq!(loading.json["message"], "smollm2-135m is being loaded (98 MB)");
 }
 
-/// A process that ends with its test, however that ends.
+/// A process that is killed at the end of its test.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -76,6 +76,6 @@ fn models_are_listed_and_unknown_ones_named() {
         "{error}"
     );
     let other = quintet(&["models", "pull", "--set=default_model=demo/demo"]).output().unwrap();
-    let said = String::from_utf8(other.stdout).unwrap();
-    assert_eq!(said, "sessions use demo/demo, which needs nothing fetched\n");
+    let output = String::from_utf8(other.stdout).unwrap();
+    assert_eq!(output, "sessions use demo/demo, which needs nothing fetched\n");
 }

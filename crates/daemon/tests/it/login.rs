@@ -1,4 +1,4 @@
-//! A login of the tests' own: a session bus and a real keyring, far from the user's.
+//! A login session for tests: a session bus and a real keyring, separate from the user's.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -9,12 +9,12 @@ use tempfile::TempDir;
 
 use crate::daemon::quintet;
 
-/// Opens the keyring.
+/// The password of the keyring.
 const PASSWORD: &str = "correct horse";
-/// A keyring that takes longer to start is broken.
+/// Longer than a keyring takes to start.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A home with a session bus and, mostly, a keyring.
+/// A home with a session bus and, usually, a keyring.
 pub(crate) struct Login {
     pub(crate) home: TempDir,
     bus: Child,
@@ -23,31 +23,31 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    /// A session whose keyring is open, as after a login.
+    /// A session with an unlocked keyring, as after a login.
     pub(crate) fn open() -> Self {
-        let mut login = Self::bare();
-        login.keep("--unlock");
+        let mut login = Self::without_keyring();
+        login.start_keyring("--unlock");
         login
     }
 
-    /// A session that nobody keeps secrets in.
-    pub(crate) fn bare() -> Self {
+    /// A session without a keyring.
+    pub(crate) fn without_keyring() -> Self {
         let home = TempDir::new().unwrap();
         let (bus, address) = bus(home.path());
         Self { home, bus, address, keyring: None }
     }
 
-    /// The next session of the same user, whose keyring is locked.
+    /// The next session of the same user, with a locked keyring.
     pub(crate) fn locked(mut self) -> Self {
         self.end();
         (self.bus, self.address) = bus(self.home.path());
-        self.keep("--start");
+        self.start_keyring("--start");
         self
     }
 
-    /// Starts the keyring and comes back when it answers. It stays in the foreground, because one in
-    /// the background could outlive the test.
-    fn keep(&mut self, how: &str) {
+    /// Starts the keyring and waits until it answers. It stays in the foreground, because a
+    /// background process could outlive the test.
+    fn start_keyring(&mut self, how: &str) {
         let mut command = program("gnome-keyring-daemon", "gnome-keyring");
         let command = self.enter(command.args([how, "--foreground", "--components=secrets"]));
         let mut child = command
@@ -61,7 +61,7 @@ impl Login {
         typed.unwrap();
         let deadline = Instant::now() + START_TIMEOUT;
         while !self.run(&["keys", "list"], "").status.success() {
-            assert!(Instant::now() < deadline, "the keyring does not come up");
+            assert!(Instant::now() < deadline, "the keyring does not start");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -78,14 +78,14 @@ impl Login {
         let mut command = self.quintet(arguments);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A program that wants no input may be gone already.
+        // A program that reads no input may have ended already.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
     }
 
     /// Runs a program in this session.
     pub(crate) fn enter<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        settle(command, self.home.path()).env("DBUS_SESSION_BUS_ADDRESS", &self.address)
+        set_home(command, self.home.path()).env("DBUS_SESSION_BUS_ADDRESS", &self.address)
     }
 
     fn end(&mut self) {
@@ -102,7 +102,7 @@ impl Drop for Login {
     }
 }
 
-/// A bus that starts nothing by itself: no keyring of the machine, no prompt on somebody's screen.
+/// A bus without service activation: no keyring of the machine, no prompt on the user's screen.
 fn bus(home: &Path) -> (Child, String) {
     let config = home.join("bus.conf");
     let text = format!(
@@ -115,7 +115,7 @@ fn bus(home: &Path) -> (Child, String) {
     );
     std::fs::write(&config, text).unwrap();
     let mut command = program("dbus-daemon", "dbus-daemon");
-    settle(&mut command, home)
+    set_home(&mut command, home)
         .arg("--config-file")
         .arg(config)
         .args(["--nofork", "--print-address"]);
@@ -125,8 +125,8 @@ fn bus(home: &Path) -> (Child, String) {
     (bus, address.trim().into())
 }
 
-/// Everything that programs keep is below this home.
-pub(crate) fn settle<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
+/// Sets the folders of a program to be below this home.
+pub(crate) fn set_home<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
     command
         .env("HOME", home)
         .env("XDG_RUNTIME_DIR", home)
@@ -137,7 +137,7 @@ pub(crate) fn settle<'a>(command: &'a mut Command, home: &Path) -> &'a mut Comma
         .env_remove("WAYLAND_DISPLAY")
 }
 
-/// A program that ends with the test, even if that is killed.
+/// A program that ends with the test, even if the test is killed.
 fn program(name: &str, package: &str) -> Command {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));

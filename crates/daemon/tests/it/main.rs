@@ -1,6 +1,6 @@
-//! The daemon as its users meet it: the real program, real sockets, a scripted model.
+//! Integration tests of the daemon: the real program, real sockets, a scripted model.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so and stop")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 #![expect(clippy::disallowed_methods, reason = "tests start the daemon themselves")]
 
 mod acceptance;

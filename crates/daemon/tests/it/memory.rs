@@ -1,4 +1,4 @@
-//! What is remembered beyond a session: written and searched by models, edited by people.
+//! Tests of memory: written and searched by models, edited by people.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn outputs(events: &[Event]) -> Vec<String> {
     completed.map(|event| event.json["data"]["output"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The names of the tools that the model was offered last.
+/// The names of the tools that the model was last offered.
 fn offered(world: &World) -> Vec<String> {
     let calls = world.model.calls();
     let tools = calls[calls.len() - 1]["tools"].as_array().cloned().unwrap_or_default();
@@ -22,7 +22,7 @@ fn offered(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_model_remembers_and_a_persons_edit_is_found() {
+async fn notes_are_written_and_edits_of_people_are_found() {
     let world = World::start("[verify]\nauto = true\n").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -33,11 +33,11 @@ async fn a_model_remembers_and_a_persons_edit_is_found() {
         { "text": "noted" },
     ]);
     client.say(&id, script).await;
-    // Nobody is asked, although writing to files is: these are the agent's own notes.
+    // No approval is needed, although writing files needs one: these are the agent's own notes.
     let events = client.until_over(&id).await;
-    let said = outputs(&events);
-    assert_eq!(said[0], "added to memory/MEMORY.md, lines 1-1");
-    assert!(said[1].contains("favourite drink: tea"), "{said:?}");
+    let written = outputs(&events);
+    assert_eq!(written[0], "added to memory/MEMORY.md, lines 1-1");
+    assert!(written[1].contains("favourite drink: tea"), "{written:?}");
     let memory = world.workspace().join("memory/MEMORY.md");
     assert_eq!(std::fs::read_to_string(&memory).unwrap(), "favourite drink: tea\n");
     std::fs::write(&memory, "# People\n\nfavourite drink: cocoa\n").unwrap();
@@ -48,14 +48,14 @@ async fn a_model_remembers_and_a_persons_edit_is_found() {
     ]);
     let other = client.create(world.workspace()).await;
     client.say(&other, script).await;
-    let said = outputs(&client.until_over(&other).await);
-    assert!(said[0].starts_with("memory/MEMORY.md, lines 1-3 (score "), "{said:?}");
-    assert!(said[0].contains("cocoa") && !said[0].contains("tea"), "{said:?}");
-    assert!(said[1].starts_with("favourite drink: cocoa\n"), "{said:?}");
+    let found = outputs(&client.until_over(&other).await);
+    assert!(found[0].starts_with("memory/MEMORY.md, lines 1-3 (score "), "{found:?}");
+    assert!(found[0].contains("cocoa") && !found[0].contains("tea"), "{found:?}");
+    assert!(found[1].starts_with("favourite drink: cocoa\n"), "{found:?}");
 }
 
 #[tokio::test]
-async fn what_is_remembered_is_in_the_prompt_as_shown() {
+async fn notes_are_in_the_system_prompt() {
     let world = World::start("").await;
     let client = world.client();
     std::fs::write(world.workspace().join("USER.md"), "Ada, an engineer.\n").unwrap();
@@ -76,12 +76,15 @@ async fn what_is_remembered_is_in_the_prompt_as_shown() {
     client.say(&id, json!([{ "text": "three" }])).await;
     client.until_over(&id).await;
     let (_, shown) = client.get(&format!("/v1/sessions/{id}/context")).await;
-    let told = shown["updates"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap();
-    assert!(told.contains("memory/MEMORY.md:\nAda likes tea.\n\nAda moved to Bern.\n"), "{told}");
+    let update = shown["updates"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap();
+    assert!(
+        update.contains("memory/MEMORY.md:\nAda likes tea.\n\nAda moved to Bern.\n"),
+        "{update}"
+    );
 }
 
 #[tokio::test]
-async fn what_matters_is_saved_before_a_compaction() {
+async fn facts_are_saved_with_a_compaction() {
     let world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;

@@ -1,4 +1,4 @@
-//! A daemon that keeps sessions in PostgreSQL, and the way there and back.
+//! Tests of sessions in PostgreSQL, and of migrating there and back.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use tempfile::TempDir;
 use crate::client::text;
 use crate::daemon::{World, quintet};
 
-const QUIET: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
+const NO_APPROVALS: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
 
 fn store(url: &str) -> String {
     format!("[store]\nurl = {url:?}\n[node]\nname = \"a\"\n")
 }
 
-/// Runs `quintet migrate`; gives what it printed.
+/// Runs `quintet migrate`; returns its output.
 fn migrate(world: &World, arguments: &[&str]) -> String {
     let file = world.home.path().join("quintet.toml");
     let all = [&["migrate", "--config", file.to_str().unwrap()], arguments].concat();
@@ -25,9 +25,9 @@ fn migrate(world: &World, arguments: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn sessions_move_to_postgres_and_back() {
+async fn sessions_are_migrated_to_postgres_and_back() {
     let url = Server::shared().fresh();
-    let mut world = World::start(QUIET).await;
+    let mut world = World::start(NO_APPROVALS).await;
     let session = world.client().create(world.workspace()).await;
     world.client().say(&session, json!([{ "text": "from sqlite" }])).await;
     world.client().until_over(&session).await;
@@ -36,13 +36,13 @@ async fn sessions_move_to_postgres_and_back() {
     let report = migrate(&world, &["--to", &url]);
     assert!(report.starts_with("copied and compared: 1 sessions with "), "{report}");
 
-    world.reconfigure(QUIET, &format!("{}{QUIET}", store(&url)));
+    world.reconfigure(NO_APPROVALS, &format!("{}{NO_APPROVALS}", store(&url)));
     world.restart();
     assert_eq!(world.client().history(&session).await, before);
     world.client().say(&session, json!([{ "text": "from postgres" }])).await;
     let events = world.client().until_over(&session).await;
     assert!(text(&events).contains("from postgres"), "{events:?}");
-    // A daemon that is killed finds everything again, at once.
+    // A killed daemon finds everything again immediately.
     world.kill();
     world.restart();
     let after = world.client().history(&session).await;
@@ -57,8 +57,8 @@ async fn sessions_move_to_postgres_and_back() {
     assert_eq!(world.client().history(&session).await, after);
 }
 
-/// The configuration of a place for content of more than 1 KiB: in the S3-compatible store that `S3_ENDPOINT`
-/// names (`make s3`), otherwise in a folder.
+/// The configuration of an object store for content of more than 1 KiB: in the S3-compatible server
+/// that `S3_ENDPOINT` names (`make s3`), otherwise in a folder.
 fn blobs(folder: &Path) -> String {
     let process = std::process::id();
     let url = match std::env::var_os("S3_ENDPOINT") {
@@ -73,10 +73,10 @@ fn blobs(folder: &Path) -> String {
 }
 
 #[tokio::test]
-async fn long_content_is_an_object_and_moves_back() {
+async fn long_content_is_stored_as_objects_and_migrated_back() {
     let (url, folder) = (Server::shared().fresh(), TempDir::new().unwrap());
     let config = store(&url).replace("[store]\n", &blobs(folder.path()));
-    let mut world = World::start(&format!("{config}{QUIET}")).await;
+    let mut world = World::start(&format!("{config}{NO_APPROVALS}")).await;
     let session = world.client().create(world.workspace()).await;
     let (content, base64) = ("ABC".repeat(2000), "QUJD".repeat(2000));
     let attachment =
@@ -87,8 +87,8 @@ async fn long_content_is_an_object_and_moves_back() {
     assert_eq!(objects(), "1");
     let file = world.home.path().join("quintet.toml");
     let doctor = quintet(&["doctor", "--config", file.to_str().unwrap()]).output().unwrap();
-    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
-    assert!(said.contains("can be written, for content of more than 1 KiB"), "{said}");
+    let output = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(output.contains("can be written, for content of more than 1 KiB"), "{output}");
     world.terminate();
     let report = migrate(&world, &["--to", "sqlite"]);
     assert!(report.contains(" 1 blobs,"), "{report}");
@@ -99,15 +99,15 @@ async fn long_content_is_an_object_and_moves_back() {
 }
 
 #[tokio::test]
-async fn a_newer_database_keeps_the_daemon_from_starting() {
+async fn a_newer_database_prevents_the_start() {
     let url = Server::shared().fresh();
-    let mut world = World::start(&format!("{}{QUIET}", store(&url))).await;
+    let mut world = World::start(&format!("{}{NO_APPROVALS}", store(&url))).await;
     world.terminate();
     let newer = "UPDATE quintet_meta SET value = '99' WHERE key = 'schema_version'";
     Server::shared().run_on(&url, newer);
     let file = world.home.path().join("quintet.toml");
     let refused = quintet(&["serve", "--config", file.to_str().unwrap()]).output().unwrap();
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let output = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success());
-    assert!(said.contains("schema version 99"), "{said}");
+    assert!(output.contains("schema version 99"), "{output}");
 }

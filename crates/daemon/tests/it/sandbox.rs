@@ -1,13 +1,14 @@
-//! Commands cannot get at the daemon that runs them.
+//! Tests that commands cannot access the daemon that runs them.
 
 use quintet_tools::sandbox::probe;
 use serde_json::{Value, json};
 
 use crate::daemon::World;
 
-const FREE: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n[sandbox]\nmode = \"off\"\n";
+const NO_APPROVALS: &str =
+    "[approval]\nkinds = []\n[verify]\nauto = false\n[sandbox]\nmode = \"off\"\n";
 
-/// What a command in this world gives back.
+/// The result of a command.
 async fn run(world: &World, command: &str) -> Value {
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -19,7 +20,7 @@ async fn run(world: &World, command: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_person_lets_a_command_out_of_the_sandbox_once() {
+async fn a_command_leaves_the_sandbox_once_after_approval() {
     let world = World::start("[approval]\nkinds = []\n[verify]\nauto = false\n").await;
     let outside = tempfile::tempdir_in("/var/tmp").unwrap();
     let file = outside.path().join("x");
@@ -42,8 +43,8 @@ async fn a_person_lets_a_command_out_of_the_sandbox_once() {
 }
 
 #[tokio::test]
-async fn a_command_reaches_neither_secrets_nor_sockets_of_the_daemon() {
-    let (confined, free) = (World::start("").await, World::start(FREE).await);
+async fn a_command_cannot_access_secrets_or_sockets_of_the_daemon() {
+    let (confined, free) = (World::start("").await, World::start(NO_APPROVALS).await);
     let kernel = probe();
     let has_landlock = kernel.landlock.is_some();
     let dial = |world: &World| {
@@ -58,7 +59,7 @@ async fn a_command_reaches_neither_secrets_nor_sockets_of_the_daemon() {
     ] {
         let of = |world| if command == "dial" { dial(world) } else { command.clone() };
         let done = run(&free, &of(&free)).await;
-        assert_eq!(done["ok"], true, "it proves nothing: {command}: {done}");
+        assert_eq!(done["ok"], true, "the counter-check failed: {command}: {done}");
         let done = run(&confined, &of(&confined)).await;
         assert_eq!(done["ok"], !is_stopped, "{command}: {done}");
     }

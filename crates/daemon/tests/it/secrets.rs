@@ -1,4 +1,4 @@
-//! Keys stay out of everything that the daemon says, also where a provider repeats them.
+//! Tests that keys never appear in output of the daemon, even if a provider repeats them.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::daemon::quintet;
 const KEY: &str = "sk-that-nobody-may-see-0815";
 const FAMILIES: [&str; 4] = ["openai-chat", "openai-responses", "anthropic", "gemini"];
 
-/// A daemon that says all it can, with this server as a provider of each family.
+/// A daemon with all log output and this server as a provider of each family.
 fn serve(home: &Path, url: &str) -> (Child, Client) {
     let mut config =
         format!("data_dir = {:?}\n[listen]\nharness = \"127.0.0.1:0\"\n", home.join("data"));
@@ -35,7 +35,7 @@ fn serve(home: &Path, url: &str) -> (Child, Client) {
     (child, Client::new(ready["listeners"]["harness"].as_str().unwrap()))
 }
 
-/// Everything that a client gets to see of one failed turn with each family.
+/// Everything that a client receives of one failed turn with each family.
 async fn fail(client: &Client, home: &Path) -> String {
     let mut heard = String::new();
     for api in FAMILIES {
@@ -58,7 +58,7 @@ async fn fail(client: &Client, home: &Path) -> String {
     heard + &client.get("/v1/models").await.1.to_string()
 }
 
-/// The files below a folder that have these bytes in them.
+/// The files below a folder that contain these bytes.
 pub(crate) fn files_with(folder: &Path, bytes: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -76,7 +76,7 @@ pub(crate) fn files_with(folder: &Path, bytes: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_key_that_a_provider_repeats_goes_nowhere() {
+async fn a_key_that_a_provider_repeats_is_redacted() {
     let body = format!(r#"{{"error":{{"message":"Bearer {KEY} is wrong","type":"{KEY}"}}}}"#);
     let stream = format!(
         "event: error\ndata: {{\"type\":\"error\",\"error\":{{\"message\":\"{KEY}\"}}}}\n\n"
@@ -93,16 +93,16 @@ async fn a_key_that_a_provider_repeats_goes_nowhere() {
         let log = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
         let shown =
             server.asked().iter().filter(|asked| format!("{asked:?}").contains(KEY)).count();
-        assert!(shown >= FAMILIES.len(), "every family was asked with the key");
+        assert!(shown >= FAMILIES.len(), "every family received the key");
         assert!(!heard.contains(KEY), "{heard}");
         assert!(!log.is_empty() && !log.contains(KEY), "{log}");
         assert_eq!(files_with(&home.path().join("data"), KEY), Vec::<String>::new());
     }
 }
 
-/// The line that is wrong may be the one with the key.
+/// The invalid line may be the one with the key.
 #[test]
-fn a_configuration_that_is_not_understood_is_not_quoted() {
+fn an_invalid_configuration_is_not_quoted() {
     let home = TempDir::new().unwrap();
     let file = home.path().join("q.toml");
     for (config, says) in [

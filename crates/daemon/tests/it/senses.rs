@@ -1,4 +1,4 @@
-//! Senses from the command line: fetched, used, missing and off.
+//! Tests of senses on the command line.
 
 use std::process::{Command, Output};
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::daemon::quintet;
 
-/// The program with the user's own weights, fetched once and not for every clone.
+/// The program with the user's own weights, which are downloaded once and not for every clone.
 fn with_weights(arguments: &[&str]) -> Command {
     let mut command = quintet(arguments);
     command.env_remove("QUINTET_LOCAL_MODELS_DIR");
@@ -25,7 +25,7 @@ fn refused(output: Output) -> String {
 }
 
 #[test]
-fn texts_become_vectors_and_pictures_text() {
+fn texts_are_embedded_and_pictures_read() {
     let pulled = with_weights(&["models", "pull", "senses"]).output().unwrap();
     assert!(pulled.status.success(), "{}", text(pulled.stderr));
     let listed = text(with_weights(&["models"]).output().unwrap().stdout);
@@ -53,7 +53,7 @@ fn texts_become_vectors_and_pictures_text() {
 }
 
 #[test]
-fn what_is_missing_off_or_wrong_is_said_plainly() {
+fn errors_name_what_is_missing_off_or_invalid() {
     let home = TempDir::new().unwrap();
     let dir = format!("--set=local.models_dir={}", home.path().display());
     let file = home.path().join("a.png");
@@ -83,7 +83,7 @@ fn what_is_missing_off_or_wrong_is_said_plainly() {
 }
 
 #[test]
-fn the_doctor_looks_at_senses() {
+fn the_doctor_checks_senses() {
     let home = TempDir::new().unwrap();
     let dir = format!("--set=local.models_dir={}", home.path().display());
     let data = format!("--data-dir={}", home.path().join("data").display());
@@ -91,13 +91,13 @@ fn the_doctor_looks_at_senses() {
         let arguments = [&["doctor", dir.as_str(), data.as_str()], more].concat();
         text(quintet(&arguments).output().unwrap().stdout)
     };
-    let told = doctor(&[]);
+    let output = doctor(&[]);
     assert!(
-        told.contains("warn  embeddings     the weights of all-MiniLM-L6-v2 are not downloaded"),
-        "{told}"
+        output.contains("warn  embeddings     the weights of all-MiniLM-L6-v2 are not downloaded"),
+        "{output}"
     );
-    assert!(told.contains("-> quintet models pull ocr"), "{told}");
-    let told = doctor(&["--set=senses.ocr=off", "--set=senses.embeddings=off"]);
-    assert!(told.contains("ok    ocr            off (senses.ocr)"), "{told}");
-    assert!(told.contains("ok    embeddings     off (senses.embeddings)"), "{told}");
+    assert!(output.contains("-> quintet models pull ocr"), "{output}");
+    let output = doctor(&["--set=senses.ocr=off", "--set=senses.embeddings=off"]);
+    assert!(output.contains("ok    ocr            off (senses.ocr)"), "{output}");
+    assert!(output.contains("ok    embeddings     off (senses.embeddings)"), "{output}");
 }

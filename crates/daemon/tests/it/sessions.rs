@@ -1,10 +1,10 @@
-//! `quintet sessions find`: beside a daemon and without one.
+//! Tests of `quintet sessions find`, with and without a running daemon.
 
 use serde_json::{Value, json};
 
 use crate::daemon::{World, quintet, until};
 
-/// Runs the command; gives what it prints, or its complaint.
+/// Runs the command; returns its output, or its error.
 fn find(world: &World, arguments: &[&str]) -> Result<String, String> {
     let config = world.home.path().join("quintet.toml");
     let mut all = vec!["sessions", "find", "--config", config.to_str().unwrap()];
@@ -54,7 +54,7 @@ async fn sessions_are_found_with_and_without_a_daemon() {
     let printed = find(&world, &["seventeen", "frogs", "--limit", "1"]).unwrap();
     assert!(printed.starts_with(&one) && printed.contains("seventeen"), "{printed}");
     assert_eq!(printed.lines().count(), 2, "{printed}");
-    // Nothing is lost by a crash, nor with the index.
+    // Neither a crash nor the loss of the index loses anything.
     client.say(&two, json!([{ "text": "A kingfisher at last." }])).await;
     client.until_over(&two).await;
     world.kill();
@@ -63,7 +63,7 @@ async fn sessions_are_found_with_and_without_a_daemon() {
         let _ = std::fs::remove_file(world.data_dir().join(format!("search.db{end}")));
     }
     assert_eq!(hits(&world, "pelican kingfisher frogs").len(), 5);
-    // A daemon indexes what was there before it.
+    // A daemon indexes older sessions.
     std::fs::write(world.data_dir().join("search.db"), "not a database, but a long text").unwrap();
     world.restart();
     until("old sessions are found", async || {
@@ -73,7 +73,7 @@ async fn sessions_are_found_with_and_without_a_daemon() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_searched_is_said() {
+async fn invalid_searches_are_reported() {
     let mut world = World::start("").await;
     let empty = find(&world, &[" "]).unwrap_err();
     assert!(empty.contains("bad query: it is empty"), "{empty}");

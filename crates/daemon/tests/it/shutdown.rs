@@ -1,4 +1,4 @@
-//! The end of the daemon: in order, in time, and at once if somebody insists.
+//! Tests of shutdown: in order, in time, and immediately after another signal.
 
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use crate::daemon::{World, appears};
 
-/// A request whose body never comes to its end, once the daemon has begun to read it.
+/// A request whose body never ends, once the daemon has started to read it.
 async fn unfinished_request(address: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
@@ -29,14 +29,15 @@ async fn another_signal_ends_a_shutdown_that_hangs() {
     let tool = json!({ "name": "shell", "args": { "command": ": > ready; sleep 600" } });
     client.say(&id, json!([{ "tools": [tool] }, { "text": "done" }])).await;
     appears(&world.workspace().join("ready")).await;
-    // The shutdown waits for a request that is being read; the other signal comes before it gives up.
+    // The shutdown waits for a request that is being read; the other signal arrives before it times
+    // out.
     let address = world.base().strip_prefix("http://").unwrap().to_owned();
     let _request = unfinished_request(&address).await;
     kill_process(world.pid(), Signal::TERM).unwrap();
     let ended = world.signal(Signal::INT);
-    // Either signal may be seen first.
+    // Either signal may be handled first.
     assert!(matches!(ended.code(), Some(130 | 143)), "{ended:?}");
-    // What it was doing is known, and ends.
+    // The turn was recorded and is completed.
     world.restart();
     assert_eq!(world.integrity(), "ok");
 }

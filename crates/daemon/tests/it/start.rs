@@ -1,4 +1,4 @@
-//! Starting, stopping and configuring the daemon.
+//! Tests of starting, stopping and configuring the daemon.
 
 use std::process::Stdio;
 
@@ -11,7 +11,7 @@ use crate::daemon::{World, quintet, until};
 fn fails(arguments: &[&str]) -> String {
     let output = quintet(arguments).output().unwrap();
     assert!(!output.status.success());
-    assert!(output.stdout.is_empty(), "nothing but the ready line goes to stdout");
+    assert!(output.stdout.is_empty(), "only the ready line goes to stdout");
     String::from_utf8(output.stderr).unwrap()
 }
 
@@ -77,7 +77,7 @@ fn the_effective_configuration_is_shown_without_secrets() {
 }
 
 #[test]
-fn tools_are_listed_with_what_policy_says() {
+fn tools_are_listed_with_their_policy() {
     let output = quintet(&["tools", "--set", "approval.kinds=exec", "--schema"]).output().unwrap();
     let shown = String::from_utf8(output.stdout).unwrap();
     let line = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
@@ -87,7 +87,7 @@ fn tools_are_listed_with_what_policy_says() {
 }
 
 #[test]
-fn a_reader_that_has_enough_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let output = quintet(&["tools", "--schema"]).stdout(writer).output().unwrap();
@@ -96,7 +96,7 @@ fn a_reader_that_has_enough_is_no_error() {
 }
 
 #[test]
-fn models_are_listed_with_what_is_known_of_them() {
+fn models_are_listed_with_their_capabilities() {
     let listed = |arguments: &[&str]| {
         String::from_utf8(quintet(arguments).output().unwrap().stdout).unwrap()
     };
@@ -148,7 +148,7 @@ async fn without_any_model_the_demo_model_answers() {
 }
 
 #[tokio::test]
-async fn sigterm_parks_running_turns_and_the_next_start_goes_on() {
+async fn sigterm_parks_running_turns_and_the_next_start_continues() {
     let mut world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -216,7 +216,7 @@ async fn one_data_directory_has_one_daemon() {
 }
 
 #[tokio::test]
-async fn a_database_from_the_future_is_left_alone() {
+async fn a_newer_database_is_refused() {
     let mut world = World::start("").await;
     world.terminate();
     let data = world.home.path().join("data");
@@ -232,7 +232,7 @@ async fn a_database_from_the_future_is_left_alone() {
 }
 
 #[tokio::test]
-async fn the_session_tree_is_rebuilt_when_it_is_gone() {
+async fn a_missing_session_tree_is_rebuilt() {
     let mut world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -255,7 +255,8 @@ async fn the_session_tree_is_rebuilt_when_it_is_gone() {
     assert!(nothing.contains("there are no sessions"), "{nothing}");
     std::fs::remove_dir_all(&tree).unwrap();
     world.restart();
-    // Another session's folder is written after the rebuilding has begun; wait for ours to be whole.
+    // Another session's folder is written after the rebuild has started; wait until this one is
+    // complete.
     let file = tree.join(&id).join("events.ndjson");
     let rebuilt = async || std::fs::read_to_string(&file).unwrap_or_default() == events;
     until("the tree is rebuilt", rebuilt).await;

@@ -1,4 +1,4 @@
-//! Following a session: history, live, resumed, after a restart.
+//! Tests of following a session: history, live, resumed, after a restart.
 
 use reqwest::Method;
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn a_stream_can_be_resumed_after_every_single_event() {
 }
 
 #[tokio::test]
-async fn last_event_id_and_after_mean_the_same() {
+async fn last_event_id_and_after_are_equivalent() {
     let world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -61,7 +61,7 @@ async fn last_event_id_and_after_mean_the_same() {
 }
 
 #[tokio::test]
-async fn a_client_that_knows_more_than_there_is_is_told() {
+async fn a_position_after_the_end_is_refused() {
     let world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -91,7 +91,7 @@ async fn clients_of_one_session_see_the_same() {
 }
 
 #[tokio::test]
-async fn an_answer_is_its_deltas_put_together() {
+async fn an_answer_equals_its_joined_deltas() {
     let world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;

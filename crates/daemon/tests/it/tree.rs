@@ -1,4 +1,4 @@
-//! The session tree: what is written of it while a turn runs.
+//! Tests of what is written to the session tree while a turn runs.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::daemon::{World, until};
 
-/// What is written while a turn runs: how much is added to the events, and whether `session.json` was
-/// left alone. Files that are replaced are other files.
+/// Measures what is written while a turn runs: the bytes added to the events, and whether
+/// `session.json` was unchanged. Replaced files have another inode.
 async fn written_while_streaming(client: &Client, folder: &Path, id: &str) -> (u64, bool) {
     let (events, session) = (folder.join("events.ndjson"), folder.join("session.json"));
     let inode = || std::fs::metadata(&session).unwrap().ino();
@@ -26,21 +26,21 @@ async fn written_while_streaming(client: &Client, folder: &Path, id: &str) -> (u
         text[usize::try_from(before).unwrap()..].contains("tool_call_started")
     };
     until("the call is in the tree", streamed).await;
-    let (added, alone) = (length() - before, inode() == file);
+    let (added, unchanged) = (length() - before, inode() == file);
     std::fs::write(folder.join("../../../workspace/go"), "").unwrap();
     client.until_over(id).await;
     until("session.json is written", async || inode() != file).await;
-    (added, alone)
+    (added, unchanged)
 }
 
 #[tokio::test]
-async fn while_a_turn_runs_events_are_appended_and_nothing_else_is_written() {
+async fn while_a_turn_runs_only_events_are_appended() {
     let world = World::start("").await;
     let client = world.client();
     let folder = |id: &str| world.data_dir().join("sessions").join(id);
     let fresh = client.create(world.workspace()).await;
-    let (added, alone) = written_while_streaming(&client, &folder(&fresh), &fresh).await;
-    assert!(alone, "session.json was written in the middle of a turn");
+    let (added, unchanged) = written_while_streaming(&client, &folder(&fresh), &fresh).await;
+    assert!(unchanged, "session.json was written in the middle of a turn");
     let old = client.create(world.workspace()).await;
     for _ in 0..30 {
         client.say(&old, json!([{ "text": "word ".repeat(400) }])).await;
@@ -53,10 +53,10 @@ async fn while_a_turn_runs_events_are_appended_and_nothing_else_is_written() {
             && session.matches("\"role\": \"assistant\"").count() == 30
     };
     until("the tree is up to date", settled).await;
-    let (later, alone) = written_while_streaming(&client, &folder(&old), &old).await;
-    assert!(alone, "session.json was written in the middle of a turn");
+    let (later, unchanged) = written_while_streaming(&client, &folder(&old), &old).await;
+    assert!(unchanged, "session.json was written in the middle of a turn");
     assert!(later < added * 3 / 2, "{later} bytes after 30 turns, {added} in a fresh session");
-    // How far it goes stands in a file of its own.
+    // The position is in its own file.
     let read = |name: &str| std::fs::read(folder(&old).join(name)).unwrap();
     let kept = async || {
         let position: Value = serde_json::from_slice(&read("position.json")).unwrap();
@@ -65,13 +65,13 @@ async fn while_a_turn_runs_events_are_appended_and_nothing_else_is_written() {
     until("the position is kept", kept).await;
 }
 
-/// How many answers `session.json` has.
+/// Number of answers in `session.json`.
 fn answers(folder: &Path) -> usize {
     let session = std::fs::read_to_string(folder.join("session.json")).unwrap_or_default();
     session.matches("\"role\": \"assistant\"").count()
 }
 
-/// How many turns are over in the log, if the position is that of its end.
+/// Number of ended turns in the log, if the position is its end.
 fn logged_turns(folder: &Path) -> Option<usize> {
     let events = std::fs::read_to_string(folder.join("events.ndjson")).ok()?;
     let position = std::fs::read(folder.join("position.json")).ok()?;
@@ -81,7 +81,7 @@ fn logged_turns(folder: &Path) -> Option<usize> {
 }
 
 #[tokio::test]
-async fn a_large_session_is_not_written_anew_after_every_turn() {
+async fn a_large_session_is_not_rewritten_after_every_turn() {
     let mut world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -93,14 +93,14 @@ async fn a_large_session_is_not_written_anew_after_every_turn() {
     client.until_over(&id).await;
     until("the second turn is in the log", async || logged_turns(&folder) == Some(2)).await;
     assert_eq!(answers(&folder), 1, "session.json was written for one small turn");
-    // What is to be written later is written after a crash, too.
+    // A delayed write also happens after a crash.
     world.kill();
     world.restart();
     until("the second turn is in session.json", async || answers(&folder) == 2).await;
 }
 
 #[tokio::test]
-async fn a_session_that_is_erased_while_there_is_no_tree_is_not_left_in_it() {
+async fn a_session_that_is_erased_while_the_tree_is_off_is_removed_from_it() {
     let tree = "[harness]\nsession_tree = true\n";
     let mut world = World::start(&format!("[verify]\nauto = false\n{tree}")).await;
     let [erased, kept] = [

@@ -1,17 +1,17 @@
-//! Turns and how they end.
+//! Tests of turns and how they end.
 
 use serde_json::{Value, json};
 
 use crate::client::{Client, Event, kinds, over, text};
 use crate::daemon::World;
 
-const ASKING: &str = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
+const APPROVE_COMMANDS: &str = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
 
 fn shell(command: &str) -> Value {
     json!({ "name": "shell", "args": { "command": command } })
 }
 
-async fn asked(client: &Client, session: &str) -> String {
+async fn pending_approval(client: &Client, session: &str) -> String {
     let events = client.until(session, |event| event.kind() == "approval_requested").await;
     events[events.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().into()
 }
@@ -21,7 +21,7 @@ fn last(events: &[Event]) -> &Event {
 }
 
 #[tokio::test]
-async fn a_busy_session_refuses_a_second_turn_and_keeps_nothing_of_it() {
+async fn a_busy_session_refuses_a_second_turn_and_stores_nothing() {
     let world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -51,7 +51,7 @@ async fn a_message_without_auto_run_waits_and_can_be_started() {
 }
 
 #[tokio::test]
-async fn cancelling_an_answer_keeps_what_was_written() {
+async fn cancelling_an_answer_keeps_its_text() {
     let world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -74,7 +74,7 @@ async fn cancelling_an_answer_keeps_what_was_written() {
 
 #[tokio::test]
 async fn cancelling_a_command_ends_its_processes_first() {
-    // In a sandbox the command would not know the number that its process has outside.
+    // In a sandbox the command would not know the outer pid of its process.
     let world =
         World::start("[approval]\nkinds = []\n[verify]\nauto = false\n[sandbox]\nmode = \"off\"\n")
             .await;
@@ -91,12 +91,12 @@ async fn cancelling_a_command_ends_its_processes_first() {
 }
 
 #[tokio::test]
-async fn cancelling_a_question_or_nothing_is_fine() {
-    let world = World::start(ASKING).await;
+async fn cancelling_an_approval_request_or_nothing_is_no_error() {
+    let world = World::start(APPROVE_COMMANDS).await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
     client.say(&id, json!([{ "tools": [shell("touch no")] }])).await;
-    let call = asked(&client, &id).await;
+    let call = pending_approval(&client, &id).await;
     let cancel = format!("/v1/sessions/{id}/cancel");
     for _ in 0..2 {
         assert_eq!(client.post(&cancel, json!({})).await, (200, json!({ "ok": true })));
@@ -108,12 +108,12 @@ async fn cancelling_a_question_or_nothing_is_fine() {
 }
 
 #[tokio::test]
-async fn a_denied_call_is_told_to_the_model_and_the_turn_goes_on() {
-    let world = World::start(ASKING).await;
+async fn a_denial_is_sent_to_the_model_and_the_turn_continues() {
+    let world = World::start(APPROVE_COMMANDS).await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
     client.say(&id, json!([{ "tools": [shell("touch no")] }, { "text": "as you wish" }])).await;
-    let call = asked(&client, &id).await;
+    let call = pending_approval(&client, &id).await;
     let wrong = client.approve(&id, "call_other", "approve").await;
     assert_eq!(wrong, (400, json!({ "error": "no approval pending for tool call call_other" })));
     let turn = json!({ "tool_call_id": call, "turn_id": "turn_other" });
@@ -133,7 +133,7 @@ async fn a_denied_call_can_end_the_turn() {
     let client = world.client();
     let id = client.create(world.workspace()).await;
     client.say(&id, json!([{ "tools": [shell("true")] }])).await;
-    let call = asked(&client, &id).await;
+    let call = pending_approval(&client, &id).await;
     client.approve(&id, &call, "deny").await;
     let events = client.until(&id, |event| event.kind() == "session_failed").await;
     assert_eq!(last(&events).json["message"], "approval denied");
@@ -159,7 +159,7 @@ async fn a_failed_turn_is_retried_with_the_same_context() {
 }
 
 #[tokio::test]
-async fn a_busy_provider_is_waited_for_in_the_open() {
+async fn retries_of_a_busy_provider_are_shown() {
     let world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -172,7 +172,7 @@ async fn a_busy_provider_is_waited_for_in_the_open() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_not_taken_for_a_whole_one() {
+async fn an_incomplete_answer_fails_the_turn() {
     let world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -183,7 +183,7 @@ async fn an_answer_that_breaks_off_is_not_taken_for_a_whole_one() {
 }
 
 #[tokio::test]
-async fn a_turn_that_goes_in_circles_is_ended() {
+async fn a_turn_with_a_loop_is_ended() {
     let world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -229,7 +229,7 @@ async fn a_full_context_is_summarized() {
 }
 
 #[tokio::test]
-async fn a_session_can_be_completed_and_opened_again() {
+async fn a_session_can_be_closed_and_reopened() {
     let world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -242,14 +242,14 @@ async fn a_session_can_be_completed_and_opened_again() {
 }
 
 #[tokio::test]
-async fn a_workspace_without_checks_is_not_called_verified_and_nobody_is_asked() {
+async fn a_workspace_without_checks_is_not_verified_and_needs_no_approval() {
     let world = World::start("[approval]\ntools = [\"verify\"]\nkinds = []\n").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
     client.say(&id, json!([{ "tools": [shell("touch a")] }, { "text": "done" }])).await;
     let events = client.until_over(&id).await;
     assert!(!kinds(&events).contains(&"approval_requested".into()));
-    // Judged, not run: whatever the workspace becomes in between, nothing starts unasked.
+    // The verification is only assessed, so nothing starts without approval.
     let verify = |event: &&Event| event.json["data"]["tool"] == "verify";
     let told: Vec<&str> = events.iter().filter(verify).map(Event::kind).collect();
     assert_eq!(told, ["tool_call_completed"]);
@@ -257,8 +257,8 @@ async fn a_workspace_without_checks_is_not_called_verified_and_nobody_is_asked()
 }
 
 #[tokio::test]
-async fn a_call_with_wrong_arguments_is_answered_without_asking() {
-    let world = World::start(ASKING).await;
+async fn invalid_arguments_are_reported_without_approval() {
+    let world = World::start(APPROVE_COMMANDS).await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
     let wrong = json!({ "name": "shell", "args": { "comand": "ls" } });

@@ -1,15 +1,16 @@
-//! What a command did is known and can be undone, even if the daemon was killed meanwhile.
+//! Tests that changes of a command are recorded and can be reverted, even if the daemon was killed
+//! meanwhile.
 
 use serde_json::json;
 
 use crate::daemon::{World, appears};
 
-const CALM: &str =
+const SETTINGS: &str =
     "[approval]\nkinds = []\n[verify]\nauto = false\n[recovery]\npolicy = \"leave\"\n";
 
 #[tokio::test]
-async fn a_command_that_a_kill_cut_off_is_undone() {
-    let mut world = World::start(CALM).await;
+async fn a_command_interrupted_by_a_kill_is_reverted() {
+    let mut world = World::start(SETTINGS).await;
     let client = world.client();
     let file = |name: &str| world.workspace().join(name);
     let large = vec![b'x'; 9 << 20];
@@ -46,7 +47,7 @@ async fn a_command_that_a_kill_cut_off_is_undone() {
 }
 
 #[tokio::test]
-async fn two_commands_of_a_turn_are_undone_as_one() {
+async fn two_commands_of_a_turn_are_reverted_together() {
     let world = World::start("").await;
     let client = world.client();
     let file = |name: &str| world.workspace().join(name);
@@ -72,8 +73,8 @@ async fn two_commands_of_a_turn_are_undone_as_one() {
 }
 
 #[tokio::test]
-async fn a_command_is_undone_where_the_data_directory_is_relative() {
-    let world = World::start_relative(CALM).await;
+async fn a_command_is_reverted_with_a_relative_data_directory() {
+    let world = World::start_relative(SETTINGS).await;
     let client = world.client();
     let file = world.workspace().join("a");
     std::fs::write(&file, "one\n").unwrap();
@@ -91,8 +92,8 @@ async fn a_command_is_undone_where_the_data_directory_is_relative() {
 }
 
 #[tokio::test]
-async fn an_undo_is_tried_and_undone() {
-    let world = World::start(CALM).await;
+async fn a_revert_is_previewed_and_reapplied() {
+    let world = World::start(SETTINGS).await;
     let client = world.client();
     let file = |name: &str| world.workspace().join(name);
     std::fs::write(file("a"), "one\n").unwrap();

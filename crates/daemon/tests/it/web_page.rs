@@ -1,4 +1,4 @@
-//! What the original's web page asks the harness for beside its sessions.
+//! Tests of harness requests of the original's web page, besides sessions.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ async fn a_folder_is_shown_before_there_is_a_session() {
 }
 
 #[tokio::test]
-async fn the_model_that_a_page_chooses_answers() {
+async fn the_model_that_a_page_selects_is_used() {
     let mut world = World::start("").await;
     let client = world.client();
     let (_, models) = client.get("/v1/models").await;
@@ -42,7 +42,7 @@ async fn the_model_that_a_page_chooses_answers() {
     });
     let (status, policy) = client.post("/v1/model-policy", chosen).await;
     assert_eq!((status, &policy["preferred_models"]), (200, &json!(["fake/other"])));
-    // It outlives the daemon, and counts in sessions that were there before.
+    // The choice survives a restart, and applies to existing sessions.
     world.kill();
     world.restart();
     let client = world.client();
@@ -58,10 +58,10 @@ async fn the_model_that_a_page_chooses_answers() {
         last.unwrap()["data"]["model"].clone()
     };
     assert_eq!(resolved(&id).await, "fake/other");
-    // A session that has a model of its own keeps it.
+    // A session with its own model keeps it.
     client.post(&format!("/v1/sessions/{id}/model"), json!({ "model": "fake/fake" })).await;
     assert_eq!(resolved(&id).await, "fake/fake");
-    // One that nobody provides any more keeps nothing from being answered.
+    // A model that is no longer provided does not prevent an answer.
     let gone = json!({ "preferred_models": ["nobody/big"] });
     assert_eq!(client.post("/v1/model-policy", gone).await.0, 200);
     let id = client.create(world.workspace()).await;

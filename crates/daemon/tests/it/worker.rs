@@ -1,4 +1,4 @@
-//! `quintet worker` and `quintet runs`, with a daemon, a model and a terminal around them.
+//! Tests of `quintet worker` and `quintet runs`, with a daemon, a model and a terminal.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -62,25 +62,25 @@ fn shell(command: &str) -> Value {
 }
 
 async fn over(plane: &ControlPlane, run: &str) -> String {
-    until("the run is over", async || {
+    until("the run has ended", async || {
         matches!(plane.status(run).await.as_str(), "completed" | "failed" | "stopped")
     })
     .await;
     plane.status(run).await
 }
 
-/// Runs `quintet runs …`; gives what it prints and whether it went well.
+/// Runs `quintet runs …`; returns its output and whether it succeeded.
 async fn runs(world: &World, arguments: &[&str]) -> (String, bool) {
     let mut command = quintet(&["runs"]);
     command.args(arguments).args(["--url", world.windie(), "--key", "r-key"]);
     command.stderr(Stdio::inherit());
-    // The model answers in this test's own thread, which must not be blocked.
+    // The model answers on this test's own thread, which must not be blocked.
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     (String::from_utf8(output.stdout).unwrap(), output.status.success())
 }
 
 #[tokio::test]
-async fn a_worker_carries_runs_out_as_sessions() {
+async fn a_worker_executes_runs_as_sessions() {
     let world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let _worker = WorkerProcess::start(&world, "x", &["--jobs", "2"]);
@@ -102,7 +102,7 @@ async fn a_worker_carries_runs_out_as_sessions() {
     assert!(place("tool-bundle") < place("tool-call"), "{timeline:?}");
     assert!(place("tool-call") < place("streaming-complete"), "{timeline:?}");
     assert_eq!(timeline.last().unwrap(), "streaming-complete");
-    // What the commands gave was told to the model, and the run is a session like any other.
+    // The model received the results of the commands, and the run is a session like any other.
     assert!(world.model.calls().iter().any(|call| call.to_string().contains("hello")));
     let (_, view) = plane.get(&format!("/{one}")).await;
     assert_eq!(view["conversation_ref"], format!("run-{one}"));
@@ -137,7 +137,7 @@ async fn files_of_a_run_are_in_the_folder_of_its_worker() {
 }
 
 #[tokio::test]
-async fn a_worker_that_was_killed_goes_on_with_its_run() {
+async fn a_killed_worker_continues_its_run() {
     let world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let mut first = WorkerProcess::start(&world, "x", &[]);
@@ -198,7 +198,7 @@ async fn a_person_pauses_takes_over_and_stops() {
     until("a call waits", async || has(&run, "run-tool-held").await).await;
     assert!(!folder(&world).join("first").exists());
     assert_eq!(plane.status(&run).await, "running");
-    // Shared control: what changes something waits for a person.
+    // Shared control: calls that change something wait for a person.
     assert!(runs(&world, &["mode", &run, "shared_control"]).await.1);
     until("the worker obeys", async || {
         let applied = plane.timeline(&run).await;
@@ -208,17 +208,17 @@ async fn a_person_pauses_takes_over_and_stops() {
     assert!(!folder(&world).join("first").exists());
     assert!(runs(&world, &["resume", &run]).await.1);
     assert_eq!(over(&plane, &run).await, "completed");
-    // The model may have been told to make the call again, and had nothing more to say.
+    // The model may have been asked to repeat the call, and had nothing more to say.
     let held = plane.timeline(&run).await.contains(&"run-tool-held".to_owned());
     assert!(held);
     // A pause holds the next call; a stop ends the turn.
     let long = json!([{ "tools": [shell("touch third; sleep 600")] }, { "text": "never" }]);
     let run = plane.create("w", &script(long)).await;
     appears(&folder(&world).join("third")).await;
-    let (line, well) = runs(&world, &["pause", &run]).await;
-    assert!(well && line.contains("paused"), "{line}");
-    let (line, well) = runs(&world, &["stop", &run]).await;
-    assert!(well && line.contains("stopped"), "{line}");
+    let (line, ok) = runs(&world, &["pause", &run]).await;
+    assert!(ok && line.contains("paused"), "{line}");
+    let (line, ok) = runs(&world, &["stop", &run]).await;
+    assert!(ok && line.contains("stopped"), "{line}");
     until("the turn is over", async || has(&run, "streaming-complete").await).await;
     assert_eq!(plane.status(&run).await, "stopped");
 }
@@ -228,29 +228,29 @@ async fn a_terminal_starts_follows_and_lists_runs() {
     let world = World::start(MANY_RUNS).await;
     let _worker = WorkerProcess::start(&world, "x", &[]);
     let task = script(json!([{ "deltas": ["Hel", "lo"] }]));
-    let (shown, well) = runs(&world, &["start", "--workspace", "w", "--follow", &task]).await;
-    assert!(well && shown.contains("Hello"), "{shown}");
+    let (shown, ok) = runs(&world, &["start", "--workspace", "w", "--follow", &task]).await;
+    assert!(ok && shown.contains("Hello"), "{shown}");
     assert!(shown.contains("run-dispatched") && shown.contains("streaming-complete"), "{shown}");
     let (listed, _) = runs(&world, &["list", "--status", "completed"]).await;
     assert_eq!(listed.lines().count(), 1, "{listed}");
     let id = listed.split_whitespace().next().unwrap();
-    let (events, well) = runs(&world, &["follow", id, "--json"]).await;
+    let (events, ok) = runs(&world, &["follow", id, "--json"]).await;
     let first: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
-    assert!(well && first["event_type"] == "run-created", "{events}");
-    let (_, well) = runs(&world, &["stop", id]).await;
-    assert!(!well, "the run is over");
-    let (_, well) = runs(&world, &["follow", "nothing"]).await;
-    assert!(!well);
+    assert!(ok && first["event_type"] == "run-created", "{events}");
+    let (_, ok) = runs(&world, &["stop", id]).await;
+    assert!(!ok, "the run has ended");
+    let (_, ok) = runs(&world, &["follow", "nothing"]).await;
+    assert!(!ok);
     let (id, _) = runs(&world, &["start", "--workspace", "elsewhere", "wait for ever"]).await;
-    let (stopped, well) = runs(&world, &["stop", "--all"]).await;
-    assert!(well && stopped == id, "{stopped} {id}");
+    let (stopped, ok) = runs(&world, &["stop", "--all"]).await;
+    assert!(ok && stopped == id, "{stopped} {id}");
     let refused = quintet(&["worker", "--url", world.windie(), "--key", "wrong"]).output().unwrap();
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(!refused.status.success() && said.contains("Invalid runs API key"), "{said}");
+    let output = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && output.contains("Invalid runs API key"), "{output}");
 }
 
 #[tokio::test]
-async fn a_worker_starts_a_daemon_of_its_own() {
+async fn a_worker_starts_its_own_daemon() {
     let world = World::start(MANY_RUNS).await;
     let plane = ControlPlane::of(&world);
     let home = TempDir::new().unwrap();
@@ -268,7 +268,7 @@ async fn a_worker_starts_a_daemon_of_its_own() {
     let worker = WorkerProcess::start(&world, "own", &more);
     let run = plane.create("w", "count to 3").await;
     assert_eq!(over(&plane, &run).await, "completed");
-    assert_eq!(world.model.calls(), Vec::<Value>::new(), "the other daemon's model was asked");
+    assert_eq!(world.model.calls(), Vec::<Value>::new(), "the other daemon's model was called");
     // The daemon outlives the worker that started it.
     drop(worker);
     let pid = serving_process(home.path());

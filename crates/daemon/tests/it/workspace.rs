@@ -1,5 +1,4 @@
-//! What a session has to do with its workspace: what models are told of it, what rules let them do
-//! there, who looks at changes, and how those are undone.
+//! Tests of workspaces: the description for models, rules, reviews and reverting.
 
 use serde_json::{Value, json};
 
@@ -16,7 +15,7 @@ fn system(world: &World) -> String {
     calls[calls.len() - 1]["messages"][0]["content"].as_str().unwrap().to_owned()
 }
 
-async fn asked(client: &Client, session: &str) -> Value {
+async fn pending_approval(client: &Client, session: &str) -> Value {
     let events = client.until(session, |event| event.kind() == "approval_requested").await;
     events[events.len() - 1].json["data"].clone()
 }
@@ -26,7 +25,7 @@ fn of_kind<'a>(events: &'a [Event], kind: &str) -> Vec<&'a Value> {
 }
 
 #[tokio::test]
-async fn a_model_is_told_of_the_workspace_and_of_what_changes() {
+async fn a_model_receives_the_workspace_and_its_changes() {
     let world = World::start("").await;
     let client = world.client();
     std::fs::write(world.workspace().join("AGENTS.md"), "Speak of the moon.\n").unwrap();
@@ -41,14 +40,14 @@ async fn a_model_is_told_of_the_workspace_and_of_what_changes() {
     let (status, shown) = client.get(&format!("/v1/sessions/{id}/context")).await;
     assert_eq!((status, shown["system"].as_str()), (200, Some(first.as_str())));
     let weight = |part: &str| shown["tokens"][part].as_u64().unwrap();
-    assert_eq!(weight("system"), (first.len() as u64).div_ceil(4), "guessed, and said so");
+    assert_eq!(weight("system"), (first.len() as u64).div_ceil(4), "an estimate, marked as such");
     assert_eq!(shown["tokens"]["estimated"], true);
     assert_eq!(weight("total"), weight("system") + weight("tools") + weight("messages"));
     assert_eq!(of_kind(&events, "context_gathered").len(), 1);
     std::fs::write(world.workspace().join("AGENTS.md"), "Speak of the sun.\n").unwrap();
     client.say(&id, json!([{ "text": "two" }])).await;
     client.until_over(&id).await;
-    assert_eq!(system(&world), first, "what was sent stays, so that a cache stays good");
+    assert_eq!(system(&world), first, "sent context stays unchanged, for the provider's cache");
     let (_, shown) = client.get(&format!("/v1/sessions/{id}/context")).await;
     let told = shown["updates"][0]["text"].as_str().unwrap();
     assert!(told.starts_with("Workspace context, changed since:\nAGENTS.md:\n"), "{told}");
@@ -58,11 +57,11 @@ async fn a_model_is_told_of_the_workspace_and_of_what_changes() {
     client.say(&id, json!([{ "text": "three" }])).await;
     client.until_over(&id).await;
     let (_, shown) = client.get(&format!("/v1/sessions/{id}/context")).await;
-    assert_eq!(shown["updates"].as_array().unwrap().len(), 1, "nothing changed since");
+    assert_eq!(shown["updates"].as_array().unwrap().len(), 1, "there are no further updates");
 }
 
 #[tokio::test]
-async fn a_turn_is_shown_as_one_diff_and_undone() {
+async fn a_turn_is_shown_as_one_diff_and_reverted() {
     let world = World::start("").await;
     let client = world.client();
     let file = |name: &str| world.workspace().join(name);
@@ -101,7 +100,7 @@ async fn a_turn_is_shown_as_one_diff_and_undone() {
 }
 
 #[tokio::test]
-async fn an_undo_survives_the_daemon() {
+async fn a_revert_survives_a_restart() {
     let mut world = World::start("").await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -137,7 +136,7 @@ async fn rules_allow_ask_and_refuse() {
         { "text": "done" },
     ]);
     client.say(&id, script).await;
-    let question = asked(&client, &id).await;
+    let question = pending_approval(&client, &id).await;
     assert_eq!(question["input"]["command"], "echo fine; cat .env");
     client.approve(&id, question["tool_call_id"].as_str().unwrap(), "deny").await;
     let events = client.until_over(&id).await;
@@ -157,7 +156,7 @@ async fn an_answer_is_remembered_for_similar_calls() {
     client
         .say(&id, json!([run("echo one"), run("echo one more"), run("ls"), { "text": "x" }]))
         .await;
-    let question = asked(&client, &id).await;
+    let question = pending_approval(&client, &id).await;
     assert!(question["similar"].as_str().unwrap().contains("echo"), "{question}");
     let answer = json!({ "tool_call_id": question["tool_call_id"], "apply_to_similar": true });
     assert_eq!(client.post(&format!("/v1/sessions/{id}/approve"), answer).await.0, 200);
@@ -177,7 +176,7 @@ async fn a_change_is_reviewed_before_it_is_made() {
     let client = world.client();
     let id = client.create(world.workspace()).await;
     client.say(&id, json!([call("write_file", write), { "text": "written" }])).await;
-    let question = asked(&client, &id).await;
+    let question = pending_approval(&client, &id).await;
     assert!(question["preview"].as_str().unwrap().contains("+hi"), "{question}");
     client.approve(&id, question["tool_call_id"].as_str().unwrap(), "approve").await;
     assert_eq!(text(&client.until_over(&id).await), "written");
@@ -192,7 +191,7 @@ async fn a_change_is_reviewed_by_the_model() {
         let world = World::start(config).await;
         let client = world.client();
         let id = client.create(world.workspace()).await;
-        // The same words answer the review and, after it, end the turn.
+        // The same text answers the review and then ends the turn.
         client.say(&id, json!([call("write_file", write.clone()), { "text": verdict }])).await;
         let events = client.until_over(&id).await;
         let shown = of_kind(&events, "patch_review_requested");
@@ -204,7 +203,8 @@ async fn a_change_is_reviewed_by_the_model() {
         assert_eq!(done[0]["ok"], approved, "{done:?}");
         assert_eq!(world.workspace().join("a.txt").exists(), approved);
         let calls = world.model.calls();
-        let asked = calls.iter().filter(|call| call.to_string().contains("APPROVE or REJECT"));
-        assert_eq!(asked.count(), 1);
+        let pending_approval =
+            calls.iter().filter(|call| call.to_string().contains("APPROVE or REJECT"));
+        assert_eq!(pending_approval.count(), 1);
     }
 }

@@ -1,24 +1,24 @@
-//! What an answer counts for, and how much may be asked at once.
+//! Tests of answers without an id, and of the size of batches.
 
 use serde_json::{Value, json};
 
 use crate::daemon::World;
 use crate::socket::Socket;
 
-const ASKING: &str = "[approval]\nkinds = [\"read\"]\n[verify]\nauto = false\n";
+const APPROVE_READS: &str = "[approval]\nkinds = [\"read\"]\n[verify]\nauto = false\n";
 
-/// Answers without an id; gives the code of the refusal, if it is one.
+/// Answers without an id; returns the code of the refusal, if any.
 async fn respond(socket: &mut Socket, session: &str, response: Value) -> Option<i64> {
     let answer = json!({ "sessionId": session, "response": response });
     socket.ask("agent.respond", answer).await.err().and_then(|error| error["code"].as_i64())
 }
 
 #[tokio::test]
-async fn an_answer_without_an_id_is_for_the_only_thing_that_was_shown() {
-    let world = World::start(ASKING).await;
+async fn an_answer_without_an_id_applies_to_the_only_shown_request() {
+    let world = World::start(APPROVE_READS).await;
     let mut socket = world.socket().await;
     let id = socket.create(world.workspace()).await;
-    // Calls that only read are asked about side by side.
+    // Approvals for reads are requested concurrently.
     let read = |path: &str| json!({ "name": "read_file", "args": { "path": path } });
     let script = json!([{ "tools": [read("a"), read("b")] }, { "text": "done" }]);
     socket.say(&id, script).await.unwrap();
@@ -37,7 +37,11 @@ async fn an_answer_without_an_id_is_for_the_only_thing_that_was_shown() {
     let named = json!({ "toolId": calls[0], "approved": false });
     assert_eq!(respond(&mut socket, &id, named).await, None);
     let mut other = world.socket().await;
-    assert_eq!(respond(&mut other, &id, yes.clone()).await, Some(-32602), "not shown there");
+    assert_eq!(
+        respond(&mut other, &id, yes.clone()).await,
+        Some(-32602),
+        "the other connection was not shown the request"
+    );
     assert_eq!(respond(&mut socket, &id, json!("y")).await, Some(-32602));
     let waiting = socket.ask("session.get", json!({ "sessionId": id })).await.unwrap();
     assert_eq!(waiting["pending"].as_array().unwrap().len(), 1, "{waiting}");
@@ -47,7 +51,7 @@ async fn an_answer_without_an_id_is_for_the_only_thing_that_was_shown() {
 }
 
 #[tokio::test]
-async fn a_batch_is_not_too_long() {
+async fn the_size_of_a_batch_is_limited() {
     let world = World::start("").await;
     let mut socket = world.socket().await;
     let batch = |calls: usize| {

@@ -1,7 +1,8 @@
-//! Faults at random points, seeded: `kill -9`, pauses, a database that restarts, connections cut.
+//! Tests of random faults with a seed: `kill -9`, pauses, restarts of the database, closed
+//! connections.
 //!
-//! Nothing that was acknowledged is lost, each turn ends once, no tool runs twice, and events are
-//! numbered without gaps. `CLUSTER_FAULTS` says how many faults, `CLUSTER_SEED` which.
+//! Nothing acknowledged is lost, each turn ends once, no tool runs twice, and events are numbered
+//! without gaps. `CLUSTER_FAULTS` sets the number of faults, `CLUSTER_SEED` the seed.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,12 +19,12 @@ use tokio::task::JoinSet;
 use super::world::{Node, Site};
 use crate::client::{Client, ends_turn};
 
-/// Faults in a run of the tests; `make soak` has more.
+/// Number of faults in a test run; `make soak` uses more.
 const FAULTS: u64 = 100;
 const CLIENTS: u64 = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn faults_lose_and_double_nothing() {
+async fn faults_lose_and_duplicate_nothing() {
     let number = |name: &str, default: u64| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
     };
@@ -39,11 +40,11 @@ async fn faults_lose_and_double_nothing() {
     for number in 0..CLIENTS {
         let (entries, workspace) = (Arc::clone(&entries), site.workspace().to_owned());
         clients.spawn(async move {
-            let chance = Chance(seed ^ (number << 32) ^ 0xc11e);
-            Customer { number, chance, entries, workspace, known: HashMap::new() }.work().await
+            let chance = Random(seed ^ (number << 32) ^ 0xc11e);
+            TestClient { number, chance, entries, workspace, known: HashMap::new() }.work().await
         });
     }
-    let (mut chance, began) = (Chance(seed), std::time::Instant::now());
+    let (mut chance, began) = (Random(seed), std::time::Instant::now());
     for _ in 0..faults {
         tokio::time::sleep(Duration::from_millis(chance.next() % 250)).await;
         inject(&site, &mut nodes, &entries, &mut chance).await;
@@ -56,7 +57,7 @@ async fn faults_lose_and_double_nothing() {
     entries.over.store(true, Ordering::SeqCst);
     let known: HashMap<String, Vec<String>> =
         clients.join_all().await.into_iter().flatten().collect();
-    assert!(known.len() as u64 >= faults / 10, "sessions were used: {}", known.len());
+    assert!(known.len() as u64 >= faults / 10, "enough sessions were used: {}", known.len());
     let client = nodes[0].client();
     for (session, messages) in &known {
         finish(&client, session).await;
@@ -67,7 +68,7 @@ async fn faults_lose_and_double_nothing() {
     println!("{faults} faults in {took:?}, {} sessions, seed {seed}", known.len());
 }
 
-async fn inject(site: &Site, nodes: &mut [Node], entries: &Entries, chance: &mut Chance) {
+async fn inject(site: &Site, nodes: &mut [Node], entries: &Entries, chance: &mut Random) {
     let victim = chance.next() as usize % nodes.len();
     match chance.next() % 10 {
         0..4 => {
@@ -79,7 +80,7 @@ async fn inject(site: &Site, nodes: &mut [Node], entries: &Entries, chance: &mut
         }
         4..7 => {
             nodes[victim].signal(Signal::STOP);
-            // Shorter than a lease and longer.
+            // Shorter and longer than a lease.
             let pause = if chance.next().is_multiple_of(4) { 3000 } else { 300 };
             tokio::time::sleep(Duration::from_millis(chance.next() % pause)).await;
             nodes[victim].signal(Signal::CONT);
@@ -89,7 +90,7 @@ async fn inject(site: &Site, nodes: &mut [Node], entries: &Entries, chance: &mut
     }
 }
 
-/// The nodes that clients may use right now.
+/// The nodes that clients may use at the moment.
 #[derive(Default)]
 struct Entries {
     clients: RwLock<Vec<Client>>,
@@ -102,7 +103,7 @@ impl Entries {
         *self.clients.write().await = running.map(Node::client).collect();
     }
 
-    async fn one(&self, chance: &mut Chance) -> Client {
+    async fn one(&self, chance: &mut Random) -> Client {
         loop {
             let clients = self.clients.read().await;
             if !clients.is_empty() {
@@ -114,17 +115,17 @@ impl Entries {
     }
 }
 
-/// A client that uses one session after the other, at whichever node.
-struct Customer {
+/// A client that uses one session after the other, at any node.
+struct TestClient {
     number: u64,
-    chance: Chance,
+    chance: Random,
     entries: Arc<Entries>,
     workspace: std::path::PathBuf,
-    /// Sessions, and the messages that were acknowledged.
+    /// Sessions with their acknowledged messages.
     known: HashMap<String, Vec<String>>,
 }
 
-impl Customer {
+impl TestClient {
     async fn work(mut self) -> HashMap<String, Vec<String>> {
         let mut round = 0;
         while !self.entries.over.load(Ordering::SeqCst) {
@@ -160,7 +161,7 @@ impl Customer {
         Some(())
     }
 
-    /// Follows at whichever node and answers what is asked; gives up when something breaks.
+    /// Follows at any node and answers approval requests; stops when something fails.
     async fn follow(&mut self, session: &str) -> Option<()> {
         let client = self.entries.one(&mut self.chance).await;
         let path = format!("/v1/sessions/{session}/events");
@@ -199,7 +200,7 @@ async fn post(client: &Client, path: &str, body: Value) -> Option<Value> {
     serde_json::from_str(&response.text().await.ok()?).ok()
 }
 
-/// Text, commands with effects, and a question.
+/// Text, commands with effects, and an approval request.
 fn script(name: &str, chance: u64) -> Value {
     let words = |n: u64| (0..n).map(|n| format!("w{n} ")).collect::<Vec<_>>();
     let effect = |n: u64| json!({ "name": "shell", "args": { "command": format!("mktemp -d ran-{name}-{n}.XXXXXX; sleep 0.0{}", chance % 10) } });
@@ -215,7 +216,7 @@ fn script(name: &str, chance: u64) -> Value {
     }
 }
 
-/// Answers what is asked until the session rests.
+/// Answers approval requests until the session is idle.
 async fn finish(client: &Client, session: &str) {
     let rests = async {
         loop {
@@ -262,7 +263,7 @@ async fn check(client: &Client, session: &str, messages: &[String]) {
     }
 }
 
-/// Each run of a command makes a folder of its own: of each command there is one at most.
+/// Each run of a command creates its own folder: there is at most one per command.
 fn ran_once(workspace: &Path) {
     let mut runs: HashMap<String, usize> = HashMap::new();
     for folder in workspace.read_dir().unwrap() {
@@ -274,10 +275,10 @@ fn ran_once(workspace: &Path) {
     assert!(runs.values().all(|times| *times == 1), "{runs:?}");
 }
 
-/// The same every time.
-struct Chance(u64);
+/// Deterministic pseudo-random numbers.
+struct Random(u64);
 
-impl Chance {
+impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         self.0 >> 33

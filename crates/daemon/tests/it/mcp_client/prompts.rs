@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{FREE, call, stdio};
 use crate::acp::editor::Editor;
-use crate::chat::{ask_plainly, text};
+use crate::chat::{run, text};
 use crate::daemon::{World, until};
 
 fn commands(update: &Value) -> Vec<&str> {
@@ -63,11 +63,11 @@ async fn a_terminal_sends_a_prompt() {
     // The server may still be starting, and then there is no such prompt yet.
     until("the prompt is known", async || {
         let line = "/fix:ask {{script: [{ \"text\": \"well\" }]}}";
-        let said = ask_plainly(&world, line, &[]).await;
+        let said = run(&world, line, &[]).await;
         assert_eq!(text(&said.stdout).trim_end(), "well");
         last_message(&world).contains("From the server: ")
     })
     .await;
-    let said = ask_plainly(&world, "/fix:ask", &[]).await;
+    let said = run(&world, "/fix:ask", &[]).await;
     assert!(text(&said.stderr).contains("/fix:ask: it needs what"), "{}", text(&said.stderr));
 }
