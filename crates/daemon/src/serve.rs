@@ -312,13 +312,13 @@ fn endpoint(
 ) -> BoxFuture<'static, ()> {
     match (socket, service) {
         (BoundSocket::Tcp(listener), Service::Http { router, access }) => {
-            let AccessRules { token, hosts, asks_itself, refuse } = access;
+            let AccessRules { token, hosts, has_own_auth, refuse } = access;
             let access = Access {
                 token: auth.token.clone().map(Token::new),
-                own: token,
+                protocol_token: token,
                 hosts,
                 origins: auth.origins.clone(),
-                asks_itself,
+                has_own_auth,
                 refuse,
             };
             Box::pin(serve_http(listener, router, access, closing.clone()))

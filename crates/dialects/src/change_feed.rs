@@ -17,16 +17,16 @@ pub struct ChangeFeed {
     subscribers: Arc<Mutex<Vec<Weak<Pending>>>>,
 }
 
-/// What happened to a session.
+/// A change of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// There may be events up to this one.
+    /// New events up to this one may exist.
     Head(Seq),
     /// The session was deleted.
     Erased,
 }
 
-/// Sessions and what happened to each.
+/// Changed sessions, each with its last change.
 pub type Changes = HashMap<SessionId, Change>;
 
 /// One subscriber's view of the feed, from the moment it was created.
@@ -42,7 +42,7 @@ struct Pending {
 }
 
 impl ChangeFeed {
-    /// Adds a subscriber, which is forgotten once it is dropped.
+    /// Adds a subscriber, which is removed after it is dropped.
     pub fn subscribe(&self) -> Subscription {
         let pending = Arc::default();
         let mut subscribers = lock(&self.subscribers);
@@ -70,7 +70,7 @@ impl SessionObserver for ChangeFeed {
 }
 
 impl Subscription {
-    /// Waits until something changed. Safe to drop and call again.
+    /// Waits until something changed. Cancel-safe.
     pub async fn changed(&self) {
         while lock(&self.pending.changes).is_empty() {
             self.pending.changed.notified().await;

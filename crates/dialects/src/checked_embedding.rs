@@ -2,8 +2,8 @@
 
 use quintet_kernel::port::{Embedder, Embeddings, SenseError};
 
-/// Computes vectors and checks them against their space. JSON cannot represent numbers that are not finite, so
-/// such a vector is an error here and not in the client.
+/// Computes vectors and checks their number and size. JSON cannot represent numbers that are not finite, so
+/// such a vector is reported here as an error. Fails if a vector is invalid or the embedder fails.
 pub(crate) async fn embed(
     embedder: &dyn Embedder,
     texts: Vec<String>,

@@ -34,13 +34,13 @@ use crate::transport::uds::Socket;
 /// One protocol.
 #[derive(Debug)]
 pub struct Dialect {
-    /// The name of its folder and of its section in the configuration file.
+    /// The name of the protocol's folder and of its section in the configuration file.
     pub name: &'static str,
-    /// The sockets it is served on, each a key below `[listen]`.
+    /// The sockets of the protocol, each a key in `[listen]`.
     pub listeners: &'static [ListenerSpec],
-    /// The keys of its section.
+    /// The keys of the protocol's section.
     pub options: &'static [OptionSpec],
-    /// Environment variables of the original server that still count.
+    /// Environment variables of the original server that are still read.
     pub variables: &'static [Variable],
     /// Checks the configuration. Fails if a value cannot be used, with a message for the user.
     pub configure: fn(&Config<'_>) -> Result<Box<dyn Protocol>, ConfigError>,
@@ -49,14 +49,14 @@ pub struct Dialect {
 /// A socket that a protocol is served on.
 #[derive(Debug)]
 pub struct ListenerSpec {
-    /// The key below `[listen]`.
+    /// The key in `[listen]`.
     pub name: &'static str,
-    /// Where it listens if the user names no place.
+    /// The default address.
     pub default: &'static str,
     /// The transport of the listener.
     pub transport: Transport,
-    /// True if the daemon does not start without it. Others are left out, with a warning, if another
-    /// program has their default address.
+    /// True if the daemon does not start without this listener. Other listeners are skipped with a warning
+    /// if another program uses their default address.
     pub required: bool,
     /// Added to the default port by `quintet serve --dev`.
     pub dev_port_offset: u16,
@@ -72,13 +72,13 @@ pub enum Transport {
     /// A Unix socket, by default a file of this name in the user's runtime directory. `{pid}` is replaced by
     /// the process id.
     Unix(&'static str),
-    /// A Unix socket, by default a file of this name in the data directory, where the commands look
-    /// for it that attach their standard input and output to the daemon.
+    /// A Unix socket, by default a file of this name in the data directory, where the commands find it that
+    /// connect their standard input and output to the daemon.
     Attached(&'static str),
 }
 
 impl ListenerSpec {
-    /// An HTTP listener that is left out if its default address is taken.
+    /// An HTTP listener that is skipped if its default address is in use.
     pub const fn http(name: &'static str, default: &'static str) -> Self {
         Self { name, default, transport: Transport::Http, required: false, dev_port_offset: 0 }
     }
@@ -93,22 +93,22 @@ impl ListenerSpec {
 /// An environment variable that sets a key.
 #[derive(Debug)]
 pub struct Variable {
-    /// The variable.
+    /// The name of the variable.
     pub name: &'static str,
-    /// The key that it sets.
+    /// The configuration key that the variable sets.
     pub key: &'static str,
-    /// Put before the variable's value.
+    /// Prepended to the variable's value.
     pub prefix: &'static str,
 }
 
-/// What the value of a configuration key looks like.
+/// The type of a configuration value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Any text.
     Text,
     /// Text that is never shown.
     Secret,
-    /// A file or folder. A relative one counts from the folder that the program started in.
+    /// A file or folder. A relative path starts at the folder that the program was started in.
     Path,
     /// True or false.
     Flag,
@@ -120,7 +120,7 @@ pub enum Shape {
     Tables,
 }
 
-/// A configuration key, its shape and its default as TOML, if any. `*` matches any name.
+/// A configuration key, its type and its default as TOML, if any. `*` matches any name.
 pub type OptionSpec = (&'static str, Shape, Option<&'static str>);
 
 /// The configuration cannot be used. The message names the key and where its value comes from.
@@ -128,7 +128,7 @@ pub type OptionSpec = (&'static str, Shape, Option<&'static str>);
 #[error("{0}")]
 pub struct ConfigError(pub String);
 
-/// The values of the configuration, whatever file, variable or flag they come from.
+/// The values of the configuration, from files, variables and flags.
 pub trait Values {
     /// A text, secret or path.
     fn text(&self, key: &str) -> Option<&str>;
@@ -140,21 +140,21 @@ pub trait Values {
     fn list(&self, key: &str) -> Option<Vec<String>>;
     /// A list of tables, each as JSON.
     fn tables(&self, key: &str) -> Vec<Value>;
-    /// Where a value comes from, for messages.
+    /// The source of a value, for messages.
     fn source(&self, key: &str) -> &str;
     /// A variable of the environment.
     fn variable(&self, name: &str) -> Option<&str>;
 }
 
-/// The configuration as a protocol sees it.
+/// The configuration, for a protocol to check.
 pub struct Config<'a> {
     /// The values of all keys.
     pub values: &'a dyn Values,
-    /// The TCP addresses of the listeners that are on.
+    /// The TCP addresses of the enabled listeners.
     pub addresses: &'a [(&'static str, SocketAddr)],
-    /// Where the daemon keeps its data.
+    /// The data directory of the daemon.
     pub data_dir: &'a Path,
-    /// The model of sessions that name none.
+    /// The model of sessions that choose none.
     pub default_model: &'a ModelRef,
     /// The names of all providers.
     pub providers: &'a [String],
@@ -167,7 +167,7 @@ impl fmt::Debug for Config<'_> {
 }
 
 impl Config<'_> {
-    /// The TCP address of a listener, if it is on.
+    /// The TCP address of a listener; `None` if it is disabled.
     pub fn address(&self, listener: &str) -> Option<SocketAddr> {
         let found = self.addresses.iter().find(|(name, _)| *name == listener);
         found.map(|(_, address)| *address)
@@ -196,12 +196,12 @@ impl Config<'_> {
 
 /// A protocol whose configuration was checked.
 pub trait Protocol: fmt::Debug + Send + Sync {
-    /// Builds what its listeners answer with. `is_on` is false if none of them is bound; then only the
-    /// background tasks count.
+    /// Builds the endpoints of the protocol. `is_on` is false if none of its listeners is bound; then only
+    /// the background tasks are used.
     fn serve(&self, services: &Arc<Services>, is_on: bool) -> ServedProtocol;
 }
 
-/// The parts of the daemon that protocols are built on.
+/// The services of the daemon that protocols use.
 #[derive(Clone)]
 pub struct Services {
     /// Sessions: create, submit, follow.
@@ -210,17 +210,17 @@ pub struct Services {
     pub archive: Arc<dyn Sessions>,
     /// Search in the messages of all sessions.
     pub search: Arc<dyn SessionSearch>,
-    /// What turns changed, what models were sent, and what commands would lead to.
+    /// Changes of turns, prompts of models, and previews of commands.
     pub inspection: Arc<dyn SessionInspection>,
-    /// Summaries and outside names of sessions.
+    /// Summaries and aliases of sessions.
     pub directory: Arc<dyn SessionIndex>,
     /// Content by hash.
     pub blobs: Arc<dyn Blobs>,
-    /// Every model.
+    /// All models.
     pub models: Arc<dyn Models>,
-    /// Whether storage can be written to.
+    /// Checks whether storage is writable.
     pub storage_health: Arc<dyn StorageHealth>,
-    /// Clock and fresh ids.
+    /// Clock and new ids.
     pub clock: Arc<dyn Clock>,
     /// Front ends that registered.
     pub installs: Arc<dyn Installs>,
@@ -244,13 +244,13 @@ pub struct Services {
     pub directory_listing: Arc<dyn DirectoryListing>,
     /// Tool servers (MCP) that clients provide for a session.
     pub tool_servers: Arc<dyn SessionToolServers>,
-    /// What people see of tool servers, and what they allow.
+    /// Lists tool servers for users, and changes what they allow.
     pub tool_server_control: Arc<dyn ToolServerControl>,
-    /// The checks of the machine and the configuration.
+    /// Checks of the machine and the configuration.
     pub diagnosis: Arc<dyn Diagnosis>,
     /// Prompts that tool servers offer for people to send.
     pub server_prompts: Arc<dyn ServerPrompts>,
-    /// Which sessions changed.
+    /// Publishes which sessions changed.
     pub change_feed: ChangeFeed,
     /// Which front ends follow which sessions.
     pub presence: Presence,
@@ -258,15 +258,15 @@ pub struct Services {
     pub editors: EditorRegistry,
     /// The tools of the daemon that run without an approval.
     pub unattended_tools: Vec<String>,
-    /// Whether the default model can search the web, or why not.
+    /// `Ok` if the default model can search the web, otherwise the reason.
     pub web_search: Result<(), String>,
     /// Cancelled when the daemon begins to shut down.
     pub closing: CancellationToken,
     /// Cancelled when all sessions are parked and nothing more is appended.
     pub sessions_parked: CancellationToken,
-    /// Texts as vectors.
+    /// Computes vectors of texts.
     pub embedder: Arc<dyn Embedder>,
-    /// Text on pictures.
+    /// Finds text in pictures.
     pub ocr: Arc<dyn Ocr>,
     /// Vision: models that describe pictures.
     pub vision: Arc<dyn Vision>,
@@ -275,9 +275,9 @@ pub struct Services {
 }
 
 impl Services {
-    /// The same services for one front end, under whose name its followers of sessions count.
+    /// The services for one front end; its followers of sessions are counted under its name.
     pub fn for_front_end(&self, name: &'static str) -> Arc<Self> {
-        let sessions = self.presence.watched(name, Arc::clone(&self.sessions));
+        let sessions = self.presence.counted(name, Arc::clone(&self.sessions));
         Arc::new(Self { sessions, ..self.clone() })
     }
 }
@@ -288,10 +288,10 @@ impl fmt::Debug for Services {
     }
 }
 
-/// What a protocol answers with.
+/// The endpoints and background tasks of a protocol.
 #[derive(Debug, Default)]
 pub struct ServedProtocol {
-    /// An endpoint per listener; those of listeners that are off are dropped.
+    /// An endpoint per listener; those of disabled listeners are dropped.
     pub endpoints: Vec<Endpoint>,
     /// Tasks that run until the daemon stops, with a name for the log.
     pub background: Vec<(&'static str, Task)>,
@@ -313,25 +313,25 @@ impl Task {
     }
 }
 
-/// What answers on a listener.
+/// The service of a listener.
 #[derive(Debug)]
 pub struct Endpoint {
     /// The listener's name.
     pub listener: &'static str,
-    /// How requests are answered there.
+    /// The service that handles its requests.
     pub service: Service,
 }
 
-/// How requests are answered on a listener.
+/// A service of a protocol.
 pub enum Service {
-    /// Over HTTP, after the access policy admitted the request.
+    /// An HTTP service, called for requests that the access policy admits.
     Http {
         /// The routes.
         router: Router,
         /// What the protocol adds to the access policy.
         access: AccessRules,
     },
-    /// On a Unix socket, until the daemon closes.
+    /// A service on a Unix socket; runs until the daemon shuts down.
     Unix(Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>),
 }
 
@@ -352,8 +352,8 @@ pub struct AccessRules {
     /// Additional host names that requests may use.
     pub hosts: Vec<String>,
     /// True for paths at which the protocol itself checks a token or a key.
-    pub asks_itself: fn(&str) -> bool,
-    /// The protocol's answer to a request that is refused.
+    pub has_own_auth: fn(&str) -> bool,
+    /// The protocol's response to a refused request.
     pub refuse: fn(&Denied) -> Response,
 }
 
@@ -364,9 +364,9 @@ impl fmt::Debug for AccessRules {
 }
 
 impl AccessRules {
-    /// Rules of a protocol that is reached under these host names and adds nothing else.
+    /// Rules that only add these host names.
     pub fn new(hosts: Vec<String>, refuse: fn(&Denied) -> Response) -> Self {
-        Self { token: None, hosts, asks_itself: |_| false, refuse }
+        Self { token: None, hosts, has_own_auth: |_| false, refuse }
     }
 }
 

@@ -14,7 +14,7 @@ use quintet_kernel::port::{BoxFuture, Editors};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// How long an editor may take for one file.
+/// Time that an editor may take for one file.
 const FILE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The sessions that editors have open.
@@ -31,7 +31,7 @@ struct Registered {
     requests: mpsc::Sender<FileRequest>,
 }
 
-/// What an editor lets tools do.
+/// The file operations that an editor supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileAccess {
     pub(crate) reads: bool,
@@ -44,11 +44,11 @@ pub(crate) struct FileRequest {
     pub(crate) session: SessionId,
     pub(crate) path: PathBuf,
     pub(crate) action: FileAction,
-    /// Receives the text that was read, or an empty one after a write; `None` if that failed.
+    /// Receives the text that was read, or an empty text after a write; `None` if the operation failed.
     pub(crate) answer: oneshot::Sender<Option<String>>,
 }
 
-/// The action that an editor is requested to do.
+/// The operation on a file.
 #[derive(Debug)]
 pub(crate) enum FileAction {
     Read,
@@ -62,7 +62,7 @@ impl fmt::Debug for EditorRegistry {
 }
 
 impl EditorRegistry {
-    /// Has requests for a session go to this editor, instead of to another one.
+    /// Sends requests for a session to this editor, instead of another one.
     pub(crate) fn register(
         &self,
         session: &SessionId,
@@ -75,15 +75,15 @@ impl EditorRegistry {
         }
     }
 
-    /// Has requests for a subagent go to the editor of its parent.
-    pub(crate) fn adopt(&self, subagent: &SessionId, parent: &SessionId) {
+    /// Sends requests for a subagent to the editor of its parent.
+    pub(crate) fn register_subagent(&self, subagent: &SessionId, parent: &SessionId) {
         let mut open = self.lock();
         if let Some(registered) = open.get(parent).cloned() {
             open.insert(subagent.clone(), registered);
         }
     }
 
-    /// The editor has closed a session, or all of them if none is named.
+    /// Unregisters a session that the editor closed, or all of its sessions if none is given.
     pub(crate) fn close(&self, requests: &mpsc::Sender<FileRequest>, session: Option<&SessionId>) {
         self.lock().retain(|_, registered| {
             let closed = session.is_none_or(|session| registered.editor_session == *session);
@@ -105,14 +105,14 @@ impl EditorRegistry {
         if !allowed {
             return None;
         }
-        let (answer, answered) = oneshot::channel();
+        let (answer, response) = oneshot::channel();
         let (session, path) = (registered.editor_session.clone(), path.to_owned());
         let request = FileRequest { session, path, action, answer };
-        let asked = async {
+        let answered = async {
             registered.requests.send(request).await.ok()?;
-            answered.await.ok()?
+            response.await.ok()?
         };
-        timeout(FILE_TIMEOUT, asked).await.ok()?
+        timeout(FILE_TIMEOUT, answered).await.ok()?
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Registered>> {
@@ -133,7 +133,7 @@ impl Editors for EditorRegistry {
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if self.request(session, path, FileAction::Write(text)).await.is_none() {
-                tracing::debug!(%session, "no editor wrote the file");
+                tracing::debug!(%session, "the editor did not write the file");
             }
         })
     }

@@ -1,4 +1,4 @@
-//! The calls that a client runs on one connection.
+//! The calls that a client claimed on one connection.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -15,9 +15,10 @@ const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Delay before a session that could not be read is read again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The calls that a client claimed on one connection. [`HeldCalls::release`] must follow its end.
+/// The calls that a client claimed on one connection. [`HeldCalls::release`] must be called when the
+/// connection ends.
 ///
-/// A session that is reloaded considers every holder lost; a live connection then claims its calls again.
+/// A reloaded session considers every holder lost; a live connection then claims its calls again.
 pub(crate) struct HeldCalls {
     sessions: Arc<dyn Sessions>,
     client: ClientRef,
@@ -31,7 +32,7 @@ impl fmt::Debug for HeldCalls {
 }
 
 impl HeldCalls {
-    /// A connection of a client that has claimed nothing yet.
+    /// A connection without claims.
     pub(crate) fn new(sessions: Arc<dyn Sessions>, client: ClientRef) -> Self {
         Self { sessions, client, held: BTreeMap::new() }
     }
@@ -41,8 +42,8 @@ impl HeldCalls {
         &self.client
     }
 
-    /// Claims unclaimed calls of a session, all of them or none. True if this connection may run
-    /// them; durable then. Fails if the session cannot be used.
+    /// Claims unclaimed calls of a session, all of them or none. True if this connection may run them; the
+    /// claim is durable then. Fails if the session cannot be used.
     pub(crate) async fn claim(
         &mut self,
         session: &SessionId,
@@ -51,7 +52,7 @@ impl HeldCalls {
         self.submit(session, calls, false).await
     }
 
-    /// Claims calls for a client that came back: also those that it holds on a connection that is lost.
+    /// Claims calls for a client that reconnected: also those that it holds on a lost connection.
     pub(crate) async fn resume(
         &mut self,
         session: &SessionId,
@@ -60,7 +61,7 @@ impl HeldCalls {
         self.submit(session, calls, true).await
     }
 
-    /// The same for a client that may hold the calls on an earlier connection, which is about to end.
+    /// Claims calls for a client that may still hold them on an earlier connection, which is about to end.
     pub(crate) async fn take_over(
         &mut self,
         session: &SessionId,
@@ -70,7 +71,7 @@ impl HeldCalls {
             return Ok(true);
         }
         for call in &calls {
-            if !self.inherits(session, call).await? {
+            if !self.may_return_result(session, call).await? {
                 return Ok(false);
             }
         }
@@ -83,7 +84,7 @@ impl HeldCalls {
         calls: Vec<CallId>,
         came_back: bool,
     ) -> Result<bool, Error> {
-        // Recorded before the claim: a caller that stops waiting for the answer may still hold the calls.
+        // Recorded before the claim, because a caller that stops waiting may still hold the calls.
         self.held.entry(session.clone()).or_default();
         let by = self.client.clone();
         let claim = Command::ClaimCalls { calls: calls.clone(), by: by.clone(), came_back };
@@ -96,16 +97,20 @@ impl HeldCalls {
             let follow = self.sessions.follow(session, Cursor::after(last.seq)).await?;
             let renewal =
                 ClaimRenewal { sessions: Arc::clone(&self.sessions), session: session.clone(), by };
-            let keepers = self.held.entry(session.clone()).or_default();
-            while keepers.try_join_next().is_some() {}
-            keepers.spawn(renewal.keep(follow, calls.into_iter().collect()));
+            let renewals = self.held.entry(session.clone()).or_default();
+            while renewals.try_join_next().is_some() {}
+            renewals.spawn(renewal.run(follow, calls.into_iter().collect()));
         }
         Ok(true)
     }
 
     /// True if the client may return a call's result: no other client holds the call, or the client itself does
     /// on a connection that is about to end.
-    pub(crate) async fn inherits(&self, session: &SessionId, call: &CallId) -> Result<bool, Error> {
+    pub(crate) async fn may_return_result(
+        &self,
+        session: &SessionId,
+        call: &CallId,
+    ) -> Result<bool, Error> {
         let state = self.sessions.view(session).await?;
         let claim = state.open.as_ref().and_then(|open| open.call(call)?.claim.clone());
         let head = state.head;
@@ -128,20 +133,20 @@ impl HeldCalls {
         tokio::time::timeout(TAKE_OVER_TIMEOUT, lost).await.unwrap_or(Ok(false))
     }
 
-    /// True if there is anything to release.
+    /// True if there is nothing to release.
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Starts the grace time of what the client still holds, because its connection is gone.
+    /// Starts the grace time of the claims, because the connection ended.
     pub(crate) async fn release(&mut self) {
-        for (session, mut keepers) in std::mem::take(&mut self.held) {
-            keepers.shutdown().await;
-            let gone = Command::Disconnect { client: self.client.clone() };
-            match self.sessions.submit(&session, gone).await {
+        for (session, mut renewals) in std::mem::take(&mut self.held) {
+            renewals.shutdown().await;
+            let disconnect = Command::Disconnect { client: self.client.clone() };
+            match self.sessions.submit(&session, disconnect).await {
                 // A restart starts the grace time as well.
                 Ok(_) | Err(Error::NotFound(_) | Error::Closing) => {}
-                Err(error) => tracing::warn!(%session, %error, "claims were not released"),
+                Err(error) => tracing::warn!(%session, %error, "releasing claims failed"),
             }
         }
     }
@@ -156,22 +161,22 @@ struct ClaimRenewal {
 
 impl ClaimRenewal {
     /// Claims calls again when their holder is considered lost, until they end.
-    async fn keep(self, mut follow: Box<dyn Follower>, mut calls: HashSet<CallId>) {
+    async fn run(self, mut follow: Box<dyn Follower>, mut calls: HashSet<CallId>) {
         while !calls.is_empty() {
             match follow.next().await {
                 Ok(Some(items)) => {
                     for item in items {
-                        self.take(&item, &mut calls).await;
+                        self.handle(&item, &mut calls).await;
                     }
                 }
-                // A session that storage failed under is read again, and then counts its holders as lost.
+                // After a storage failure the session is reloaded, and then considers its holders lost.
                 Err(Error::Storage(_)) => tokio::time::sleep(RETRY_INTERVAL).await,
                 Ok(None) | Err(_) => return,
             }
         }
     }
 
-    async fn take(&self, item: &Item, calls: &mut HashSet<CallId>) {
+    async fn handle(&self, item: &Item, calls: &mut HashSet<CallId>) {
         let Item::Event(record) = item else { return };
         match &record.event {
             Event::ClaimHolderLost { call, by, .. } if *by == self.by => {
@@ -189,7 +194,7 @@ impl ClaimRenewal {
         let claim = Command::ClaimCalls { calls, by, came_back: true };
         match self.sessions.submit(&self.session, claim).await {
             Ok(_) | Err(Error::Refused(_) | Error::NotFound(_) | Error::Closing) => {}
-            Err(error) => tracing::warn!(%call, %error, "a call was not claimed again"),
+            Err(error) => tracing::warn!(%call, %error, "renewing a claim failed"),
         }
     }
 }
@@ -199,7 +204,7 @@ fn lost(item: &Item, call: &CallId) -> Option<bool> {
     let Item::Event(record) = item else { return None };
     match &record.event {
         Event::ClaimHolderLost { call: lost, .. } => (lost == call).then_some(true),
-        Event::CallCompleted { call: over, .. } => (over == call).then_some(false),
+        Event::CallCompleted { call: ended, .. } => (ended == call).then_some(false),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! The HTTP status of what the core refuses.
+//! HTTP statuses for errors of the core.
 
 use quintet_kernel::Refusal;
 use quintet_kernel::port::Error;

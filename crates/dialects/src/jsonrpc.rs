@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 messages, for every dialect that uses them: requests, responses and errors.
 //!
-//! Pure: a transport hands in the text of a message and sends the text that comes back.
+//! Pure: a transport passes in the text of a message and sends the text that is returned.
 
 mod fields;
 
@@ -14,13 +14,13 @@ pub use fields::Fields;
 
 /// The text is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
-/// The text is JSON but no request.
+/// The text is JSON but not a request.
 pub const INVALID_REQUEST: i64 = -32600;
-/// There is no such method.
+/// The method does not exist.
 pub const METHOD_NOT_FOUND: i64 = -32601;
-/// The method does not take these parameters.
+/// The parameters are invalid.
 pub const INVALID_PARAMS: i64 = -32602;
-/// The server is at fault.
+/// The request failed in the server.
 pub const INTERNAL_ERROR: i64 = -32603;
 
 /// A received message.
@@ -28,17 +28,17 @@ pub const INTERNAL_ERROR: i64 = -32603;
 pub enum Incoming {
     /// One request or notification.
     One(Received),
-    /// Several, to be answered together; never none.
+    /// Several requests with one response; never empty.
     Batch(Vec<Received>),
 }
 
-/// One request or notification, or why it is neither.
+/// A request or notification, or the error for an invalid one.
 pub type Received = Result<Call, InvalidMessage>;
 
 /// A request or, without an id, a notification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// The id that the response carries; `None` for a notification, which is never answered.
+    /// The id for the response; `None` for a notification, which has no response.
     pub id: Option<Id>,
     /// The name of the method.
     pub method: String,
@@ -53,14 +53,14 @@ pub enum Id {
     Number(Number),
     /// A string.
     Text(String),
-    /// No id: the request could not be read that far.
+    /// The id is null, or the request could not be parsed.
     Null,
 }
 
 /// An invalid message, with the id for the error response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InvalidMessage {
-    /// The id, as far as there is one.
+    /// The id of the message, or null.
     pub id: Id,
     /// The error to respond with.
     pub error: Error,
@@ -69,9 +69,9 @@ pub struct InvalidMessage {
 /// An error response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Error {
-    /// For programs.
+    /// The error code, for programs.
     pub code: i64,
-    /// For people.
+    /// The message, for people.
     pub message: String,
     /// Details for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,24 +84,24 @@ impl Error {
         Self { code, message: message.into(), data: None }
     }
 
-    /// With details.
+    /// Adds details.
     #[must_use]
     pub fn with(self, data: Value) -> Self {
         Self { data: Some(data), ..self }
     }
 
-    /// A parameter is not what it should be.
+    /// The error for an invalid parameter.
     pub fn field(field: &str, expected: &str) -> Self {
         let message = format!("Invalid params: {field} must be {expected}");
         Self::new(INVALID_PARAMS, message).with(json!({ "field": field, "expected": expected }))
     }
 
-    /// There is no such method.
+    /// The error for an unknown method.
     pub fn no_method(method: &str) -> Self {
         Self::new(METHOD_NOT_FOUND, format!("Method not found: {method}"))
     }
 
-    /// An error of a peer, as far as it can be read.
+    /// Parses an error of a peer, leniently.
     fn of(value: &Value) -> Self {
         Self {
             code: value["code"].as_i64().unwrap_or(INTERNAL_ERROR),
@@ -110,7 +110,7 @@ impl Error {
         }
     }
 
-    /// A message that cannot be read.
+    /// The error for a message that is not JSON.
     pub fn parse(why: impl std::fmt::Display) -> Self {
         Self::new(PARSE_ERROR, format!("Parse error: {why}"))
     }
@@ -142,11 +142,11 @@ impl Id {
     }
 }
 
-/// The most requests of a batch.
+/// The most requests in a batch.
 pub const BATCH_LIMIT: usize = 50;
 
-/// Reads a message. Fails with the error response if it is not JSON, or a batch that is empty or too
-/// long.
+/// Parses a message. Fails with the error to respond with if it is not JSON, or a batch that is empty or
+/// too long.
 pub fn read(text: &str) -> Result<Incoming, Error> {
     if !text.trim_start().starts_with('[') {
         let one = serde_json::from_str(text).map_err(Error::parse)?;
@@ -161,7 +161,7 @@ pub fn read(text: &str) -> Result<Incoming, Error> {
     }
 }
 
-/// The values of an array, read up to one beyond the limit.
+/// The values of an array, up to one more than the limit.
 struct Batch(Vec<Value>);
 
 impl<'de> Deserialize<'de> for Batch {
@@ -189,35 +189,35 @@ impl<'de> Deserialize<'de> for Batch {
     }
 }
 
-/// A message of a peer that both calls and is called.
+/// A message of a peer that sends requests and also receives them.
 #[derive(Debug)]
 pub enum PeerMessage {
     /// A request or notification.
     Call(Call),
     /// The response to a request of the daemon.
-    Answer {
-        /// The id of our request.
+    Response {
+        /// The id of the daemon's request.
         id: Id,
-        /// The result, or why there is none.
+        /// The result, or the error.
         outcome: Result<Value, Error>,
     },
 }
 
-/// Reads a message of a peer, which must not be a batch. Fails with the error to respond with.
+/// Parses a message of a peer, which must not be a batch. Fails with the error to respond with.
 pub fn read_peer(text: &str) -> Result<PeerMessage, InvalidMessage> {
     let fault = |error| InvalidMessage { id: Id::Null, error };
     if text.trim_start().starts_with('[') {
-        return Err(fault(Error::invalid("batches are not taken")));
+        return Err(fault(Error::invalid("batches are not supported")));
     }
     let value: Value = serde_json::from_str(text).map_err(|error| fault(Error::parse(error)))?;
-    let answers = value.get("method").is_none() && value.get("jsonrpc") == Some(&"2.0".into());
+    let is_response = value.get("method").is_none() && value.get("jsonrpc") == Some(&"2.0".into());
     let id = value.get("id").and_then(Id::of);
     match (id, value.get("result"), value.get("error")) {
-        (Some(id), Some(result), None) if answers => {
-            Ok(PeerMessage::Answer { id, outcome: Ok(result.clone()) })
+        (Some(id), Some(result), None) if is_response => {
+            Ok(PeerMessage::Response { id, outcome: Ok(result.clone()) })
         }
-        (Some(id), _, Some(error)) if answers => {
-            Ok(PeerMessage::Answer { id, outcome: Err(Error::of(error)) })
+        (Some(id), _, Some(error)) if is_response => {
+            Ok(PeerMessage::Response { id, outcome: Err(Error::of(error)) })
         }
         _ => call(value).map(PeerMessage::Call),
     }
@@ -240,7 +240,7 @@ fn call(value: Value) -> Received {
     let Some(Value::String(method)) = members.remove("method") else {
         return Err(fault("method must be a string"));
     };
-    // The method checks the type of the value.
+    // Each method checks the type of its parameters.
     let params = members.remove("params").unwrap_or(Value::Null);
     Ok(Call { id: id.flatten(), method, params })
 }
@@ -270,25 +270,25 @@ struct Request<'a, P> {
     params: P,
 }
 
-/// A request of the daemon.
+/// Encodes a request of the daemon.
 pub fn request(id: u64, method: &str, params: impl Serialize) -> String {
     text(&Request { jsonrpc: "2.0", id, method, params })
 }
 
-/// The answer to a request.
+/// Encodes the response to a request.
 pub fn response(id: &Id, outcome: &Result<Value, Error>) -> String {
     let (result, error) = (outcome.as_ref().ok(), outcome.as_ref().err());
     text(&Response { jsonrpc: "2.0", id, result, error })
 }
 
-/// A notification.
+/// Encodes a notification.
 pub fn notification(method: &str, params: impl Serialize) -> String {
     text(&Notification { jsonrpc: "2.0", method, params })
 }
 
-/// The answers to a batch, of which notifications have none; `None` if there are none at all.
-pub fn batch_response(answers: &[String]) -> Option<String> {
-    (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
+/// Encodes the responses to a batch; `None` if there are none, because it had only notifications.
+pub fn batch_response(responses: &[String]) -> Option<String> {
+    (!responses.is_empty()).then(|| format!("[{}]", responses.join(",")))
 }
 
 fn text(message: &impl Serialize) -> String {

@@ -1,10 +1,10 @@
 //! The protocols of the daemon, each a translator between its wire format and the core.
 //!
-//! A dialect is a folder with `wire` (its types), `decode` (wire to commands) and `encode` (events to wire), all
-//! pure; `serve`, which moves bytes; and `dialect`, which declares listeners and options ([`dialect::Dialect`]).
-//! [`DIALECTS`] is the list. Dialects decide nothing: policy and sessions are the core's. Shared by several of
-//! them are [`transport`] (listeners, access rules, SSE, Unix sockets), [`jsonrpc`], [`projection`] (copies of
-//! sessions that follow the journal) and [`change_feed`].
+//! A dialect is a folder with `wire` (its types), `decode` (wire to commands) and `encode` (events to
+//! wire), all pure; `serve`, which moves bytes; and `dialect`, which declares listeners and options
+//! ([`dialect::Dialect`]). [`DIALECTS`] is the list. Dialects decide nothing: the core decides about
+//! sessions and policy. Dialects share [`transport`] (listeners, access rules, SSE, Unix sockets),
+//! [`jsonrpc`], [`projection`] (copies of sessions that follow the journal) and [`change_feed`].
 //!
 //! ```text
 //! listener → access → decode → Command → Sessions ─┐

@@ -6,10 +6,10 @@ use std::time::Duration;
 use quintet_kernel::model::ModelInfo;
 use quintet_kernel::port::Models;
 
-/// Time that an answer waits for the lists of providers.
+/// Time that a response waits for the lists of providers.
 const LISTING_TIMEOUT: Duration = Duration::from_millis(40);
 
-/// The last list of models.
+/// The usable models, cached.
 pub(crate) struct ModelList {
     models: Arc<dyn Models>,
     known: Mutex<Option<Vec<ModelInfo>>>,
@@ -20,7 +20,7 @@ impl ModelList {
         Self { models, known: Mutex::default() }
     }
 
-    /// The usable models that are known so far.
+    /// The usable models; empty if they were never listed.
     pub(crate) async fn usable(&self) -> Vec<ModelInfo> {
         self.if_known().await.unwrap_or_default()
     }
@@ -33,7 +33,7 @@ impl ModelList {
         }
     }
 
-    /// Requests the list again and waits for it.
+    /// Fetches the list and waits for it.
     pub(crate) async fn refresh(&self) -> Vec<ModelInfo> {
         let mut models = self.models.list().await;
         models.retain(|listed| listed.usable);

@@ -1,7 +1,7 @@
 //! Tracks which front ends follow which sessions, so that users see where else a session is open.
 //!
-//! Every protocol follows sessions through [`Presence::watched`], which notes it under the protocol's
-//! name. A follower counts after a moment, so that a client that only reads and leaves is not shown.
+//! Every protocol follows sessions through [`Presence::counted`], which counts its followers under its
+//! name. A follower counts only after a short time, so that a client that only reads once is not shown.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 #[cfg(test)]
 mod tests;
 
-/// How long a session is followed before that counts as being there.
+/// Time that a session must be followed before the follower counts.
 pub(crate) const MINIMUM_AGE: Duration = Duration::from_secs(1);
 
 /// The followers of all sessions on this node. Cheap to clone.
@@ -42,13 +42,13 @@ struct Entry {
 }
 
 impl Presence {
-    /// Sessions whose followers count as clients of a front end.
-    pub fn watched(
+    /// The same sessions; their followers count as clients of a front end.
+    pub fn counted(
         &self,
         front_end: &'static str,
         sessions: Arc<dyn Sessions>,
     ) -> Arc<dyn Sessions> {
-        Arc::new(Watched { front_end, sessions, presence: self.clone() })
+        Arc::new(CountedSessions { front_end, sessions, presence: self.clone() })
     }
 
     /// The front ends that follow a session, with the number of followers that each has.
@@ -62,11 +62,11 @@ impl Presence {
         counts
     }
 
-    fn enter(&self, session: &SessionId, front_end: &'static str) -> Stay {
+    fn add(&self, session: &SessionId, front_end: &'static str) -> FollowerGuard {
         let id = self.shared.count.fetch_add(1, Ordering::Relaxed);
         let entry = Entry { id, front_end, since: Instant::now() };
         self.shared.lock().entry(session.clone()).or_default().push(entry);
-        Stay { shared: Arc::clone(&self.shared), session: session.clone(), id }
+        FollowerGuard { shared: Arc::clone(&self.shared), session: session.clone(), id }
     }
 }
 
@@ -76,14 +76,14 @@ impl Shared {
     }
 }
 
-/// The time for which a session is followed; over when this is dropped.
-struct Stay {
+/// Removes a follower from the count when it is dropped.
+struct FollowerGuard {
     shared: Arc<Shared>,
     session: SessionId,
     id: u64,
 }
 
-impl Drop for Stay {
+impl Drop for FollowerGuard {
     fn drop(&mut self) {
         let mut followed = self.shared.lock();
         if let Some(entries) = followed.get_mut(&self.session) {
@@ -95,20 +95,22 @@ impl Drop for Stay {
     }
 }
 
-/// Sessions as one front end follows them.
-struct Watched {
+/// Sessions that count their followers for one front end.
+struct CountedSessions {
     front_end: &'static str,
     sessions: Arc<dyn Sessions>,
     presence: Presence,
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for CountedSessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched").field("front_end", &self.front_end).finish_non_exhaustive()
+        f.debug_struct("CountedSessions")
+            .field("front_end", &self.front_end)
+            .finish_non_exhaustive()
     }
 }
 
-impl Sessions for Watched {
+impl Sessions for CountedSessions {
     fn create(&self, origin: NewSession) -> BoxFuture<'_, Result<Receipt, Error>> {
         self.sessions.create(origin)
     }
@@ -141,8 +143,8 @@ impl Sessions for Watched {
         let session = session.clone();
         Box::pin(async move {
             let follower = self.sessions.follow(&session, from).await?;
-            let stay = self.presence.enter(&session, self.front_end);
-            Ok(Box::new(WatchedFollower { follower, _stay: stay }) as Box<dyn Follower>)
+            let guard = self.presence.add(&session, self.front_end);
+            Ok(Box::new(CountedFollower { follower, _guard: guard }) as Box<dyn Follower>)
         })
     }
 
@@ -167,12 +169,12 @@ impl Sessions for Watched {
     }
 }
 
-struct WatchedFollower {
+struct CountedFollower {
     follower: Box<dyn Follower>,
-    _stay: Stay,
+    _guard: FollowerGuard,
 }
 
-impl Follower for WatchedFollower {
+impl Follower for CountedFollower {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
         self.follower.next()
     }

@@ -20,13 +20,13 @@ use crate::change_feed::{Change, Changes, Subscription};
 const GATHER_INTERVAL: Duration = Duration::from_millis(250);
 /// Interval at which the position of the whole projection is stored.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
-/// How often it is looked whether something that was put off is to be written.
+/// The interval at which deferred writes are checked.
 pub(crate) const DEFERRED_INTERVAL: Duration = Duration::from_secs(2);
-/// An event is stamped before it is durable and published; so much later it surely is.
+/// The longest time from stamping an event to publishing it.
 const PUBLISH_LIMIT: Duration = Duration::from_secs(60);
-/// Sessions that are written before the position is stored.
+/// Sessions that are written before the position is stored again.
 const WRITES_LIMIT: usize = 256;
-/// Sessions of the first page when it is not known how many changed.
+/// The size of the first page when the number of changed sessions is not known.
 const FIRST_PAGE: usize = 64;
 
 /// A copy of sessions that follows the journal.
@@ -34,31 +34,30 @@ pub trait Projection: Send {
     /// The name in logs.
     const NAME: &'static str;
 
-    /// Since when sessions may have changed without the copy; the beginning of time if not known.
+    /// The time up to which the copy is complete; the minimum if not known.
     fn since(&self) -> Time;
 
-    /// True if the copy has a session up to this event.
+    /// True if the copy contains a session up to this event.
     fn has(&mut self, session: &SessionId, head: Seq) -> impl Future<Output = bool> + Send;
 
-    /// Sessions that were erased and that the copy may still have.
+    /// Erased sessions that the copy may still contain.
     fn erased(&mut self) -> impl Future<Output = Result<Vec<SessionId>, ProjectionError>> + Send {
         std::future::ready(Ok(Vec::new()))
     }
 
-    /// Brings the copy of one session up to date. What is done must be found again if it is called
-    /// again after a crash.
+    /// Brings the copy of one session up to date. A repeated call after a crash must find what was done.
     fn update(
         &mut self,
         session: &SessionId,
         change: Change,
     ) -> impl Future<Output = Result<(), ProjectionError>> + Send;
 
-    /// True if parts of the copy were put off.
+    /// True if writes were deferred.
     fn has_deferred(&self) -> bool {
         false
     }
 
-    /// Writes parts of the copy that were put off. What fails and may work later stays put off.
+    /// Does deferred writes. A write that fails and may work later stays deferred.
     fn write_deferred(
         &mut self,
         _which: Deferred,
@@ -66,19 +65,19 @@ pub trait Projection: Send {
         std::future::ready(Ok(()))
     }
 
-    /// Keeps the position: the copy has everything that happened before this time.
+    /// Stores the position: the copy has everything that happened before this time.
     fn checkpoint(
         &mut self,
         since: Time,
     ) -> impl Future<Output = Result<(), ProjectionError>> + Send;
 }
 
-/// What is to be written of the parts of a copy that were put off.
+/// The deferred writes to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deferred {
-    /// Parts of sessions in which nothing happened for a while. Written every `DEFERRED_INTERVAL`.
+    /// Writes for sessions without events for a while. Done every `DEFERRED_INTERVAL`.
     Quiet,
-    /// All parts.
+    /// All deferred writes.
     All,
 }
 
@@ -147,28 +146,28 @@ pub async fn run<P: Projection>(projection: P, sources: Sources) {
 struct ProjectionTask<P> {
     projection: P,
     sources: Sources,
-    /// Sessions that could not be written, to be tried again.
+    /// Sessions whose update failed, to be retried.
     failed_sessions: Changes,
     /// The number of sessions written since the position was last saved.
     writes: usize,
-    /// True if everything that changed before the start was found.
+    /// True if all changes from before the start were found.
     caught_up: bool,
 }
 
 impl<P: Projection> ProjectionTask<P> {
-    /// Writes what changed before the start, including deferred writes: after a crash these may have been
-    /// deferred for long.
+    /// Writes what changed before the start, including deferred writes, because a crash may have delayed
+    /// those for long.
     async fn catch_up(&mut self) {
         let since = self.projection.since();
-        // What is published meanwhile is written later, so the position is that of the beginning.
-        let begun = self.sources.clock.now().before(PUBLISH_LIMIT);
+        // Changes that are published meanwhile are written later, so the position is that of the start.
+        let started = self.sources.clock.now().before(PUBLISH_LIMIT);
         let summaries = changed_since(&*self.sources.sessions, since).await.unwrap_or_else(|error| {
-            tracing::error!(projection = P::NAME, %error, "sessions cannot be listed, so older changes are missing");
+            tracing::error!(projection = P::NAME, %error, "listing sessions failed, so older changes are missing");
             self.caught_up = false;
             Vec::new()
         });
         self.remove_erased().await;
-        // Save a position even if nothing is missing: the next start then checks fewer sessions.
+        // Stores a position even if nothing is missing, so that the next start checks fewer sessions.
         self.writes += summaries.len().min(1);
         for summary in summaries.into_iter().rev() {
             if self.sources.stop.is_cancelled() {
@@ -183,15 +182,15 @@ impl<P: Projection> ProjectionTask<P> {
             }
         }
         if self.writes > 0 && self.write_deferred(Deferred::All).await {
-            self.store_reached_position(begun).await;
+            self.store_reached_position(started).await;
         }
     }
 
-    /// Writes what was put off; false if that failed.
+    /// Does deferred writes; false if that failed.
     async fn write_deferred(&mut self, which: Deferred) -> bool {
         let written = self.projection.write_deferred(which).await;
         if let Err(error) = &written {
-            tracing::warn!(projection = P::NAME, %error, "what was put off is not written");
+            tracing::warn!(projection = P::NAME, %error, "deferred writes failed");
         }
         written.is_ok()
     }
@@ -205,7 +204,7 @@ impl<P: Projection> ProjectionTask<P> {
                 }
             }
             Err(error) => {
-                tracing::error!(projection = P::NAME, %error, "erased sessions cannot be listed");
+                tracing::error!(projection = P::NAME, %error, "listing erased sessions failed");
             }
         }
     }
@@ -230,7 +229,7 @@ impl<P: Projection> ProjectionTask<P> {
                 self.failed_sessions.remove(&session);
             }
             Err(error) => {
-                tracing::warn!(projection = P::NAME, %session, %error, "the copy of a session could not be updated and is tried again");
+                tracing::warn!(projection = P::NAME, %session, %error, "updating the copy of a session failed");
                 if is_transient(&error) {
                     self.failed_sessions.insert(session, change);
                 }
@@ -238,19 +237,19 @@ impl<P: Projection> ProjectionTask<P> {
         }
     }
 
-    /// Writes what is left and keeps the position, if there is a new one.
+    /// Writes remaining changes, and stores the position if there is a new one.
     async fn checkpoint(&mut self, which: Deferred) {
         let now = self.sources.clock.now().before(PUBLISH_LIMIT);
         let mut changes = std::mem::take(&mut self.failed_sessions);
         changes.extend(self.sources.changes.take());
         self.write(changes).await;
-        // Another position would have what failed forgotten by a crash.
+        // A later position would lose the failed writes after a crash.
         if self.write_deferred(which).await && self.writes > 0 {
             self.store_reached_position(now).await;
         }
     }
 
-    /// Stores a position at which nothing is missing, or the old one if something is.
+    /// Stores the reached position, or the old one if something is missing.
     async fn store_reached_position(&mut self, reached: Time) {
         let complete = self.caught_up && self.failed_sessions.is_empty();
         let since = if complete { reached } else { self.projection.since().min(reached) };
@@ -260,13 +259,12 @@ impl<P: Projection> ProjectionTask<P> {
     async fn store_position(&mut self, since: Time) {
         self.writes = 0;
         if let Err(error) = self.projection.checkpoint(since).await {
-            tracing::warn!(projection = P::NAME, %error, "the position could not be stored");
+            tracing::warn!(projection = P::NAME, %error, "storing the position failed");
         }
     }
 }
 
-/// What is damaged or missing stays so, and so does a name that is too long; everything else may be
-/// fixed and is tried again.
+/// True if an update may succeed later. Damaged or missing data and names that are too long are permanent.
 pub(crate) fn is_transient(error: &ProjectionError) -> bool {
     match error {
         ProjectionError::Session(Error::Storage(error)) | ProjectionError::Storage(error) => {
@@ -283,13 +281,13 @@ pub(crate) fn is_transient(error: &ProjectionError) -> bool {
     }
 }
 
-/// The sessions in which something happened at or after a time, the latest first.
+/// The sessions with changes at or after a time, newest first.
 async fn changed_since(sessions: &dyn Sessions, since: Time) -> Result<Vec<SessionSummary>, Error> {
     let mut limit = FIRST_PAGE;
     loop {
         let mut summaries = sessions.recent(None, limit).await?;
-        let all = summaries.len() < limit;
-        if all || summaries.last().is_none_or(|oldest| oldest.updated < since) {
+        let is_all = summaries.len() < limit;
+        if is_all || summaries.last().is_none_or(|oldest| oldest.updated < since) {
             summaries.retain(|summary| summary.updated >= since);
             return Ok(summaries);
         }

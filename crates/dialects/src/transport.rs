@@ -1,4 +1,5 @@
-//! What several dialects need to move bytes.
+//! Moves bytes for all dialects: listeners, access rules, HTTP bodies and routes, SSE, WebSockets and Unix
+//! sockets.
 
 pub mod access;
 pub mod body;

@@ -1,36 +1,36 @@
-//! WAV files: samples of 16 bits. Of several channels the mean is taken.
+//! WAV files with 16-bit samples. Several channels are averaged.
 
 use quintet_kernel::port::Audio;
 
 const HEADER_BYTES: u32 = 44;
 
-/// Why audio cannot be read or written as a WAV file.
+/// The reason why audio cannot be read or written as a WAV file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WavError {
     /// The file is of another type.
-    #[error("this is no WAV file")]
+    #[error("not a WAV file")]
     NotWav,
     /// The file ends before its samples.
-    #[error("it has no samples")]
+    #[error("the file has no samples")]
     NoSamples,
     /// The samples come before their format.
-    #[error("its samples come before their format")]
+    #[error("the samples come before their format")]
     NoFormat,
     /// The format is too short.
-    #[error("its format is cut off")]
-    CutOff,
+    #[error("the format is incomplete")]
+    Incomplete,
     /// The samples are of another kind.
-    #[error("only samples of 16 bits can be read")]
+    #[error("only 16-bit samples are supported")]
     NotPcm16,
-    /// The format names no channel.
-    #[error("it has no channels")]
+    /// The format has no channels.
+    #[error("the file has no channels")]
     NoChannels,
     /// The audio has more bytes than the format supports.
-    #[error("it is too long for a WAV file")]
+    #[error("the audio is too long for a WAV file")]
     TooLong,
 }
 
-/// Reads the content of a file. Fails if it is not a WAV file with 16-bit samples.
+/// Parses a file. Fails if it is not a WAV file with 16-bit samples.
 pub fn parse(bytes: &[u8]) -> Result<Audio, WavError> {
     if bytes.get(..4) != Some(b"RIFF") || bytes.get(8..12) != Some(b"WAVE") {
         return Err(WavError::NotWav);
@@ -38,7 +38,7 @@ pub fn parse(bytes: &[u8]) -> Result<Audio, WavError> {
     let (mut at, mut format) = (12usize, None);
     while let Some(header) = bytes.get(at..at.saturating_add(8)) {
         let (name, size) = header.split_at(4);
-        let size = number(size).ok_or(WavError::CutOff)? as usize;
+        let size = number(size).ok_or(WavError::Incomplete)? as usize;
         let rest = &bytes[at + 8..];
         let content = rest.get(..size).unwrap_or(rest);
         match name {
@@ -65,8 +65,8 @@ impl Format {
         let short =
             |at: usize| bytes.get(at..at + 2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
         let (kind, channels, bits) = (short(0), short(2), short(14));
-        let rate = bytes.get(4..8).and_then(number).ok_or(WavError::CutOff)?;
-        // 0xFFFE is the extensible format, which is plain where its samples have 16 bits.
+        let rate = bytes.get(4..8).and_then(number).ok_or(WavError::Incomplete)?;
+        // 0xFFFE is the extensible format, which is plain PCM if its samples have 16 bits.
         if !matches!(kind, Some(1 | 0xFFFE)) || bits != Some(16) {
             return Err(WavError::NotPcm16);
         }
@@ -85,7 +85,7 @@ impl Format {
     }
 }
 
-/// Audio as the content of a file. Fails if it is longer than 4 GB.
+/// Encodes audio as a file. Fails if it is longer than 4 GB.
 pub fn bytes(audio: &Audio) -> Result<Vec<u8>, WavError> {
     let size =
         u32::try_from(audio.samples.len() * 2).ok().filter(|size| *size < u32::MAX - HEADER_BYTES);

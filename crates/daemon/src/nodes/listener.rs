@@ -50,10 +50,10 @@ impl NodeListener {
     pub(super) async fn serve(self, node: ServedNode, token: String, closing: CancellationToken) {
         let access = Access {
             token: Some(Token::new(token)),
-            own: None,
+            protocol_token: None,
             hosts: vec![self.host],
             origins: Vec::new(),
-            asks_itself: |_| false,
+            has_own_auth: |_| false,
             refuse: refused,
         };
         serve_http(self.socket, router(node), access, closing).await;

@@ -157,7 +157,7 @@ impl Connection {
                 let why = format!("a message may have at most {} bytes", wire::MESSAGE_BYTES_LIMIT);
                 Err(fault(Error::invalid(why)))
             }
-            Line::Whole(bytes) => match std::str::from_utf8(&bytes) {
+            Line::Complete(bytes) => match std::str::from_utf8(&bytes) {
                 Ok(text) if text.trim().is_empty() => return Ok(()),
                 Ok(text) => jsonrpc::read_peer(text),
                 Err(_) => Err(fault(Error::parse("the message is not UTF-8"))),
@@ -165,7 +165,7 @@ impl Connection {
         };
         match read {
             Err(fault) => self.queue.send(&[jsonrpc::response(&fault.id, &Err(fault.error))]).await,
-            Ok(PeerMessage::Answer { id, outcome }) => self.answered(&id, outcome).await,
+            Ok(PeerMessage::Response { id, outcome }) => self.answered(&id, outcome).await,
             Ok(PeerMessage::Call(call)) => {
                 let done = match decode(&mut self.link, &call) {
                     Ok(step) => self.carry_out(call.id.as_ref(), step).await?,
@@ -228,7 +228,9 @@ impl Connection {
             Output::Ended(turn, outcome) => {
                 messages.extend(self.turn_ended(&session, &turn, outcome));
             }
-            Output::Spawned(subagent) => self.app.services.editors.adopt(&subagent, &session),
+            Output::Spawned(subagent) => {
+                self.app.services.editors.register_subagent(&subagent, &session)
+            }
             Output::Settings => messages.extend(self.settings_changed(which).await),
             Output::Compacted(result) => messages.extend(self.compacted(&session, result)),
             Output::Reverted(turn, result) => {

@@ -136,7 +136,7 @@ pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
     }
     match call.method.as_str() {
         "authenticate" => {
-            Ok(Step::Authenticate { method: fields.need_text("methodId")?.to_owned() })
+            Ok(Step::Authenticate { method: fields.required_text("methodId")?.to_owned() })
         }
         "session/new" => Ok(Step::New(opening(&fields, &call.params)?)),
         "session/load" => {
@@ -148,15 +148,15 @@ pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
         }),
         "session/list" => list(&fields),
         "session/close" => Ok(Step::Close(session(&fields)?)),
-        "session/delete" => Ok(Step::Delete(fields.need_text("sessionId")?.to_owned())),
+        "session/delete" => Ok(Step::Delete(fields.required_text("sessionId")?.to_owned())),
         "session/prompt" => prompt(&fields, &call.params),
         "session/cancel" => Ok(Step::Cancel(session(&fields)?)),
         "session/set_mode" => {
-            let mode = mode("modeId", fields.need_text("modeId")?)?;
+            let mode = mode("modeId", fields.required_text("modeId")?)?;
             Ok(Step::SetMode { session: session(&fields)?, mode })
         }
         "session/set_config_option" => {
-            let choice = choice(fields.need_text("configId")?, &call.params["value"])?;
+            let choice = choice(fields.required_text("configId")?, &call.params["value"])?;
             Ok(Step::SetOption { session: session(&fields)?, choice })
         }
         IMPORT => {
@@ -168,8 +168,8 @@ pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
 }
 
 fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
-    if fields.whole("protocolVersion")?.is_none() {
-        return Err(fields.wrong("protocolVersion", "a whole number"));
+    if fields.unsigned("protocolVersion")?.is_none() {
+        return Err(fields.invalid("protocolVersion", "a whole number"));
     }
     let capabilities = fields.object("clientCapabilities")?;
     let files = capabilities.object("fs")?;
@@ -194,19 +194,19 @@ fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
 }
 
 fn session(fields: &Fields<'_>) -> Result<SessionId, Error> {
-    let text = fields.need_text("sessionId")?;
+    let text = fields.required_text("sessionId")?;
     SessionId::parse(text).ok_or_else(|| wire::not_found(text))
 }
 
 fn opening(fields: &Fields<'_>, params: &Value) -> Result<Opening, Error> {
-    let cwd = absolute(fields, fields.need_text("cwd")?)?;
+    let cwd = absolute(fields, fields.required_text("cwd")?)?;
     Ok(Opening { cwd, mcp_servers: servers::servers(params) })
 }
 
 fn absolute(fields: &Fields<'_>, text: &str) -> Result<PathBuf, Error> {
     let path = PathBuf::from(text);
     if !path.is_absolute() {
-        return Err(fields.wrong("cwd", "an absolute path"));
+        return Err(fields.invalid("cwd", "an absolute path"));
     }
     // Without a slash at the end, so that a folder has one name.
     Ok(path.components().collect())
@@ -215,7 +215,7 @@ fn absolute(fields: &Fields<'_>, text: &str) -> Result<PathBuf, Error> {
 fn list(fields: &Fields<'_>) -> Result<Step, Error> {
     let cwd = fields.text("cwd")?.map(|text| absolute(fields, text)).transpose()?;
     let cursor = fields.text("cursor")?.map(str::parse).transpose();
-    let offset = cursor.map_err(|_| fields.wrong("cursor", "one of an earlier answer"))?;
+    let offset = cursor.map_err(|_| fields.invalid("cursor", "one of an earlier answer"))?;
     Ok(Step::List { cwd, offset: offset.unwrap_or_default() })
 }
 

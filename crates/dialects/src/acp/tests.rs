@@ -110,7 +110,7 @@ impl Story {
     fn receive(&mut self, text: &str) {
         let line = match jsonrpc::read_peer(text) {
             Err(fault) => jsonrpc::response(&fault.id, &Err(fault.error)),
-            Ok(PeerMessage::Answer { id, outcome }) => format!("answer to {id:?}: {outcome:?}"),
+            Ok(PeerMessage::Response { id, outcome }) => format!("answer to {id:?}: {outcome:?}"),
             Ok(PeerMessage::Call(call)) => match decode(&mut self.link, &call) {
                 Ok(step) => format!("{step:?}"),
                 Err(error) => jsonrpc::response(&call.id.unwrap_or(jsonrpc::Id::Null), &Err(error)),

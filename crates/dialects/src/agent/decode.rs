@@ -110,7 +110,7 @@ fn request(method: &str, params: &Value) -> Result<Request, Error> {
         }
         "context.get" => Request::Context(session()?),
         "context.shouldCompact" | "context.canAcceptTurn" => {
-            let expected = fields.whole("estimatedResponseTokens")?.unwrap_or(0);
+            let expected = fields.unsigned("estimatedResponseTokens")?.unwrap_or(0);
             Request::ContextRoom { session: session()?, expected }
         }
         "context.compact" | "context.confirmCompaction" => Request::Compact {
@@ -120,10 +120,10 @@ fn request(method: &str, params: &Value) -> Result<Request, Error> {
         "context.clear" => Request::Clear(session()?),
         "events.list" => Request::Events(read(&fields, params, &["after", "afterEventId"])?),
         "events.sync" => {
-            let Some(last) = fields.whole("lastSequence")? else {
-                return Err(fields.wrong("lastSequence", "a whole number"));
+            let Some(last) = fields.unsigned("lastSequence")? else {
+                return Err(fields.invalid("lastSequence", "a whole number"));
             };
-            let page = fields.whole("limit")?.map(|_| limit(&fields, EVENT_PAGE_LIMITS));
+            let page = fields.unsigned("limit")?.map(|_| limit(&fields, EVENT_PAGE_LIMITS));
             let read = read(&fields, params, &[])?;
             Request::Sync(Read { from: Some(last.into()), limit: page.transpose()?, ..read })
         }
@@ -137,7 +137,7 @@ fn request(method: &str, params: &Value) -> Result<Request, Error> {
 fn create_session(fields: &Fields<'_>) -> Result<CreateSession, Error> {
     let workspace = need(fields, "workingDirectory")?;
     if !workspace.starts_with('/') || workspace.contains('\0') {
-        return Err(fields.wrong("workingDirectory", "an absolute path"));
+        return Err(fields.invalid("workingDirectory", "an absolute path"));
     }
     Ok(CreateSession {
         workspace: workspace.into(),
@@ -164,7 +164,7 @@ fn message(fields: &Fields<'_>, params: &Value) -> Result<Message, Error> {
                 take_block(&mut message, block)?;
             }
         }
-        _ => return Err(fields.wrong("content", "a string or a list of blocks")),
+        _ => return Err(fields.invalid("content", "a string or a list of blocks")),
     }
     for name in ["attachments", "images"] {
         for file in fields.objects(name)?.unwrap_or_default() {
@@ -179,7 +179,7 @@ fn take_block(message: &mut Message, block: &Value) -> Result<(), Error> {
     let expected = "a list of text and image blocks";
     let fields = Fields::of(block).map_err(|_| Error::field("content", expected))?;
     match fields.text("type")? {
-        Some("text") => message.text.push_str(fields.need_text("text")?),
+        Some("text") => message.text.push_str(fields.required_text("text")?),
         Some("image" | "document" | "file") => {
             let n = message.files.len() + 1;
             message.files.push(attachment(&fields.object("source")?, n)?);
@@ -190,13 +190,13 @@ fn take_block(message: &mut Message, block: &Value) -> Result<(), Error> {
 }
 
 fn attachment(file: &Fields<'_>, n: usize) -> Result<File, Error> {
-    let data = file.need_text("data")?;
+    let data = file.required_text("data")?;
     // Browsers hand out `data:` addresses.
     let (stated, data) = match data.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
         Some((head, data)) => (head.strip_suffix(";base64"), data),
         None => (None, data),
     };
-    let content = STANDARD.decode(data).map_err(|_| file.wrong("data", "base64"))?;
+    let content = STANDARD.decode(data).map_err(|_| file.invalid("data", "base64"))?;
     let mime = file.text("mimeType")?.or(file.text("media_type")?).or(stated);
     let mime = mime.unwrap_or("application/octet-stream");
     let name = file.text("fileName")?.or(file.text("name")?).map_or_else(
@@ -223,7 +223,7 @@ fn respond(fields: &Fields<'_>, params: &Value) -> Result<Request, Error> {
         _ => Fields::of(&Value::Null)?,
     };
     let response = match given {
-        Value::Null => return Err(fields.wrong("response", "an answer")),
+        Value::Null => return Err(fields.invalid("response", "an answer")),
         Value::Bool(allow) => Response::Decision { allow: *allow, reason: None },
         Value::Object(_) => answer(&inner, given)?,
         Value::String(text) => Response::Text { text: text.clone(), failed: false },
@@ -241,7 +241,7 @@ fn answer(inner: &Fields<'_>, given: &Value) -> Result<Response, Error> {
         (Some(allow), _) => Some(allow),
         (None, Some("allow" | "approve" | "approved" | "yes")) => Some(true),
         (None, Some("deny" | "denied" | "reject" | "no")) => Some(false),
-        (None, Some(_)) => return Err(inner.wrong("decision", "allow or deny")),
+        (None, Some(_)) => return Err(inner.invalid("decision", "allow or deny")),
         (None, None) => None,
     };
     if let Some(allow) = word {
@@ -262,7 +262,7 @@ pub(super) fn read(fields: &Fields<'_>, params: &Value, from: &[&str]) -> Result
         session: session(fields)?,
         from: event_of(fields, params, from)?,
         limit: Some(limit(fields, EVENT_PAGE_LIMITS)?),
-        types: fields.texts("types")?.unwrap_or_default().into_iter().map(own).collect(),
+        types: fields.text_list("types")?.unwrap_or_default().into_iter().map(own).collect(),
         since: None,
         original: false,
     })
@@ -279,13 +279,13 @@ fn event_of(
         None | Some((_, Value::Null)) => Ok(None),
         Some((name, value)) => match EventRef::read(value, &session(fields)?) {
             Some(event) => Ok(Some(event)),
-            None => Err(fields.wrong(name, "an event or its sequence")),
+            None => Err(fields.invalid(name, "an event or its sequence")),
         },
     }
 }
 
 fn limit(fields: &Fields<'_>, (default, maximum): (u64, u64)) -> Result<usize, Error> {
-    let limit = fields.whole("limit")?.unwrap_or(default).min(maximum);
+    let limit = fields.unsigned("limit")?.unwrap_or(default).min(maximum);
     Ok(usize::try_from(limit).unwrap_or(usize::MAX))
 }
 

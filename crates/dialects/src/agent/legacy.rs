@@ -117,7 +117,7 @@ fn original(read: Read) -> Read {
 
 fn moment(fields: &Fields<'_>) -> Result<Option<Time>, Error> {
     let Some(text) = fields.text("afterTimestamp")? else { return Ok(None) };
-    let wrong = || fields.wrong("afterTimestamp", "a moment as in 2025-01-01T00:00:00Z");
+    let wrong = || fields.invalid("afterTimestamp", "a moment as in 2025-01-01T00:00:00Z");
     Time::parse(text).map(Some).ok_or_else(wrong)
 }
 
@@ -125,8 +125,8 @@ fn moment(fields: &Fields<'_>) -> Result<Option<Time>, Error> {
 fn ancestors(fields: &Fields<'_>) -> Result<Read, Error> {
     let name = need(fields, "eventId")?;
     let (session, seq) =
-        event_id::parse(name).ok_or_else(|| fields.wrong("eventId", "an event"))?;
-    let limit = fields.whole("limit")?.and_then(|limit| usize::try_from(limit).ok());
+        event_id::parse(name).ok_or_else(|| fields.invalid("eventId", "an event"))?;
+    let limit = fields.unsigned("limit")?.and_then(|limit| usize::try_from(limit).ok());
     Ok(Read {
         session,
         from: Some(seq.saturating_add(1).into()),

@@ -1,4 +1,4 @@
-//! The feed: nothing is missed, nothing stands there twice.
+//! The feed misses no change and repeats none.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn session(name: &str) -> SessionId {
 }
 
 #[tokio::test]
-async fn a_session_stands_there_once_with_its_last_change() {
+async fn a_session_is_listed_once_with_its_last_change() {
     let feed = ChangeFeed::default();
     feed.published(&session("s0"), 1);
     let subscription = feed.subscribe();
@@ -24,7 +24,7 @@ async fn a_session_stands_there_once_with_its_last_change() {
 }
 
 #[tokio::test]
-async fn what_comes_while_others_are_taken_is_waited_for() {
+async fn changes_after_a_take_are_delivered_later() {
     let feed = ChangeFeed::default();
     let (one, other) = (feed.subscribe(), feed.subscribe());
     feed.published(&session("s1"), 1);
@@ -37,9 +37,9 @@ async fn what_comes_while_others_are_taken_is_waited_for() {
 }
 
 #[test]
-fn who_is_gone_is_forgotten() {
+fn dropped_subscribers_are_removed() {
     let feed = ChangeFeed::default();
     drop(feed.subscribe());
-    let _stays = feed.subscribe();
+    let _subscribed = feed.subscribe();
     assert_eq!(lock(&feed.subscribers).len(), 1);
 }

@@ -44,7 +44,7 @@ impl Protocol for Console {
         let service = Service::Http {
             router: router(app, self.login.clone()),
             // A browser brings a cookie, which only the console itself knows.
-            access: AccessRules { asks_itself: |_| true, ..access },
+            access: AccessRules { has_own_auth: |_| true, ..access },
         };
         ServedProtocol {
             endpoints: vec![Endpoint { listener: LISTENER, service }],

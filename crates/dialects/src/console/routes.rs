@@ -91,7 +91,7 @@ pub(super) const REFUSALS: &Refusals<Reply> = &Refusals {
 };
 
 fn file(path: &PathParameters<'_>) -> Route {
-    Route::File(path.whole().into())
+    Route::File(path.full_path().into())
 }
 
 fn session(path: &PathParameters<'_>) -> Result<SessionId, Reply> {

@@ -1,4 +1,4 @@
-//! A configuration for tests, made of a few values.
+//! A configuration for tests with only a few values.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ impl Fixture {
         Self { values: values.into_iter().collect(), model }
     }
 
-    /// The configuration, with its data in `/data`.
+    /// The configuration, with the data directory `/data`.
     pub(crate) fn config<'a>(&'a self, addresses: &'a [(&'static str, SocketAddr)]) -> Config<'a> {
         Config {
             values: self,

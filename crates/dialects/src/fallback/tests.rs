@@ -1,4 +1,4 @@
-//! What is left of a message that a model refuses.
+//! Messages that a model refuses in part.
 
 use quintet_kernel::command::{NewAttachment, TurnStart};
 use quintet_kernel::event::TurnOptions;
@@ -22,33 +22,34 @@ fn message() -> NewMessage {
 }
 
 /// Submits the message to a session that refuses an unknown model and pictures.
-async fn submitted(say: NewMessage) -> Result<NewMessage, Error> {
-    let session = |say: NewMessage| async move {
-        let unknown = say.options.model.clone().map(Refusal::UnknownModel);
-        let blind = (!say.files.is_empty())
+async fn submitted(message: NewMessage) -> Result<NewMessage, Error> {
+    let session = |message: NewMessage| async move {
+        let unknown = message.options.model.clone().map(Refusal::UnknownModel);
+        let blind = (!message.files.is_empty())
             .then(|| Refusal::UnsupportedInput { model: model(), kind: MediaKind::Image });
         match unknown.or(blind) {
             Some(refusal) => Err(Error::Refused(refusal)),
-            None => Ok(say),
+            None => Ok(message),
         }
     };
-    until_taken(say, session).await
+    retry_reduced(message, session).await
 }
 
 #[tokio::test]
-async fn a_message_loses_what_its_model_refuses_and_no_more() {
-    let taken = submitted(message()).await.unwrap();
-    assert_eq!((taken.options.model, taken.files.len()), (None, 0));
+async fn only_the_refused_parts_of_a_message_are_removed() {
+    let accepted = submitted(message()).await.unwrap();
+    assert_eq!((accepted.options.model, accepted.files.len()), (None, 0));
     let left_out = Part::Context(PICTURES_LEFT_OUT.into());
-    assert_eq!(taken.parts, [left_out, Part::Text("look".into())]);
+    assert_eq!(accepted.parts, [left_out, Part::Text("look".into())]);
 }
 
 #[tokio::test]
-async fn a_refusal_that_nothing_helps_against_is_passed_on() {
+async fn a_refusal_that_cannot_be_avoided_is_returned() {
     let refuse = |_| async { Err::<(), _>(Error::Refused(Refusal::EmptyMessage)) };
-    let refused = until_taken(message(), refuse).await;
+    let refused = retry_reduced(message(), refuse).await;
     assert!(matches!(refused, Err(Error::Refused(Refusal::EmptyMessage))));
     let blind = || Refusal::UnsupportedInput { model: model(), kind: MediaKind::Image };
-    let refused = until_taken(message(), |_| async { Err::<(), _>(Error::Refused(blind())) }).await;
+    let refused =
+        retry_reduced(message(), |_| async { Err::<(), _>(Error::Refused(blind())) }).await;
     assert!(matches!(refused, Err(Error::Refused(Refusal::UnsupportedInput { .. }))));
 }

@@ -246,7 +246,7 @@ impl AppState {
             && sessions.summary(id).await?.model.is_none()
         {
             say.options.model = Some(preferred);
-            return fallback::say(&**sessions, id, *say).await;
+            return fallback::submit_message(&**sessions, id, *say).await;
         }
         sessions.submit(id, Command::AddMessage(say)).await
     }

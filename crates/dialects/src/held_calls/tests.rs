@@ -1,4 +1,4 @@
-//! Claims of one connection, against sessions that only write down what they are told.
+//! Claims of one connection, against sessions that only record commands.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
@@ -17,7 +17,7 @@ struct Recorder {
     inner: Mutex<Inner>,
     /// Notified of each command.
     submitted: Notify,
-    /// Set if commands are taken and never answered.
+    /// True if commands are never answered.
     silent: bool,
 }
 
@@ -28,9 +28,9 @@ struct Inner {
     followers: Vec<mpsc::UnboundedSender<Vec<Item>>>,
 }
 
-struct Following(mpsc::UnboundedReceiver<Vec<Item>>);
+struct FakeFollower(mpsc::UnboundedReceiver<Vec<Item>>);
 
-impl Follower for Following {
+impl Follower for FakeFollower {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Vec<Item>>, Error>> {
         Box::pin(async { Ok(self.0.recv().await) })
     }
@@ -49,7 +49,7 @@ impl Recorder {
         self.inner.lock().unwrap()
     }
 
-    /// Publishes an event to everybody who follows.
+    /// Publishes an event to all followers.
     fn publish(&self, event: Event) -> Arc<Record> {
         let mut inner = self.lock();
         inner.head += 1;
@@ -59,7 +59,7 @@ impl Recorder {
         record
     }
 
-    /// Waits until there were so many commands, and gives them.
+    /// Waits until this many commands were submitted, and returns them.
     async fn commands(&self, count: usize) -> Vec<String> {
         loop {
             let submitted = self.submitted.notified();
@@ -78,9 +78,9 @@ impl Sessions for Recorder {
         session: &SessionId,
         command: Command,
     ) -> BoxFuture<'_, Result<Receipt, Error>> {
-        let (shown, session) = (shown(&command), session.clone());
+        let (described, session) = (describe(&command), session.clone());
         Box::pin(async move {
-            self.lock().commands.push(shown);
+            self.lock().commands.push(described);
             self.submitted.notify_waiters();
             if self.silent {
                 std::future::pending::<()>().await;
@@ -97,21 +97,21 @@ impl Sessions for Recorder {
     }
 
     fn view(&self, _: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
-        unimplemented!("nobody looks at it")
+        unimplemented!("not used by these tests")
     }
 
     fn follow(&self, _: &SessionId, _: Cursor) -> BoxFuture<'_, Result<Box<dyn Follower>, Error>> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.lock().followers.push(sender);
-        Box::pin(async { Ok(Box::new(Following(receiver)) as Box<dyn Follower>) })
+        Box::pin(async { Ok(Box::new(FakeFollower(receiver)) as Box<dyn Follower>) })
     }
 
     fn summary(&self, _: &SessionId) -> BoxFuture<'_, Result<SessionSummary, Error>> {
-        unimplemented!("nobody looks at it")
+        unimplemented!("not used by these tests")
     }
 
     fn list(&self, _: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
-        unimplemented!("nobody looks for it")
+        unimplemented!("not used by these tests")
     }
 
     fn recent(
@@ -119,15 +119,15 @@ impl Sessions for Recorder {
         _: Option<&Path>,
         _: usize,
     ) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
-        unimplemented!("nobody looks for it")
+        unimplemented!("not used by these tests")
     }
 
     fn forks(&self, _: &SessionId) -> BoxFuture<'_, Result<Vec<SessionSummary>, Error>> {
-        unimplemented!("nobody looks for it")
+        unimplemented!("not used by these tests")
     }
 }
 
-fn shown(command: &Command) -> String {
+fn describe(command: &Command) -> String {
     match command {
         Command::ClaimCalls { calls, came_back, .. } => {
             let calls: Vec<&str> = calls.iter().map(CallId::as_str).collect();
@@ -147,7 +147,7 @@ fn call() -> CallId {
 }
 
 fn held(sessions: &Arc<Recorder>) -> (HeldCalls, SessionId) {
-    let client = ClientRef::connected("desk", "1");
+    let client = ClientRef::connected("client", "1");
     let sessions = Arc::clone(sessions) as Arc<dyn Sessions>;
     (HeldCalls::new(sessions, client), SessionId::parse("s1").unwrap())
 }
@@ -162,29 +162,29 @@ async fn a_connection_that_ends_while_it_claims_releases_the_call() {
     let sessions = Arc::new(Recorder { silent: true, ..Recorder::default() });
     let (mut held, session) = held(&sessions);
     tokio::select! {
-        _ = held.claim(&session, vec![call()]) => unreachable!("nobody answers"),
+        _ = held.claim(&session, vec![call()]) => unreachable!("commands are never answered"),
         _ = sessions.commands(1) => {}
     }
     assert!(!held.is_empty());
     tokio::select! {
-        () = held.release() => unreachable!("nobody answers"),
+        () = held.release() => unreachable!("commands are never answered"),
         commands = sessions.commands(2) => assert_eq!(commands, ["claim c1", "disconnect"]),
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_is_there_claims_again_what_it_is_taken_to_have_lost() {
+async fn a_live_connection_renews_claims_that_count_as_lost() {
     let sessions = Arc::new(Recorder::default());
     let (mut held, session) = held(&sessions);
     assert!(held.claim(&session, vec![call()]).await.unwrap());
     sessions.publish(lost_by("other"));
-    sessions.publish(lost_by("desk"));
+    sessions.publish(lost_by("client"));
     let commands = sessions.commands(2).await;
     assert_eq!(commands, ["claim c1", "claim c1, come back"]);
-    // From here on its loss is meant.
+    // After the release, a lost claim is not renewed.
     held.release().await;
-    sessions.publish(lost_by("desk"));
+    sessions.publish(lost_by("client"));
     let commands = sessions.commands(3).await;
     assert_eq!(commands[2..], ["disconnect"]);
-    assert!(sessions.lock().followers.is_empty(), "nobody follows the session any more");
+    assert!(sessions.lock().followers.is_empty(), "the session is no longer followed");
 }

@@ -135,7 +135,7 @@ impl Encode for Stream {
         out.extend_from_slice(b": heartbeat\n\n");
     }
 
-    fn over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.link.end().is_some()
             || (self.idle_heartbeats >= IDLE_HEARTBEATS_LIMIT && !self.link.in_turn())
     }
@@ -186,7 +186,7 @@ mod tests {
         for beat in 1..=100 {
             idle.keep_alive(&mut out);
             busy.keep_alive(&mut out);
-            assert_eq!((idle.over(), busy.over()), (beat >= 40, false), "beat {beat}");
+            assert_eq!((idle.is_over(), busy.is_over()), (beat >= 40, false), "beat {beat}");
         }
         assert_eq!(HEARTBEAT_INTERVAL * IDLE_HEARTBEATS_LIMIT, Duration::from_secs(600));
         assert!(out.starts_with(b": heartbeat\n\n"));

@@ -1,19 +1,19 @@
-//! Reads parameters by name. Unknown ones are ignored; one of the wrong type is named in the error.
+//! Reads parameters by name. Unknown ones are ignored; an error names the parameter with the wrong type.
 
 use serde_json::{Map, Value};
 
 use super::Error;
 
-/// The members of an object of parameters. `null` means "not given".
+/// The members of a parameter object. `null` means the same as leaving a member out.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     members: Option<&'a Map<String, Value>>,
-    /// The objects around this one, outermost first.
+    /// The names of the enclosing objects, outermost first.
     path: [&'a str; 2],
 }
 
 impl<'a> Fields<'a> {
-    /// The members of `params`, which need not be there.
+    /// The members of `params`, which may be null. Fails if it is not an object.
     pub fn of(params: &'a Value) -> Result<Self, Error> {
         let path = ["", ""];
         match params {
@@ -28,9 +28,9 @@ impl<'a> Fields<'a> {
         self.read(name, "a string", Value::as_str)
     }
 
-    /// A string that must be there.
-    pub fn need_text(&self, name: &str) -> Result<&'a str, Error> {
-        self.text(name)?.ok_or_else(|| self.wrong(name, "a string"))
+    /// A required string.
+    pub fn required_text(&self, name: &str) -> Result<&'a str, Error> {
+        self.text(name)?.ok_or_else(|| self.invalid(name, "a string"))
     }
 
     /// True or false.
@@ -38,12 +38,12 @@ impl<'a> Fields<'a> {
         self.read(name, "true or false", Value::as_bool)
     }
 
-    /// A whole number from 0 on.
-    pub fn whole(&self, name: &str) -> Result<Option<u64>, Error> {
+    /// A whole number that is not negative.
+    pub fn unsigned(&self, name: &str) -> Result<Option<u64>, Error> {
         self.read(name, "a whole number", Value::as_u64)
     }
 
-    /// A whole number, also one below 0.
+    /// A whole number, which may be negative.
     pub fn integer(&self, name: &str) -> Result<Option<i64>, Error> {
         self.read(name, "a whole number", Value::as_i64)
     }
@@ -53,41 +53,41 @@ impl<'a> Fields<'a> {
         self.read(name, "a number", Value::as_f64)
     }
 
-    /// A member, whatever it is.
+    /// A member of any type.
     pub fn value(&self, name: &str) -> Option<&'a Value> {
         self.members.and_then(|members| members.get(name)).filter(|value| !value.is_null())
     }
 
-    /// True if a member is there, whatever it is.
+    /// True if a member exists and is not null.
     pub fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
 
-    /// An object; an empty one if it is not there.
+    /// An object; an empty one if it is missing.
     pub fn object(&self, name: &'a str) -> Result<Self, Error> {
         let members = self.read(name, "an object", Value::as_object)?;
         Ok(Self { members, path: self.object_path(name) })
     }
 
     /// The members of an object whose values are strings.
-    pub fn texts_by_name(&self, name: &'a str) -> Result<Option<Vec<(&'a str, &'a str)>>, Error> {
+    pub fn text_map(&self, name: &'a str) -> Result<Option<Vec<(&'a str, &'a str)>>, Error> {
         let Some(members) = self.read(name, "an object", Value::as_object)? else {
             return Ok(None);
         };
         let inner = self.object(name)?;
         let pair = |(key, value): (&'a String, &'a Value)| match value.as_str() {
             Some(text) => Ok((key.as_str(), text)),
-            None => Err(inner.wrong(key, "a string")),
+            None => Err(inner.invalid(key, "a string")),
         };
         members.iter().map(pair).collect::<Result<_, _>>().map(Some)
     }
 
     /// A list of strings.
-    pub fn texts(&self, name: &str) -> Result<Option<Vec<&'a str>>, Error> {
-        let whole = |value: &'a Value| {
+    pub fn text_list(&self, name: &str) -> Result<Option<Vec<&'a str>>, Error> {
+        let all = |value: &'a Value| {
             value.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()
         };
-        self.read(name, "a list of strings", whole)
+        self.read(name, "a list of strings", all)
     }
 
     /// A list of objects.
@@ -101,10 +101,10 @@ impl<'a> Fields<'a> {
         self.read(name, "a list of objects", all)
     }
 
-    /// Says that a member is not what it should be.
-    pub fn wrong(&self, name: &str, expected: &str) -> Error {
-        let around = self.path.iter().filter(|outer| !outer.is_empty());
-        let path: String = around.flat_map(|outer| [outer, "."]).chain([name]).collect();
+    /// The error for an invalid member.
+    pub fn invalid(&self, name: &str, expected: &str) -> Error {
+        let outer = self.path.iter().filter(|outer| !outer.is_empty());
+        let path: String = outer.flat_map(|outer| [outer, "."]).chain([name]).collect();
         Error::field(&path, expected)
     }
 
@@ -123,7 +123,7 @@ impl<'a> Fields<'a> {
     ) -> Result<Option<T>, Error> {
         match self.members.and_then(|members| members.get(name)) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => read(value).map(Some).ok_or_else(|| self.wrong(name, expected)),
+            Some(value) => read(value).map(Some).ok_or_else(|| self.invalid(name, expected)),
         }
     }
 }

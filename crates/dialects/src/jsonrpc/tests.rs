@@ -1,4 +1,4 @@
-//! What is read as what, and what is answered to it.
+//! Parsing of messages, and the responses to them.
 
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -34,7 +34,7 @@ fn requests_and_notifications() {
 }
 
 #[test]
-fn what_is_no_request_is_answered_under_the_id_it_has() {
+fn an_invalid_request_gets_an_error_with_its_id() {
     check(
         "{",
         expect![[
@@ -86,7 +86,7 @@ fn what_is_no_request_is_answered_under_the_id_it_has() {
 }
 
 #[test]
-fn a_batch_is_as_good_as_its_parts() {
+fn each_request_of_a_batch_is_parsed_on_its_own() {
     check(
         r#"[1,{"jsonrpc":"2.0","method":"m"},{"jsonrpc":"2.0","id":2,"method":"n"}]"#,
         expect![[r#"
@@ -97,7 +97,7 @@ fn a_batch_is_as_good_as_its_parts() {
 }
 
 #[test]
-fn what_goes_out() {
+fn encoding() {
     let id = Id::Number(3.into());
     let answers = [response(&id, &Ok(json!({"a": 1}))), notification("m", json!({"b": "\n"}))];
     expect![[r#"[{"jsonrpc":"2.0","id":3,"result":{"a":1}},{"jsonrpc":"2.0","method":"m","params":{"b":"\n"}}]"#]].assert_eq(&batch_response(&answers).unwrap());
@@ -105,17 +105,17 @@ fn what_goes_out() {
 }
 
 #[test]
-fn fields_are_named_when_they_are_wrong() {
+fn errors_name_the_invalid_field() {
     let params =
         json!({"a": 1, "in": {"deep": {"x": "y"}, "list": [1], "all": [{"n": "no"}]}, "no": null});
     let fields = Fields::of(&params).unwrap();
     let inner = fields.object("in").unwrap();
     let names = [
         fields.text("a").unwrap_err(),
-        fields.need_text("none").unwrap_err(),
+        fields.required_text("none").unwrap_err(),
         fields.object("a").unwrap_err(),
-        inner.object("deep").unwrap().whole("x").unwrap_err(),
-        inner.texts("list").unwrap_err(),
+        inner.object("deep").unwrap().unsigned("x").unwrap_err(),
+        inner.text_list("list").unwrap_err(),
         inner.objects("all").unwrap().unwrap()[0].number("n").unwrap_err(),
         Fields::of(&json!([])).unwrap_err(),
         Fields::of(&json!("x")).unwrap_err(),
@@ -136,7 +136,7 @@ fn fields_are_named_when_they_are_wrong() {
 }
 
 #[test]
-fn a_batch_has_its_limit() {
+fn a_batch_has_a_size_limit() {
     let batch = |calls: usize| {
         let one = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
         read(&format!("[{}]", vec![one; calls].join(",")))

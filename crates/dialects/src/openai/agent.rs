@@ -99,7 +99,7 @@ impl Encode for AgentStream {
         out.extend_from_slice(KEEP_ALIVE);
     }
 
-    fn over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.encoder.is_over()
     }
 

@@ -240,7 +240,7 @@ impl Encode for ResponseStream {
         out.extend_from_slice(KEEP_ALIVE);
     }
 
-    fn over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.encoder.is_over()
     }
 

@@ -1,4 +1,4 @@
-//! Who is there, and for how long.
+//! Which followers count, and for how long.
 
 use super::*;
 
@@ -7,14 +7,14 @@ fn check(presence: &Presence, session: &SessionId, expected: &[(&'static str, u6
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_follower_counts_after_a_moment_and_until_it_is_dropped() {
+async fn a_follower_counts_after_the_minimum_age_until_it_is_dropped() {
     let (presence, session) = (Presence::default(), SessionId::parse("s1").unwrap());
-    let first = presence.enter(&session, "one");
+    let first = presence.add(&session, "one");
     check(&presence, &session, &[]);
     tokio::time::advance(MINIMUM_AGE).await;
     check(&presence, &session, &[("one", 1)]);
-    let second = presence.enter(&session, "one");
-    let other = presence.enter(&session, "other");
+    let second = presence.add(&session, "one");
+    let other = presence.add(&session, "other");
     tokio::time::advance(MINIMUM_AGE).await;
     check(&presence, &session, &[("one", 2), ("other", 1)]);
     check(&presence, &SessionId::parse("s2").unwrap(), &[]);

@@ -1,4 +1,4 @@
-//! Projections: how much is read at a start, what is kept, and that a stop is heeded.
+//! Projections: what is read at the start, stored positions, and stopping.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use quintet_kernel::{Cursor, State};
 use super::*;
 use crate::change_feed::ChangeFeed;
 
-/// Sessions of which the n-th changed at second n.
+/// Sessions, the n-th of which changed at second n.
 struct Index {
     summaries: Vec<SessionSummary>,
     listed: Mutex<Vec<usize>>,
@@ -55,7 +55,7 @@ impl Sessions for Index {
     }
 }
 
-/// A clock that always shows the thousandth minute.
+/// A clock that always returns the thousandth minute.
 struct FixedClock;
 
 fn now() -> Time {
@@ -72,26 +72,26 @@ impl Clock for FixedClock {
     }
 }
 
-/// What became of a projection.
+/// A projection that records its calls.
 #[derive(Clone, Debug, Default)]
-struct Copy {
+struct RecordingProjection {
     since: Time,
-    /// Up to which event there are sessions.
+    /// The event up to which it has all sessions.
     has: Seq,
     log: Arc<Mutex<Vec<String>>>,
-    /// Updates fail so often.
+    /// The number of updates that fail.
     failures: usize,
     stop: CancellationToken,
     stop_after: usize,
 }
 
-impl Copy {
+impl RecordingProjection {
     fn log(&self) -> Vec<String> {
         self.log.lock().unwrap().clone()
     }
 }
 
-impl Projection for Copy {
+impl Projection for RecordingProjection {
     const NAME: &'static str = "copy";
 
     fn since(&self) -> Time {
@@ -111,7 +111,7 @@ impl Projection for Copy {
         match self.failures.checked_sub(1) {
             Some(left) => {
                 self.failures = left;
-                Err(std::io::Error::other("no room").into())
+                Err(std::io::Error::other("disk full").into())
             }
             None => Ok(()),
         }
@@ -141,44 +141,50 @@ fn summary(n: i64) -> SessionSummary {
     serde_json::from_value(summary).unwrap()
 }
 
-fn sources(index: &Arc<Index>, feed: &ChangeFeed, copy: &Copy) -> Sources {
+fn sources(index: &Arc<Index>, feed: &ChangeFeed, projection: &RecordingProjection) -> Sources {
     Sources {
         changes: feed.subscribe(),
         sessions: index.clone(),
         clock: Arc::new(FixedClock),
-        stop: copy.stop.clone(),
+        stop: projection.stop.clone(),
     }
 }
 
-async fn run_to_the_end(index: &Arc<Index>, copy: Copy) {
-    copy.stop.cancel();
-    run(copy.clone(), sources(index, &ChangeFeed::default(), &copy)).await;
+async fn run_stopped(index: &Arc<Index>, projection: RecordingProjection) {
+    projection.stop.cancel();
+    run(projection.clone(), sources(index, &ChangeFeed::default(), &projection)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_looks_at_what_changed_and_opens_what_is_behind() {
+async fn a_start_checks_changed_sessions_and_updates_outdated_ones() {
     let index = Index::new(10_000);
-    let copy = Copy { since: seconds(9_990), has: 9_998, stop_after: 2, ..Copy::default() };
-    run(copy.clone(), sources(&index, &ChangeFeed::default(), &copy)).await;
+    let projection = RecordingProjection {
+        since: seconds(9_990),
+        has: 9_998,
+        stop_after: 2,
+        ..RecordingProjection::default()
+    };
+    run(projection.clone(), sources(&index, &ChangeFeed::default(), &projection)).await;
     let now = now().before(PUBLISH_LIMIT).micros() / 1_000_000;
-    assert_eq!(copy.log(), ["s9999".into(), "s10000".into(), format!("since {now}")]);
+    assert_eq!(projection.log(), ["s9999".into(), "s10000".into(), format!("since {now}")]);
     assert_eq!(*index.listed.lock().unwrap(), [64]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_position_is_kept_as_soon_as_a_start_has_caught_up() {
+async fn the_position_is_stored_after_catching_up() {
     let index = Index::new(3);
-    let copy = Copy { since: seconds(2), has: 2, ..Copy::default() };
-    let running = run(copy.clone(), sources(&index, &ChangeFeed::default(), &copy));
+    let projection =
+        RecordingProjection { since: seconds(2), has: 2, ..RecordingProjection::default() };
+    let running = run(projection.clone(), sources(&index, &ChangeFeed::default(), &projection));
     // Nothing changes afterwards, and the next checkpoint is far away.
     let a_second = tokio::time::timeout(Duration::from_secs(1), running).await;
     let now = now().before(PUBLISH_LIMIT).micros() / 1_000_000;
     assert!(a_second.is_err());
-    assert_eq!(copy.log(), ["s3".into(), format!("since {now}")]);
+    assert_eq!(projection.log(), ["s3".into(), format!("since {now}")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_more_changed_more_is_asked_for() {
+async fn more_changed_sessions_need_larger_pages() {
     let index = Index::new(300);
     let summaries = changed_since(&*index, seconds(101)).await.unwrap();
     assert_eq!((summaries.len(), summaries[199].updated), (200, seconds(101)));
@@ -187,34 +193,39 @@ async fn where_more_changed_more_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_does_not_wait_for_what_is_left_to_catch_up() {
+async fn stopping_interrupts_catching_up() {
     let index = Index::new(10_000);
-    let copy = Copy { stop_after: 3, ..Copy::default() };
-    run(copy.clone(), sources(&index, &ChangeFeed::default(), &copy)).await;
-    // The next start begins where this one did.
-    assert_eq!(copy.log(), ["s1", "s2", "s3", "since 0"]);
-    let copy = Copy::default();
-    run_to_the_end(&index, copy.clone()).await;
-    assert_eq!(copy.log(), ["since 0"]);
+    let projection = RecordingProjection { stop_after: 3, ..RecordingProjection::default() };
+    run(projection.clone(), sources(&index, &ChangeFeed::default(), &projection)).await;
+    // The next start begins at the same position.
+    assert_eq!(projection.log(), ["s1", "s2", "s3", "since 0"]);
+    let projection = RecordingProjection::default();
+    run_stopped(&index, projection.clone()).await;
+    assert_eq!(projection.log(), ["since 0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_not_be_written_is_tried_again_before_the_position_moves() {
+async fn failed_updates_are_retried_before_the_position_advances() {
     let (index, feed) = (Index::new(0), ChangeFeed::default());
-    let copy = Copy { since: seconds(7), failures: 2, stop_after: 4, ..Copy::default() };
-    let sources = sources(&index, &feed, &copy);
+    let projection = RecordingProjection {
+        since: seconds(7),
+        failures: 2,
+        stop_after: 4,
+        ..RecordingProjection::default()
+    };
+    let sources = sources(&index, &feed, &projection);
     feed.published(&session(1), 1);
-    run(copy.clone(), sources).await;
+    run(projection.clone(), sources).await;
     let later = now().before(PUBLISH_LIMIT).micros() / 1_000_000;
     let later = format!("since {later}");
-    assert_eq!(copy.log(), ["s1", "s1", "since 7", "s1", &later]);
+    assert_eq!(projection.log(), ["s1", "s1", "since 7", "s1", &later]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_kept_where_nothing_happened() {
+async fn nothing_is_stored_without_changes() {
     let index = Index::new(0);
-    let copy = Copy::default();
-    let running = run(copy.clone(), sources(&index, &ChangeFeed::default(), &copy));
+    let projection = RecordingProjection::default();
+    let running = run(projection.clone(), sources(&index, &ChangeFeed::default(), &projection));
     let an_hour = tokio::time::timeout(Duration::from_secs(3600), running).await;
-    assert!(an_hour.is_err() && copy.log().is_empty());
+    assert!(an_hour.is_err() && projection.log().is_empty());
 }

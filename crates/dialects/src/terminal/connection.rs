@@ -169,7 +169,7 @@ impl Connection {
     async fn receive(&mut self, line: Line) -> Option<String> {
         let fault = |error: Error| Some(jsonrpc::response(&Id::Null, &Err(error)));
         let bytes = match line {
-            Line::Whole(bytes) => bytes,
+            Line::Complete(bytes) => bytes,
             Line::TooLong => {
                 let why = format!("a message may have at most {} bytes", wire::MESSAGE_BYTES_LIMIT);
                 return fault(Error::invalid(why));

@@ -44,14 +44,14 @@ impl Context {
         if let Some(cwd) = fields.text("cwd")? {
             let cwd = PathBuf::from(cwd);
             if !cwd.is_absolute() || cwd.to_string_lossy().contains('\0') {
-                return Err(fields.wrong("cwd", "an absolute path"));
+                return Err(fields.invalid("cwd", "an absolute path"));
             }
             (next.cwd, next.moved) = (Some(cwd), true);
         }
         if let Some(shell) = fields.text("shell")? {
             next.shell = Some(shell.to_owned());
         }
-        for (name, value) in fields.texts_by_name("env")?.unwrap_or_default() {
+        for (name, value) in fields.text_map("env")?.unwrap_or_default() {
             next.env.retain(|(known, _)| known != name);
             next.env.push((name.to_owned(), value.to_owned()));
         }
@@ -64,7 +64,7 @@ impl Context {
             let from = output.floor_char_boundary(output.len().saturating_sub(OUTPUT_BYTES_LIMIT));
             next.output = Some(output[from..].to_owned());
         }
-        if let Some(files) = fields.texts("open_files")? {
+        if let Some(files) = fields.text_list("open_files")? {
             next.files = files.into_iter().take(FILES_LIMIT).map(Into::into).collect();
         }
         *self = next;
@@ -152,7 +152,7 @@ impl TypedCommand {
 
 fn typed(fields: &Fields<'_>) -> Result<TypedCommand, Error> {
     Ok(TypedCommand {
-        command: fields.need_text("command")?.to_owned(),
+        command: fields.required_text("command")?.to_owned(),
         exit_code: fields.integer("exit_code")?,
         timestamp: fields.number("timestamp")?.map(|at| at as i64),
     })

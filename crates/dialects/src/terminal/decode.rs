@@ -138,7 +138,9 @@ pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
         "session.load" => load(&fields),
         "session.list" => list(&fields),
         "session.export" => export(&fields),
-        "session.delete" => Ok(Step::Delete(session(&fields, fields.need_text("session_id")?)?)),
+        "session.delete" => {
+            Ok(Step::Delete(session(&fields, fields.required_text("session_id")?)?))
+        }
         "prompts.list" => prompts(link, &fields),
         other => Err(Error::no_method(other)),
     }
@@ -163,13 +165,13 @@ fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
     if link.client.is_some() {
         return Err(Error::invalid("the connection is initialized already"));
     }
-    check_version(fields.need_text("protocol_version")?)?;
+    check_version(fields.required_text("protocol_version")?)?;
     let info = fields.object("client_info")?;
     let name = info.text("name")?.unwrap_or_default().to_owned();
     info.text("version")?;
     size(fields)?;
     fields.object("config")?;
-    let capabilities = fields.texts("capabilities")?.unwrap_or_default();
+    let capabilities = fields.text_list("capabilities")?.unwrap_or_default();
     let capabilities = capabilities.into_iter().map(Into::into).collect();
     link.client = Some(Client { name, capabilities });
     Ok(Step::Initialize)
@@ -198,15 +200,15 @@ fn check_version(version: &str) -> Result<(), Error> {
 fn size(fields: &Fields<'_>) -> Result<(), Error> {
     let size = fields.object("terminal_size")?;
     for name in ["cols", "rows", "pixel_width", "pixel_height"] {
-        size.whole(name)?;
+        size.unsigned(name)?;
     }
     Ok(())
 }
 
 fn query(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
-    let message = fields.need_text("message")?;
+    let message = fields.required_text("message")?;
     if message.trim().is_empty() {
-        return Err(fields.wrong("message", "something to answer"));
+        return Err(fields.invalid("message", "something to answer"));
     }
     let given = fields.object("options")?;
     let stream = given.flag("stream")?.unwrap_or(true);
@@ -216,13 +218,13 @@ fn query(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
 }
 
 fn options(fields: &Fields<'_>) -> Result<TurnOptions, Error> {
-    let max_tokens = fields.whole("max_tokens")?;
+    let max_tokens = fields.unsigned("max_tokens")?;
     if max_tokens == Some(0) {
-        return Err(fields.wrong("max_tokens", "at least 1"));
+        return Err(fields.invalid("max_tokens", "at least 1"));
     }
     let temperature = fields.number("temperature")?;
     if temperature.is_some_and(|heat| !(0.0..=2.0).contains(&heat)) {
-        return Err(fields.wrong("temperature", "a number from 0 to 2"));
+        return Err(fields.invalid("temperature", "a number from 0 to 2"));
     }
     let tools = match fields.flag("tools_enabled")? {
         Some(false) => ToolUse::Withheld,
@@ -236,7 +238,7 @@ fn options(fields: &Fields<'_>) -> Result<TurnOptions, Error> {
     let model = match fields.text("model")? {
         None => None,
         Some(name) => {
-            Some(ModelRef::parse(name).ok_or_else(|| fields.wrong("model", "a provider/model"))?)
+            Some(ModelRef::parse(name).ok_or_else(|| fields.invalid("model", "a provider/model"))?)
         }
     };
     let sampling = Sampling { max_tokens, temperature, ..Sampling::default() };
@@ -244,7 +246,7 @@ fn options(fields: &Fields<'_>) -> Result<TurnOptions, Error> {
 }
 
 fn turn(fields: &Fields<'_>) -> Result<TurnId, Error> {
-    let query = fields.need_text("query_id")?;
+    let query = fields.required_text("query_id")?;
     wire::turn_of(query).ok_or_else(|| unknown_query(query))
 }
 
@@ -261,9 +263,9 @@ pub(super) fn unknown_execution(execution: &str) -> Error {
 }
 
 fn approve(fields: &Fields<'_>) -> Result<Step, Error> {
-    let execution = fields.need_text("execution_id")?;
+    let execution = fields.required_text("execution_id")?;
     let approved = fields.flag("approved")?;
-    let approved = approved.ok_or_else(|| fields.wrong("approved", "true or false"))?;
+    let approved = approved.ok_or_else(|| fields.invalid("approved", "true or false"))?;
     let options = fields.object("options")?;
     let remember = match (options.flag("apply_to_similar")?, options.flag("remember_choice")?) {
         (Some(true), _) => RememberScope::Similar,
@@ -290,7 +292,7 @@ fn prompts(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
 }
 
 fn save(fields: &Fields<'_>) -> Result<Step, Error> {
-    let path = path(fields, fields.need_text("path")?)?;
+    let path = path(fields, fields.required_text("path")?)?;
     let history = fields.flag("include_history")?.unwrap_or(true);
     let blocks = fields.flag("include_blocks")?.unwrap_or(true);
     Ok(Step::Save { path, history, blocks })
@@ -299,21 +301,21 @@ fn save(fields: &Fields<'_>) -> Result<Step, Error> {
 fn load(fields: &Fields<'_>) -> Result<Step, Error> {
     match (fields.text("session_id")?, fields.text("path")?) {
         (Some(id), _) => {
-            let had = fields.whole("offset")?.unwrap_or(0);
+            let had = fields.unsigned("offset")?.unwrap_or(0);
             Ok(Step::LoadSession { session: session(fields, id)?, had })
         }
         (None, Some(name)) => Ok(Step::LoadFile(path(fields, name)?)),
-        (None, None) => Err(fields.wrong("path", "a string, unless session_id is given")),
+        (None, None) => Err(fields.invalid("path", "a string, unless session_id is given")),
     }
 }
 
 fn path(fields: &Fields<'_>, path: &str) -> Result<PathBuf, Error> {
     let plain = path.starts_with('/') && !path.contains('\0');
-    plain.then(|| path.into()).ok_or_else(|| fields.wrong("path", "an absolute path"))
+    plain.then(|| path.into()).ok_or_else(|| fields.invalid("path", "an absolute path"))
 }
 
 fn list(fields: &Fields<'_>) -> Result<Step, Error> {
-    let limit = fields.whole("limit")?.unwrap_or(LIST_DEFAULT).min(LIST_LIMIT);
+    let limit = fields.unsigned("limit")?.unwrap_or(LIST_DEFAULT).min(LIST_LIMIT);
     Ok(Step::List(usize::try_from(limit).unwrap_or(usize::MAX)))
 }
 
@@ -322,13 +324,13 @@ fn export(fields: &Fields<'_>) -> Result<Step, Error> {
     let format = match fields.text("format")? {
         None | Some("markdown" | "md") => Format::Markdown,
         Some("json") => Format::Json,
-        Some(_) => return Err(fields.wrong("format", "markdown or json")),
+        Some(_) => return Err(fields.invalid("format", "markdown or json")),
     };
     Ok(Step::Export { session, format })
 }
 
 fn session(fields: &Fields<'_>, id: &str) -> Result<SessionId, Error> {
-    SessionId::parse(id).ok_or_else(|| fields.wrong("session_id", "the id of a session"))
+    SessionId::parse(id).ok_or_else(|| fields.invalid("session_id", "the id of a session"))
 }
 
 /// The protocol's own codes for what the core says no to.

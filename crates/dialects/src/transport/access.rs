@@ -1,9 +1,9 @@
 //! The access policy of every listener.
 //!
-//! On this machine the process at the other end must belong to the same user, and must not be a command that the
-//! agent started (see [`peer`]). A page in a browser also runs as that user and can send requests, directly or by
-//! DNS rebinding: so `Host` must be known, and an `Origin` must be allowed. If a token is set, every request must
-//! send it; only then are other users and machines answered.
+//! On this machine the peer process must belong to the same user, and must not be a command that the agent
+//! started (see [`peer`]). A page in a browser also runs as that user and can send requests, directly or by
+//! DNS rebinding, so `Host` must be known and an `Origin` must be allowed. If a token is set, every request
+//! must have it; only then are other users and machines admitted.
 
 pub mod peer;
 mod process;
@@ -22,19 +22,19 @@ use super::query::parameter;
 
 pub(super) use self::process::is_command;
 
-/// The peers and pages that a listener answers.
+/// The rules for the peers, hosts and pages that a listener admits.
 #[derive(Clone)]
 pub struct Access {
-    /// The daemon's token; if set, every request must carry it.
+    /// The daemon's token; if set, every request must have it.
     pub token: Option<Token>,
-    /// The token of this listener's protocol, accepted as well.
-    pub own: Option<Token>,
+    /// The token of the listener's protocol, accepted in addition.
+    pub protocol_token: Option<Token>,
     /// Additional host names that requests may use.
     pub hosts: Vec<String>,
-    /// Pages that may call, as browsers name them: scheme, host and port.
+    /// Origins whose pages may send requests: scheme, host and port.
     pub origins: Vec<String>,
     /// True for paths at which the protocol itself checks a token or a key.
-    pub asks_itself: fn(&str) -> bool,
+    pub has_own_auth: fn(&str) -> bool,
     /// The protocol's response to a refused request.
     pub refuse: fn(&Denied) -> Response,
 }
@@ -93,7 +93,7 @@ pub enum Denied {
 }
 
 impl Denied {
-    /// The status to refuse with.
+    /// The HTTP status of the response.
     pub fn status(&self) -> u16 {
         match self {
             Self::DuplicateHeader(_) => 400,
@@ -103,26 +103,26 @@ impl Denied {
     }
 }
 
-/// The result of an admitted request.
+/// How an admitted request is handled.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admitted {
-    /// An answer.
-    Answer,
-    /// An answer that a page of this origin may read.
+    /// Handled by the protocol.
+    Direct,
+    /// Handled by the protocol; a page of this origin may read the response.
     Page(HeaderValue),
-    /// The response to a preflight request of this origin.
+    /// A preflight request of this origin, which gets a response here.
     Preflight(HeaderValue),
 }
 
 impl Access {
-    /// Admits a peer. Fails if no request of it is answered.
+    /// Admits a peer. Fails if no request of it is handled.
     pub(super) fn admit_peer(&self, peer: Peer) -> Result<(), Denied> {
         match peer {
             Peer::SameUser => Ok(()),
             Peer::OwnCommand => Err(Denied::Peer("commands of the agent may not connect")),
-            Peer::OtherUser | Peer::Elsewhere | Peer::Unknown if self.token.is_some() => Ok(()),
+            Peer::OtherUser | Peer::OtherMachine | Peer::Unknown if self.token.is_some() => Ok(()),
             Peer::OtherUser => Err(Denied::Peer(OTHER_USER)),
-            Peer::Elsewhere => Err(Denied::Peer(OTHER_MACHINE)),
+            Peer::OtherMachine => Err(Denied::Peer(OTHER_MACHINE)),
             Peer::Unknown => Err(Denied::Peer(UNKNOWN_USER)),
         }
     }
@@ -130,40 +130,41 @@ impl Access {
     /// Checks the host, origin and token of a request. Fails with the reason if it is refused.
     pub(super) fn admit(&self, local: IpAddr, request: &Parts) -> Result<Admitted, Denied> {
         let headers = &request.headers;
-        let host = single(headers, header::HOST)?.unwrap_or_default();
+        let host = single_header(headers, header::HOST)?.unwrap_or_default();
         let named = request.uri.host();
         if !self.is_ours(host_name(host), local) || !named.is_none_or(|it| self.is_ours(it, local))
         {
             return Err(Denied::Host(named.unwrap_or(host).into()));
         }
-        let origin = single(headers, header::ORIGIN)?.map(|origin| self.origin(origin, host));
+        let origin =
+            single_header(headers, header::ORIGIN)?.map(|origin| self.origin(origin, host));
         let origin = origin.transpose()?;
-        let asks = headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+        let is_preflight = headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         match origin {
-            Some(page) if request.method == Method::OPTIONS && asks => {
+            Some(page) if request.method == Method::OPTIONS && is_preflight => {
                 Ok(Admitted::Preflight(page))
             }
             page => {
                 self.authorize(request)?;
-                Ok(page.map_or(Admitted::Answer, Admitted::Page))
+                Ok(page.map_or(Admitted::Direct, Admitted::Page))
             }
         }
     }
 
     fn authorize(&self, request: &Parts) -> Result<(), Denied> {
-        let tokens: Vec<&Token> = self.token.iter().chain(&self.own).collect();
-        if tokens.is_empty() || (self.asks_itself)(request.uri.path()) {
+        let tokens: Vec<&Token> = self.token.iter().chain(&self.protocol_token).collect();
+        if tokens.is_empty() || (self.has_own_auth)(request.uri.path()) {
             return Ok(());
         }
-        let given = match single(&request.headers, header::AUTHORIZATION)? {
+        let given = match single_header(&request.headers, header::AUTHORIZATION)? {
             Some(value) => value.strip_prefix("Bearer ").map(Into::into),
-            None => in_query(&request.method, &request.uri),
+            None => token_in_query(&request.method, &request.uri),
         };
         let given = given.unwrap_or_default();
         if tokens.iter().any(|token| token.matches(&given)) { Ok(()) } else { Err(Denied::Token) }
     }
 
-    /// A page may call if its origin was named, or if it came from this very listener.
+    /// Admits a page if its origin is configured, or if it was served by this listener.
     fn origin(&self, origin: &str, host: &str) -> Result<HeaderValue, Denied> {
         let ours = origin.strip_prefix("http://") == Some(host);
         let denied = || Denied::Origin(origin.into());
@@ -184,12 +185,12 @@ impl Access {
 
 /// Browsers cannot set headers for a WebSocket or an event stream, so these may send the token as `access_token`
 /// (RFC 6750).
-fn in_query(method: &Method, uri: &Uri) -> Option<String> {
+fn token_in_query(method: &Method, uri: &Uri) -> Option<String> {
     let query = uri.query().filter(|_| method == Method::GET)?;
     parameter(query, "access_token")
 }
 
-fn single(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, Denied> {
+fn single_header(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, Denied> {
     let mut values = headers.get_all(&name).iter();
     let first = values.next().map(|value| value.to_str().unwrap_or("?"));
     match values.next() {

@@ -1,22 +1,22 @@
-//! The bodies of requests.
+//! Reads the bodies of requests.
 
 use axum::body::{Body, Bytes};
 use http_body_util::BodyExt as _;
 
-/// Bytes of a body beyond its limit that are still read.
+/// Bytes beyond the limit that are still read.
 const DRAIN_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
-    /// The connection ended in the middle of it.
+    /// The connection ended before the body was complete.
     Broken,
-    /// The body is longer than is taken.
+    /// The body is larger than the limit.
     TooLarge,
 }
 
-/// Reads a body. One that is too long is still read for a while, so that the client gets to see the
-/// answer instead of a broken connection.
+/// Reads a body. Fails if it is incomplete or too large; one that is too large is still read for a while,
+/// so that the client gets the response instead of a closed connection.
 pub async fn read_body(mut body: Body, limit: usize) -> Result<Bytes, BodyError> {
     let (mut content, mut length) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {

@@ -1,4 +1,4 @@
-//! Limits the connections of a listener; an idle one is closed to make room for a new one.
+//! Limits the connections of a listener; an idle one is closed to accept a new one.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -20,7 +20,7 @@ const CONNECTIONS_LIMIT: usize = 512;
 const OPEN_FILES_SHARE: u64 = 16;
 /// Time for the head of a request, the first or the next.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time for a connection to close when it makes room.
+/// Time for an idle connection to close when a new one needs its place.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Connections that one listener may have.
@@ -34,22 +34,22 @@ fn connections_limit() -> usize {
 /// The connections of a listener.
 pub(crate) struct ConnectionLimit {
     permits: Arc<Semaphore>,
-    /// The oldest first; some may be gone.
+    /// The connections, oldest first; some may have ended.
     connections: VecDeque<Weak<Activity>>,
 }
 
-/// The activity of a connection, which decides whether it can make room.
+/// The activity of a connection, which decides whether it may be closed for a new one.
 #[derive(Default)]
 pub(crate) struct Activity {
-    /// True once a request was read.
+    /// True after a request was read.
     has_request: AtomicBool,
-    /// Requests that are being answered; a WebSocket counts as one for as long as it lasts.
+    /// Requests in progress; a WebSocket counts as one until it is closed.
     busy: AtomicUsize,
     pub(super) close_requested: Notify,
 }
 
 impl Activity {
-    /// True once a request was read.
+    /// True after a request was read.
     pub(super) fn has_request(&self) -> bool {
         self.has_request.load(Ordering::SeqCst)
     }
@@ -63,35 +63,35 @@ impl ConnectionLimit {
         }
     }
 
-    /// A permit for a new connection; `None` if all connections are being answered.
+    /// A permit for a new connection; `None` if all connections have requests in progress.
     pub(crate) async fn admit(&mut self) -> Option<(OwnedSemaphorePermit, Arc<Activity>)> {
         let permit = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => permit,
-            Err(_) => self.make_room().await?,
+            Err(_) => self.close_idle().await?,
         };
         let activity = Arc::new(Activity::default());
         self.connections.push_back(Arc::downgrade(&activity));
         Some((permit, activity))
     }
 
-    /// Closes the oldest connection that is not being answered.
-    async fn make_room(&mut self) -> Option<OwnedSemaphorePermit> {
+    /// Closes the oldest idle connection.
+    async fn close_idle(&mut self) -> Option<OwnedSemaphorePermit> {
         self.connections.retain(|activity| activity.strong_count() > 0);
         let is_idle = |activity: &Weak<Activity>| {
             activity.upgrade().is_some_and(|activity| activity.busy.load(Ordering::SeqCst) == 0)
         };
-        // A connection is asked to close only once: the next request may come before it is closed.
+        // A connection is asked to close only once, because its next request may arrive before it closes.
         let idle = self.connections.remove(self.connections.iter().position(is_idle)?)?;
         idle.upgrade().inspect(|activity| activity.close_requested.notify_one());
         timeout(CLOSE_TIMEOUT, Arc::clone(&self.permits).acquire_owned()).await.ok()?.ok()
     }
 }
 
-/// The permit of a connection that does not use HTTP. Until its first request is read, it may be closed to make
-/// room for another; from then on it stays, like a WebSocket.
+/// The permit of a connection that does not use HTTP. Until its first request is read, it may be closed for
+/// a new one; after that it stays, like a WebSocket.
 pub(crate) struct ConnectionPermit {
     activity: Arc<Activity>,
-    answering: Option<Answering>,
+    active_request: Option<ActiveRequest>,
     first_request_by: Instant,
     _permit: OwnedSemaphorePermit,
 }
@@ -99,18 +99,18 @@ pub(crate) struct ConnectionPermit {
 impl ConnectionPermit {
     pub(crate) fn new((permit, activity): (OwnedSemaphorePermit, Arc<Activity>)) -> Self {
         let first_request_by = Instant::now() + HEAD_TIMEOUT;
-        Self { activity, answering: None, first_request_by, _permit: permit }
+        Self { activity, active_request: None, first_request_by, _permit: permit }
     }
 
-    /// Notes that a request was read.
+    /// Records that a request was read.
     pub(crate) fn in_use(&mut self) {
-        self.answering.get_or_insert_with(|| Answering::begin(&self.activity));
+        self.active_request.get_or_insert_with(|| ActiveRequest::start(&self.activity));
     }
 
-    /// Waits until the connection has to go, because it makes room or sent nothing for too long; for
-    /// ever once it is in use. Safe to drop and call again.
+    /// Waits until the connection must close, because a new one needs its place or nothing was sent for too
+    /// long; for ever once it is in use. Cancel-safe.
     pub(crate) async fn revoked(&self) {
-        if self.answering.is_some() {
+        if self.active_request.is_some() {
             return pending().await;
         }
         tokio::select! {
@@ -120,17 +120,17 @@ impl ConnectionPermit {
     }
 }
 
-/// A request that is being answered.
-pub(super) struct Answering(Arc<Activity>);
+/// A request in progress.
+pub(super) struct ActiveRequest(Arc<Activity>);
 
-impl Answering {
-    pub(super) fn begin(activity: &Arc<Activity>) -> Self {
+impl ActiveRequest {
+    pub(super) fn start(activity: &Arc<Activity>) -> Self {
         activity.has_request.store(true, Ordering::SeqCst);
         activity.busy.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(activity))
     }
 
-    /// Keeps the permit until the body of the response was sent. A WebSocket only begins with its response.
+    /// Counts the request until the body of the response was sent. A WebSocket starts with its response.
     pub(super) fn until_sent(self, response: Response) -> Response {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.0.busy.fetch_add(1, Ordering::SeqCst);
@@ -138,14 +138,14 @@ impl Answering {
         }
         response.map(|body| {
             Body::new(body.map_frame(move |frame| {
-                let Self(_visit) = &self;
+                let Self(_activity) = &self;
                 frame
             }))
         })
     }
 }
 
-impl Drop for Answering {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         self.0.busy.fetch_sub(1, Ordering::SeqCst);
     }

@@ -1,7 +1,7 @@
 //! Serves HTTP and WebSockets at an address, within the access policy and the connection limit.
 //!
-//! A connection without a running request may be closed to make room for a new one, so that no client can
-//! keep others out by holding connections. A connection that sends nothing for too long is closed.
+//! A connection without a request in progress may be closed to accept a new one, so that no client can keep
+//! others out by holding connections. A connection that sends nothing for too long is closed.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use tower::ServiceExt as _;
 
 use super::access::peer::{Ends, LocatedPeer};
 use super::access::{Access, Admitted, Denied};
-use super::connection_limit::{Activity, Answering, ConnectionLimit, HEAD_TIMEOUT};
+use super::connection_limit::{ActiveRequest, Activity, ConnectionLimit, HEAD_TIMEOUT};
 
 /// The most bytes that the head of a request may have.
 const HEAD_LIMIT: usize = 64 * 1024;
@@ -36,7 +36,7 @@ const TOO_MANY_CONNECTIONS: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
                       content-length: 20\r\n\r\ntoo many connections";
 
-/// Serves a protocol until it is cancelled; running requests are still answered.
+/// Serves a protocol until it is cancelled; requests in progress are completed.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -61,18 +61,18 @@ pub async fn serve(
                     tasks.spawn(accepted.run(stream, permit, closing.clone()));
                 }
                 Err(error) => {
-                    tracing::error!(%error, "accepting a connection failed and is tried again");
+                    tracing::error!(%error, "accepting a connection failed");
                     sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
         }
     }
-    // No new client connects from here on.
+    // No new client can connect from here on.
     drop(listener);
     while tasks.join_next().await.is_some() {}
 }
 
-/// A connection that was accepted, with what is needed to answer it.
+/// An accepted connection, with what is needed to handle its requests.
 struct Accepted {
     access: Arc<Access>,
     router: Router,
@@ -92,12 +92,13 @@ impl Accepted {
         let ends = self.ends;
         let Ok(located) = spawn_blocking(move || ends.look_up()).await else { return };
         let activity = Arc::clone(&self.activity);
-        let connection = Arc::new(Connection { accepted: self, located, known: OnceCell::new() });
+        let connection =
+            Arc::new(Connection { accepted: self, located, peer_check: OnceCell::new() });
         let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
             let connection = Arc::clone(&connection);
-            async move { Ok::<_, Infallible>(connection.answer(request.map(Body::new)).await) }
+            async move { Ok::<_, Infallible>(connection.respond(request.map(Body::new)).await) }
         });
-        // The permit is taken for as long as the stream lasts, which may become a WebSocket.
+        // The permit is held until the stream closes, which may become a WebSocket.
         let stream = InspectReader::new(stream, move |_| {
             let _permit = &permit;
         });
@@ -111,43 +112,43 @@ impl Accepted {
             () = activity.close_requested.notified() => {}
         }
         connection.as_mut().graceful_shutdown();
-        // A client that sent nothing would be waited for.
+        // A client that sent nothing is not waited for.
         if activity.has_request() {
             let _ = connection.await;
         }
     }
 }
 
-/// A connection whose other end was looked up.
+/// A connection whose peer was looked up.
 struct Connection {
     accepted: Accepted,
     located: LocatedPeer,
-    /// Whether the peer is answered at all; decided with its first request.
-    known: OnceCell<Result<(), Denied>>,
+    /// The decision about the peer, made with its first request.
+    peer_check: OnceCell<Result<(), Denied>>,
 }
 
 impl Connection {
-    async fn answer(&self, request: Request) -> Response {
-        let answering = Answering::begin(&self.accepted.activity);
+    async fn respond(&self, request: Request) -> Response {
+        let active_request = ActiveRequest::start(&self.accepted.activity);
         let (head, body) = request.into_parts();
-        let admitted = match self.known().await {
+        let admitted = match self.check_peer().await {
             Ok(()) => self.accepted.access.admit(self.accepted.ends.local.ip(), &head),
             Err(denied) => Err(denied),
         };
         let request = Request::from_parts(head, body);
         let response = match admitted {
             Err(denied) => self.refuse(&denied),
-            Ok(Admitted::Answer) => self.pass_on(request).await,
-            Ok(Admitted::Page(origin)) => open_to(&origin, self.pass_on(request).await),
+            Ok(Admitted::Direct) => self.forward(request).await,
+            Ok(Admitted::Page(origin)) => allow_origin(&origin, self.forward(request).await),
             Ok(Admitted::Preflight(origin)) => {
-                open_to(&origin, StatusCode::NO_CONTENT.into_response())
+                allow_origin(&origin, StatusCode::NO_CONTENT.into_response())
             }
         };
-        answering.until_sent(response)
+        active_request.until_sent(response)
     }
 
-    async fn known(&self) -> Result<(), Denied> {
-        let find_out = || async {
+    async fn check_peer(&self) -> Result<(), Denied> {
+        let check = || async {
             let located = self.located;
             let peer = spawn_blocking(move || located.or_command()).await;
             let known = self.accepted.access.admit_peer(peer.unwrap_or(located.peer));
@@ -156,7 +157,7 @@ impl Connection {
             }
             known
         };
-        self.known.get_or_init(find_out).await.clone()
+        self.peer_check.get_or_init(check).await.clone()
     }
 
     /// Refuses a request and closes its connection.
@@ -166,7 +167,7 @@ impl Connection {
         response
     }
 
-    async fn pass_on(&self, request: Request) -> Response {
+    async fn forward(&self, request: Request) -> Response {
         match self.accepted.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -174,8 +175,8 @@ impl Connection {
     }
 }
 
-/// A page of this origin may read the answer.
-fn open_to(origin: &HeaderValue, mut response: Response) -> Response {
+/// Allows a page of this origin to read the response.
+fn allow_origin(origin: &HeaderValue, mut response: Response) -> Response {
     let headers: &mut HeaderMap = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     for (name, value) in [

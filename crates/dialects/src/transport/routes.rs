@@ -1,7 +1,6 @@
 //! HTTP routes as rows of data, matched by axum's router.
 //!
-//! A protocol lists method, path and what such a request is about; what is not listed is refused in the
-//! protocol's own words.
+//! A protocol lists method, path and the decoded route; all other requests are refused with its own errors.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +9,18 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter};
 
-/// A route: its method (or [`ANY`]), its path in axum's syntax, and the request it decodes to.
+/// A route: its method (or [`ANY`]), its path in axum's syntax, and a function that decodes the path.
 pub(crate) type Row<R, E> = (&'static str, &'static str, fn(&PathParameters<'_>) -> Result<R, E>);
 
-/// Stands for every method.
+/// Matches every method.
 pub(crate) const ANY: &str = "*";
 
-/// How a protocol refuses what no row takes.
+/// The errors for requests that match no row.
 #[derive(Debug)]
 pub(crate) struct Refusals<E> {
     /// The error for an unknown path.
     pub(crate) unknown_path: fn(&str) -> E,
-    /// The error for a known path with other methods.
+    /// The error for a known path with another method; the second argument lists the allowed ones.
     pub(crate) wrong_method: fn(&str, &str) -> E,
 }
 
@@ -33,7 +32,7 @@ pub(crate) struct PathParameters<'a> {
 }
 
 impl<'a> PathParameters<'a> {
-    /// The part named `{name}`; empty if there is none.
+    /// The path segment named `{name}`; empty if there is none.
     pub(crate) fn get(&self, name: &str) -> &'a str {
         let wanted = format!("{{{name}}}");
         let mut parts = self.route.split('/').zip(self.path.split('/'));
@@ -41,12 +40,12 @@ impl<'a> PathParameters<'a> {
     }
 
     /// The whole path.
-    pub(crate) fn whole(&self) -> &'a str {
+    pub(crate) fn full_path(&self) -> &'a str {
         self.path
     }
 }
 
-/// A router that finds out what each request is about, or why it is refused, and has it answered.
+/// A router that decodes the route of each request, or the error, and calls `answer`.
 pub(crate) fn router<S, R, E, A, F>(
     rows: &'static [Row<R, E>],
     refusals: &'static Refusals<E>,
@@ -65,10 +64,10 @@ where
     }
     let mut router = Router::new();
     for (path, rows) in paths {
-        let takes = rows.iter().map(|(method, ..)| *method).collect::<Vec<_>>().join(", ");
+        let allowed = rows.iter().map(|(method, ..)| *method).collect::<Vec<_>>().join(", ");
         let refused = answer.clone();
         let refuse = move |State(state): State<S>, request: Request| {
-            let why = (refusals.wrong_method)(request.uri().path(), &takes);
+            let why = (refusals.wrong_method)(request.uri().path(), &allowed);
             refused(state, Err(why), request)
         };
         let mut methods = MethodRouter::new().fallback(refuse);
@@ -83,7 +82,7 @@ where
                 None => methods.fallback(handler),
             };
         }
-        // A slash at the end makes no difference.
+        // A trailing slash is ignored.
         if !path.contains("{*") {
             router = router.route(&format!("{path}/"), methods.clone());
         }
@@ -101,11 +100,11 @@ fn filter(method: &'static str) -> Option<MethodFilter> {
         "GET" => Some(MethodFilter::GET),
         "POST" => Some(MethodFilter::POST),
         "DELETE" => Some(MethodFilter::DELETE),
-        other => unreachable!("no route takes {other}"),
+        other => unreachable!("no route has the method {other}"),
     }
 }
 
-/// What a request is about, as the router finds it.
+/// The decoded route of a request, as the router finds it.
 #[cfg(test)]
 pub(crate) fn find<R, E>(
     rows: &'static [Row<R, E>],
@@ -123,14 +122,14 @@ where
     use tower::ServiceExt as _;
 
     let found = Arc::new(Mutex::new(None));
-    let note = |found: Arc<Mutex<Option<Result<R, E>>>>, read, _: Request| async move {
+    let record = |found: Arc<Mutex<Option<Result<R, E>>>>, read, _: Request| async move {
         *found.lock().unwrap() = Some(read);
         Response::default()
     };
-    let router = router(rows, refusals, note).with_state(Arc::clone(&found));
+    let router = router(rows, refusals, record).with_state(Arc::clone(&found));
     let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(router.oneshot(request)).unwrap();
     let found = found.lock().unwrap().take();
-    found.expect("every request is answered")
+    found.expect("every request reaches the handler")
 }

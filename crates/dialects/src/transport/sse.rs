@@ -9,7 +9,7 @@ use quintet_kernel::port::{BoxFuture, Error, Follower};
 
 /// Encodes the items of a follower as bytes of the stream.
 pub trait Encode: Send + 'static {
-    /// Work that has to be done before some items are written; none for most protocols.
+    /// Work to do before items are encoded; none for most protocols.
     fn prepare<'a>(&'a mut self, _items: &'a [Item]) -> Option<BoxFuture<'a, ()>> {
         None
     }
@@ -17,13 +17,14 @@ pub trait Encode: Send + 'static {
     fn encode(&mut self, items: &[Item], out: &mut Vec<u8>);
     /// Writes something that keeps the connection open.
     fn keep_alive(&mut self, out: &mut Vec<u8>);
-    /// True once the stream has ended.
-    fn over(&self) -> bool {
+    /// True after the stream has ended.
+    fn is_over(&self) -> bool {
         false
     }
-    /// Writes that the session cannot be read any further.
+    /// Writes an error: the session cannot be read.
     fn broken(&mut self, error: &Error, out: &mut Vec<u8>);
-    /// Writes that the daemon is shutting down; nothing for protocols whose clients reconnect by themselves.
+    /// Writes a message that the daemon is shutting down; nothing for protocols whose clients reconnect on
+    /// their own.
     fn closing(&mut self, _out: &mut Vec<u8>) {}
 }
 
@@ -34,18 +35,18 @@ pub fn body(
     follow: Box<dyn Follower>,
     encode: impl Encode,
     first: Vec<u8>,
-    beat: Duration,
+    keep_alive_interval: Duration,
 ) -> Body {
-    let listener = Some((follow, encode, first));
-    Body::from_stream(stream::unfold(listener, move |listener| async move {
-        let (mut follow, mut encode, mut out) = listener?;
+    let state = Some((follow, encode, first));
+    Body::from_stream(stream::unfold(state, move |state| async move {
+        let (mut follow, mut encode, mut out) = state?;
         if !out.is_empty() {
             let first = Bytes::from(std::mem::take(&mut out));
-            let rest = (!encode.over()).then_some((follow, encode, out));
+            let rest = (!encode.is_over()).then_some((follow, encode, out));
             return Some((Ok::<_, std::convert::Infallible>(first), rest));
         }
         while out.is_empty() {
-            match tokio::time::timeout(beat, follow.next()).await {
+            match tokio::time::timeout(keep_alive_interval, follow.next()).await {
                 Err(_) => encode.keep_alive(&mut out),
                 Ok(Ok(Some(items))) => {
                     if let Some(work) = encode.prepare(&items) {
@@ -63,7 +64,7 @@ pub fn body(
                 }
             }
         }
-        let rest = (!encode.over()).then_some((follow, encode, Vec::new()));
+        let rest = (!encode.is_over()).then_some((follow, encode, Vec::new()));
         Some((Ok(Bytes::from(out)), rest))
     }))
 }

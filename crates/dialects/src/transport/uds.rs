@@ -1,9 +1,8 @@
 //! Unix sockets: access checks, and one message per line.
 
 mod address;
+mod bind;
 mod lines;
-mod place;
-mod sweep;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ pub use lines::{Line, Lines};
 
 use super::access::is_command;
 
-/// A socket that only this user can connect to; its file goes away with it.
+/// A socket that only this user can connect to; its file is removed when it is dropped.
 #[derive(Debug)]
 pub struct Socket {
     listener: UnixListener,
@@ -26,21 +25,21 @@ pub struct Socket {
     file: (u64, u64),
 }
 
-/// The process at the other end.
+/// The peer process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerProcess {
-    /// The process id, where that is known.
+    /// The process id, if known.
     pub pid: Option<i32>,
 }
 
 impl Socket {
-    /// Listens at a path, which may be left over from a daemon that is gone, but not in use. What
-    /// others left that are named after their process goes, too.
+    /// Listens at a path. A socket of a daemon that has ended is replaced; fails if another process listens
+    /// there. Sockets of other ended daemons in the same folder are removed.
     pub fn bind(path: &Path) -> io::Result<Self> {
-        let listener = place::bind(path)?;
+        let listener = bind::bind(path)?;
         listener.set_nonblocking(true)?;
-        sweep::sweep(path);
-        let file = place::identity(path)?;
+        bind::remove_left_sockets(path);
+        let file = bind::identity(path)?;
         Ok(Self { listener: UnixListener::from_std(listener)?, path: path.into(), file })
     }
 
@@ -49,20 +48,29 @@ impl Socket {
         &self.path
     }
 
-    /// The next connection of this user; those of other users are closed. Fails if the socket does.
+    /// Accepts the next connection of this user; those of other users and of commands are closed. Fails if
+    /// accepting fails.
     pub async fn accept(&self) -> io::Result<(UnixStream, PeerProcess)> {
         loop {
             let (stream, _) = self.listener.accept().await?;
             match stream.peer_cred() {
                 Ok(peer) if is_command(peer.pid()) => {
-                    tracing::warn!(pid = peer.pid(), "a connection of a command was refused");
+                    tracing::warn!(
+                        pid = peer.pid(),
+                        "connection refused: the peer is a command of the agent"
+                    );
                 }
-                Ok(peer) if ours(&peer) => return Ok((stream, PeerProcess { pid: peer.pid() })),
+                Ok(peer) if is_same_user(&peer) => {
+                    return Ok((stream, PeerProcess { pid: peer.pid() }));
+                }
                 Ok(peer) => {
-                    tracing::warn!(uid = peer.uid(), "a connection of another user was refused");
+                    tracing::warn!(
+                        uid = peer.uid(),
+                        "connection refused: the peer is another user"
+                    );
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "could not read the uid of a peer, connection refused")
+                    tracing::warn!(%error, "connection refused: reading the peer's uid failed")
                 }
             }
         }
@@ -71,22 +79,22 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if place::identity(&self.path).is_ok_and(|file| file == self.file) {
+        if bind::identity(&self.path).is_ok_and(|file| file == self.file) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
 impl PeerProcess {
-    /// The directory that the process at the other end is in.
+    /// The working directory of the peer process.
     pub fn directory(self) -> Option<PathBuf> {
         let pid = Pid::from_raw(self.pid?)?;
         std::fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero())).ok()
     }
 }
 
-/// True for this user. File permissions demand the same, but some file systems ignore them.
-fn ours(peer: &UCred) -> bool {
+/// True for this user. File permissions ensure the same, but some file systems ignore them.
+fn is_same_user(peer: &UCred) -> bool {
     Uid::from_raw(peer.uid()) == getuid()
 }
 

@@ -1,4 +1,4 @@
-//! What WebSocket connections share: sending within a time limit, closing, pings and silence.
+//! Helpers for WebSocket connections: sending with a timeout, closing, and pings.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use axum::extract::ws::{CloseCode, CloseFrame, Message, WebSocket};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
 use tokio_tungstenite::tungstenite;
 
-/// How long a client may take to read one frame.
+/// Time that a client may take to read one frame.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The client is gone, or the connection is to end.
+/// The client has disconnected, or the connection must end.
 #[derive(Debug)]
 pub(crate) struct Gone;
 
-/// Sends a frame. Fails if the client is gone, or does not read for too long.
+/// Sends a frame. Fails if the client has disconnected, or does not read for too long.
 pub(crate) async fn send(socket: &mut WebSocket, frame: Message) -> Result<(), Gone> {
     match timeout(SEND_TIMEOUT, socket.send(frame)).await {
         Ok(Ok(())) => Ok(()),
@@ -21,7 +21,7 @@ pub(crate) async fn send(socket: &mut WebSocket, frame: Message) -> Result<(), G
     }
 }
 
-/// Sends the frame that ends a connection, to a client that may be gone already.
+/// Sends a close frame; the client may have disconnected already.
 pub(crate) async fn close(socket: &mut WebSocket, code: CloseCode, reason: &'static str) {
     let frame = CloseFrame { code, reason: reason.into() };
     let _ = timeout(SEND_TIMEOUT, socket.send(Message::Close(Some(frame)))).await;
@@ -33,7 +33,7 @@ pub(crate) fn is_too_large(error: &axum::Error) -> bool {
     matches!(inner, Some(tungstenite::Error::Capacity(_)))
 }
 
-/// When to ping a client, and since when nothing came from it.
+/// Schedules pings, and tracks when a client last sent something.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
     ping: Interval,
@@ -42,7 +42,7 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Pings are due at this interval, of a client that may be silent for so long.
+    /// A heartbeat with this ping interval for a client that may be silent for this long.
     pub(crate) fn new(every: Duration, silence: Duration) -> Self {
         let last = Instant::now();
         let mut ping = interval_at(last + every, every);
@@ -51,13 +51,12 @@ impl Heartbeat {
         Self { ping, silence, last }
     }
 
-    /// Notes a sign of life.
+    /// Records that the client sent something.
     pub(crate) fn alive(&mut self) {
         self.last = Instant::now();
     }
 
-    /// Waits until a ping is due. False if the client was silent for too long. Safe to drop and call
-    /// again.
+    /// Waits until a ping is due. False if the client was silent for too long. Cancel-safe.
     pub(crate) async fn due(&mut self) -> bool {
         self.ping.tick().await;
         self.last.elapsed() <= self.silence
@@ -69,7 +68,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_client_is_pinged_and_then_given_up() {
+    async fn a_silent_client_is_pinged_and_then_disconnected() {
         let mut heartbeat = Heartbeat::new(Duration::from_secs(30), Duration::from_secs(75));
         assert!(heartbeat.due().await, "after 30 s");
         heartbeat.alive();

@@ -1,11 +1,11 @@
-//! Files that are proper, and files that are not.
+//! Valid and invalid files.
 
 use quintet_kernel::port::Audio;
 
 use super::{bytes, parse};
 
 #[test]
-fn what_is_written_is_read_again() {
+fn encoded_audio_is_parsed_again() {
     let audio = Audio { samples: vec![0, 1, -1, i16::MAX, i16::MIN], rate: 24_000 };
     assert_eq!(parse(&bytes(&audio).unwrap()).unwrap(), audio);
 }
@@ -18,7 +18,7 @@ fn channels_are_mixed() {
 }
 
 #[test]
-fn broken_files_are_refused() {
+fn invalid_files_are_refused() {
     let good = bytes(&Audio { samples: vec![1], rate: 8_000 }).unwrap();
     let changed = |at: usize, to: u8| {
         let mut bytes = good.clone();
@@ -26,9 +26,9 @@ fn broken_files_are_refused() {
         bytes
     };
     for (bad, why) in [
-        (b"no".to_vec(), "no WAV file"),
+        (b"no".to_vec(), "not a WAV file"),
         (good[..12].to_vec(), "no samples"),
-        (changed(34, 8), "16 bits"),
+        (changed(34, 8), "16-bit"),
         (changed(22, 0), "no channels"),
         (changed(36, b'x'), "no samples"),
         (changed(12, b'x'), "before their format"),
@@ -36,6 +36,6 @@ fn broken_files_are_refused() {
         let error = parse(&bad).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
-    // A file that was cut off is read as far as it goes.
+    // A truncated file is read as far as possible.
     assert_eq!(parse(&good[..45]).unwrap().samples, Vec::<i16>::new());
 }

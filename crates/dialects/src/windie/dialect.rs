@@ -128,7 +128,7 @@ impl Protocol for Windie {
         }
         let (ports, settings) = (Arc::clone(services), Arc::clone(&self.settings));
         let access = AccessRules {
-            asks_itself: settings.asks_itself(),
+            has_own_auth: settings.has_own_auth(),
             ..AccessRules::new(self.hosts.clone(), refuse)
         };
         let store = ArtifactStore::new(&ports);

@@ -142,7 +142,7 @@ pub(super) fn refuse(denied: &Denied) -> Response {
 
 impl Settings {
     /// Says at which paths the protocol itself asks for a token or a key.
-    pub(super) fn asks_itself(&self) -> fn(&str) -> bool {
+    pub(super) fn has_own_auth(&self) -> fn(&str) -> bool {
         match (self.install_auth, &self.registration) {
             (true, Registration::Secret(_)) => {
                 |path| http::is_for_installs(path) || is_socket(path)

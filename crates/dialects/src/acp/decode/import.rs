@@ -33,9 +33,9 @@ pub(super) fn import(fields: &Fields<'_>, params: &Value) -> Result<Import, Erro
     let messages = params["messages"].as_array();
     let messages = messages.ok_or_else(|| Error::field("messages", "a list of messages"))?;
     Ok(Import {
-        source: fields.need_text("source")?.to_owned(),
-        id: fields.need_text("id")?.to_owned(),
-        cwd: absolute(fields, fields.need_text("cwd")?)?,
+        source: fields.required_text("source")?.to_owned(),
+        id: fields.required_text("id")?.to_owned(),
+        cwd: absolute(fields, fields.required_text("cwd")?)?,
         messages: messages.iter().enumerate().map(message).collect::<Result<_, _>>()?,
     })
 }

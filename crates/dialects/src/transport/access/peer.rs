@@ -6,30 +6,29 @@ use rustix::process::getuid;
 
 use super::{process, sockets};
 
-/// The process at the other end of a TCP connection.
+/// The peer of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// A process of this user, or of root, who has access to everything anyway.
+    /// A process of this user or of root, who has access to everything anyway.
     SameUser,
     /// A process of another user of this machine.
     OtherUser,
-    /// A process that this one started: a command of the agent.
+    /// A descendant of this process: a command of the agent.
     OwnCommand,
-    /// Another machine.
-    Elsewhere,
-    /// A process of this machine that closed the connection already, or that the kernel does not
-    /// show.
+    /// A process on another machine.
+    OtherMachine,
+    /// A local process that has closed the connection, or that the kernel does not show.
     Unknown,
 }
 
-/// The two ends of a connection, seen from here.
+/// The local and the remote address of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Ends {
     pub(in super::super) local: SocketAddr,
     remote: SocketAddr,
 }
 
-/// A peer, and its socket where it is on this machine.
+/// A peer, and the inode of its socket if it is on this machine.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct LocatedPeer {
     pub(in super::super) peer: Peer,
@@ -37,16 +36,16 @@ pub(in super::super) struct LocatedPeer {
 }
 
 impl Ends {
-    /// The ends of an accepted connection.
+    /// The addresses of an accepted connection.
     pub(in super::super) fn of(local: SocketAddr, remote: SocketAddr) -> Self {
-        let plain = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
-        Self { local: plain(local), remote: plain(remote) }
+        let canonical = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
+        Self { local: canonical(local), remote: canonical(remote) }
     }
 
-    /// Looks the other end up in the kernel's table of sockets. A socket that its process closed has no
+    /// Looks up the remote end in the kernel's table of sockets. A socket that its process closed has no
     /// inode, and its owner reads as root.
     pub(in super::super) fn look_up(self) -> LocatedPeer {
-        let nobody = |peer| LocatedPeer { peer, inode: None };
+        let without_inode = |peer| LocatedPeer { peer, inode: None };
         match sockets::find(self.remote, self.local) {
             Ok(Some(socket)) if socket.inode != 0 => {
                 let ours = socket.uid == 0 || socket.uid == getuid().as_raw();
@@ -54,19 +53,19 @@ impl Ends {
                 LocatedPeer { peer, inode: Some(socket.inode) }
             }
             Ok(None) if !self.remote.ip().is_loopback() && self.remote.ip() != self.local.ip() => {
-                nobody(Peer::Elsewhere)
+                without_inode(Peer::OtherMachine)
             }
-            Ok(_) => nobody(Peer::Unknown),
+            Ok(_) => without_inode(Peer::Unknown),
             Err(error) => {
-                tracing::warn!(%error, "the kernel does not tell who owns a connection");
-                nobody(Peer::Unknown)
+                tracing::warn!(%error, "reading the owner of a connection failed");
+                without_inode(Peer::Unknown)
             }
         }
     }
 }
 
 impl LocatedPeer {
-    /// Looks whether the connection is held by a command of the agent.
+    /// Checks whether a command of the agent holds the connection.
     pub(in super::super) fn or_command(self) -> Peer {
         match self.inode {
             Some(inode) if !process::is_held_by_others(inode) => Peer::OwnCommand,
@@ -75,7 +74,7 @@ impl LocatedPeer {
     }
 }
 
-/// Checks by trying whether this machine can identify the owners of connections. Fails with the reason if not.
+/// Tries whether this machine can identify the owners of connections. Fails with the reason if not.
 pub fn can_identify_peers() -> std::io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let client = TcpStream::connect(listener.local_addr()?)?;
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_of_ours_is_known_until_it_is_let_go() {
+    fn a_connection_of_this_user_is_identified_until_it_is_closed() {
         can_identify_peers().unwrap();
         for address in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
             let listener = TcpListener::bind(address).unwrap();
@@ -102,19 +101,19 @@ mod tests {
             assert_eq!(ends.look_up().peer, Peer::SameUser, "{address}");
             assert_eq!(ends.look_up().or_command(), Peer::SameUser, "{address}");
             client.shutdown(std::net::Shutdown::Write).unwrap();
-            assert_eq!(ends.look_up().peer, Peer::SameUser, "half of it is still open");
+            assert_eq!(ends.look_up().peer, Peer::SameUser, "half of the connection is still open");
             drop(client);
             assert_eq!(ends.look_up().peer, Peer::Unknown, "{address}");
         }
     }
 
     #[test]
-    fn who_is_in_no_table_is_elsewhere() {
+    fn a_remote_peer_that_is_in_no_table_is_on_another_machine() {
         let ends = |remote: &str| {
             Ends::of("192.0.2.1:80".parse().unwrap(), remote.parse().unwrap()).look_up().peer
         };
-        assert_eq!(ends("192.0.2.2:5000"), Peer::Elsewhere);
+        assert_eq!(ends("192.0.2.2:5000"), Peer::OtherMachine);
         assert_eq!(ends("127.0.0.1:1"), Peer::Unknown);
-        assert_eq!(ends("192.0.2.1:5000"), Peer::Unknown, "it would be this machine");
+        assert_eq!(ends("192.0.2.1:5000"), Peer::Unknown, "the address is one of this machine");
     }
 }

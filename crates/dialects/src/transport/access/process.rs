@@ -8,10 +8,10 @@ use std::fs;
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, getpid, waitid};
 
-/// Scans of the process tree while it keeps changing.
+/// The most scans of the process tree while it keeps changing.
 const SCAN_TRIES_LIMIT: usize = 3;
 
-/// A process of this machine.
+/// A process id.
 type Id = i32;
 
 /// True if this process has any child; without children there are no commands.
@@ -20,7 +20,7 @@ fn has_children() -> bool {
     waitid(WaitId::All, options).err() != Some(Errno::CHILD)
 }
 
-/// True if a process descends from this one. A process that is gone counts as one that might.
+/// True if a process is a descendant of this one. A process that has ended may be one, so it counts.
 pub(in super::super) fn is_command(process: Option<Id>) -> bool {
     if !has_children() {
         return false;
@@ -29,34 +29,34 @@ pub(in super::super) fn is_command(process: Option<Id>) -> bool {
     let mut process = process.filter(|process| *process > 0);
     while let Some(id) = process {
         match parent(id) {
-            Some(above) if above == own => return true,
+            Some(parent) if parent == own => return true,
             Some(0) => return false,
-            above => process = above,
+            parent => process = parent,
         }
     }
     true
 }
 
-/// True if a socket belongs to a process that is not a command of the agent. While commands start and end, the
-/// socket must be found at another process.
+/// True if a socket belongs to a process that is not a command of the agent. While commands start and end,
+/// the socket must be found in another process.
 pub(super) fn is_held_by_others(socket: u32) -> bool {
     if !has_children() {
         return true;
     }
     let link = format!("socket:[{socket}]");
     let mut seen = HashSet::new();
-    for look in 0..SCAN_TRIES_LIMIT {
+    for scan in 0..SCAN_TRIES_LIMIT {
         let (commands, others) = processes();
         let held: Vec<Option<bool>> = commands.iter().map(|id| has_file_open(*id, &link)).collect();
         if held.contains(&Some(true)) {
             return false;
         }
-        if look == 0 && others.iter().any(|id| has_file_open(*id, &link) == Some(true)) {
+        if scan == 0 && others.iter().any(|id| has_file_open(*id, &link) == Some(true)) {
             return true;
         }
-        let news = commands.into_iter().filter(|id| seen.insert(*id)).count();
-        // The holder may be hidden from this user, as some programs are. All commands were checked.
-        if look > 0 && news == 0 && !held.contains(&None) {
+        let new = commands.into_iter().filter(|id| seen.insert(*id)).count();
+        // The owner may be hidden from this user; all commands were checked.
+        if scan > 0 && new == 0 && !held.contains(&None) {
             return true;
         }
     }
@@ -69,11 +69,11 @@ fn processes() -> (Vec<Id>, Vec<Id>) {
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<Id>().ok());
     let parents: HashMap<Id, Id> = ids.filter_map(|id| Some((id, parent(id)?))).collect();
     let own = getpid().as_raw_pid();
-    let is_below = |id: Id| {
+    let is_descendant = |id: Id| {
         let above = std::iter::successors(parents.get(&id), |id| parents.get(id));
         above.take(parents.len()).any(|id| *id == own)
     };
-    parents.keys().partition(|id| is_below(**id))
+    parents.keys().partition(|id| is_descendant(**id))
 }
 
 /// True if a process has a file open; `None` if that is not known.
@@ -84,7 +84,7 @@ fn has_file_open(id: Id, link: &str) -> Option<bool> {
     Some(files.flatten().any(is_it))
 }
 
-/// The parent in a line such as `42 (name) S 1 …`; the name may itself hold `) S 1`.
+/// The parent in a line such as `42 (name) S 1 …`; the name itself may contain `) S 1`.
 fn parent(id: Id) -> Option<Id> {
     let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;

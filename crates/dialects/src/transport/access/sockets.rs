@@ -17,23 +17,23 @@ use rustix::net::{
 pub(super) struct Socket {
     /// The owner.
     pub(super) uid: u32,
-    /// The inode; 0 if no process has the socket any more.
+    /// The inode; 0 if no process has the socket open.
     pub(super) inode: u32,
 }
 
-/// The socket on this machine whose own end and other end these are.
+/// Finds the local socket with these two addresses.
 pub(super) fn find(own: SocketAddr, other: SocketAddr) -> io::Result<Option<Socket>> {
-    query_kernel(own, other).or_else(|_| listed(own, other))
+    query_kernel(own, other).or_else(|_| read_table(own, other))
 }
 
-/// `SOCK_DIAG_BY_FAMILY`, and the flag of a request.
+/// `SOCK_DIAG_BY_FAMILY`, and the flag for requests.
 const BY_FAMILY: u16 = 20;
 const REQUEST: u16 = 1;
-/// The type of an answer that is an error.
+/// The type of an error message.
 const ERROR: u16 = 2;
 const LISTENS: u8 = 10;
 const TCP: u8 = 6;
-/// Where things are in an answer: a header of 16 bytes, `inet_diag_msg` after it.
+/// Offsets in the response: a header of 16 bytes, then `inet_diag_msg`.
 const STATE: usize = 17;
 const UID: usize = 80;
 const INODE: usize = 84;
@@ -42,19 +42,19 @@ fn query_kernel(own: SocketAddr, other: SocketAddr) -> io::Result<Option<Socket>
     let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
     let kernel = socket_with(AddressFamily::NETLINK, kind, flags, Some(netlink::SOCK_DIAG))?;
     send(&kernel, &request(own, other), SendFlags::empty())?;
-    let mut answer = [0; 512];
-    let (length, _) = recv(&kernel, &mut answer, RecvFlags::empty())?;
-    parse_answer(&answer[..length.min(answer.len())])
+    let mut response = [0; 512];
+    let (length, _) = recv(&kernel, &mut response, RecvFlags::empty())?;
+    parse_response(&response[..length.min(response.len())])
 }
 
-fn parse_answer(answer: &[u8]) -> io::Result<Option<Socket>> {
+fn parse_response(response: &[u8]) -> io::Result<Option<Socket>> {
     let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
     let word = |at: usize| {
-        let bytes = answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        let bytes = response.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
         bytes.map(u32::from_ne_bytes).ok_or_else(short)
     };
     match word(4)? as u16 {
-        BY_FAMILY if answer.get(STATE) == Some(&LISTENS) => Ok(None),
+        BY_FAMILY if response.get(STATE) == Some(&LISTENS) => Ok(None),
         BY_FAMILY => Ok(Some(Socket { uid: word(UID)?, inode: word(INODE)? })),
         ERROR if word(16)?.wrapping_neg() == Errno::NOENT.raw_os_error() as u32 => Ok(None),
         ERROR => Err(io::Error::from_raw_os_error(word(16)?.wrapping_neg() as i32)),
@@ -93,11 +93,11 @@ fn address_bytes(address: IpAddr) -> [u8; 16] {
     }
 }
 
-fn listed(own: SocketAddr, other: SocketAddr) -> io::Result<Option<Socket>> {
-    // An IPv6 socket may use IPv4; it is listed with IPv6 sockets then.
+fn read_table(own: SocketAddr, other: SocketAddr) -> io::Result<Option<Socket>> {
+    // An IPv6 socket that uses IPv4 is listed with the IPv6 sockets.
     let table = fs::read_to_string("/proc/net/tcp")?;
-    let sixth = fs::read_to_string("/proc/net/tcp6").unwrap_or_default();
-    Ok(row(&table, own, other).or_else(|| row(&sixth, own, other)))
+    let table6 = fs::read_to_string("/proc/net/tcp6").unwrap_or_default();
+    Ok(row(&table, own, other).or_else(|| row(&table6, own, other)))
 }
 
 /// The row `0: LOCAL REMOTE STATE QUEUES TIMER RETRANSMIT UID TIMEOUT INODE …`.
@@ -110,7 +110,7 @@ fn row(table: &str, own: SocketAddr, other: SocketAddr) -> Option<Socket> {
     })
 }
 
-/// An address such as `0100007F:1F90`: words in the machine's own order, in hex.
+/// Parses an address such as `0100007F:1F90`: words in native byte order, in hex.
 fn address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -136,17 +136,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_says_what_the_kernel_says_when_asked() {
+    fn the_table_and_the_kernel_agree() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let listener = TcpListener::bind(address).unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (own, other) = (client.local_addr().unwrap(), client.peer_addr().unwrap());
-            let asked = query_kernel(own, other).unwrap().unwrap();
-            assert_eq!(listed(own, other).unwrap(), Some(asked));
-            assert!(asked.inode != 0 && asked.uid == rustix::process::getuid().as_raw());
-            // The listener is none of its connections.
-            let nobody = SocketAddr::new(own.ip(), 1);
-            assert_eq!(query_kernel(other, nobody).unwrap(), None);
+            let found = query_kernel(own, other).unwrap().unwrap();
+            assert_eq!(read_table(own, other).unwrap(), Some(found));
+            assert!(found.inode != 0 && found.uid == rustix::process::getuid().as_raw());
+            // The listener itself is not a connection.
+            let unconnected = SocketAddr::new(own.ip(), 1);
+            assert_eq!(query_kernel(other, unconnected).unwrap(), None);
         }
     }
 }

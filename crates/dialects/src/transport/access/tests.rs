@@ -1,19 +1,19 @@
-//! What is admitted, by its headers.
+//! Admission by headers.
 
 use axum::body::Body;
 use axum::http::Request;
 
 use super::*;
 
-const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-fn access(token: Option<&str>, own: Option<&str>) -> Access {
+fn access(token: Option<&str>, protocol_token: Option<&str>) -> Access {
     Access {
         token: token.map(Token::new),
-        own: own.map(Token::new),
+        protocol_token: protocol_token.map(Token::new),
         hosts: vec!["desk.example".into()],
         origins: vec!["http://localhost:5173".into(), "https://desk.example".into()],
-        asks_itself: |path| path == "/own",
+        has_own_auth: |path| path == "/protocol",
         refuse: |_| Response::new(Body::empty()),
     }
 }
@@ -29,13 +29,13 @@ fn request(target: &str, headers: &[&str]) -> Parts {
 }
 
 #[track_caller]
-fn check(headers: &[&str], admitted: bool) {
-    let done = access(None, None).admit(HERE, &request("/", headers));
-    assert_eq!(done.is_ok(), admitted, "{headers:?}: {done:?}");
+fn check(headers: &[&str], expected: bool) {
+    let admitted = access(None, None).admit(LOCAL, &request("/", headers));
+    assert_eq!(admitted.is_ok(), expected, "{headers:?}: {admitted:?}");
 }
 
 #[test]
-fn only_this_machine_and_named_hosts_are_admitted() {
+fn only_local_and_configured_hosts_are_admitted() {
     for host in
         ["127.0.0.1:8787", "localhost:1", "LocalHost:1", "[::1]:8787", "desk.example", "127.0.0.2"]
     {
@@ -51,17 +51,17 @@ fn only_this_machine_and_named_hosts_are_admitted() {
     let to = request("/", &["host: 192.168.1.5:8787"]);
     assert!(access(None, None).admit(lan, &to).is_ok(), "the address that was connected to");
     let absolute = request("http://evil.example/", &["host: localhost"]);
-    assert!(access(None, None).admit(HERE, &absolute).is_err());
+    assert!(access(None, None).admit(LOCAL, &absolute).is_err());
 }
 
 #[test]
-fn an_empty_token_admits_nobody() {
+fn an_empty_token_matches_nothing() {
     assert!(!Token::new("").matches(""));
     assert!(Token::new("t").matches("t"));
 }
 
 #[test]
-fn an_origin_matches_exactly() {
+fn origins_match_exactly() {
     let host = "host: 127.0.0.1:8787";
     for origin in ["http://localhost:5173", "https://desk.example", "http://127.0.0.1:8787"] {
         check(&[host, &format!("origin: {origin}")], true);
@@ -85,56 +85,66 @@ fn an_origin_matches_exactly() {
 }
 
 #[test]
-fn nothing_is_said_twice() {
-    let twice = |headers: &[&str]| {
-        let denied = access(Some("t"), None).admit(HERE, &request("/", headers)).unwrap_err();
+fn duplicate_headers_are_refused() {
+    let refused_as_duplicate = |headers: &[&str]| {
+        let denied = access(Some("t"), None).admit(LOCAL, &request("/", headers)).unwrap_err();
         assert_eq!(denied.status(), 400, "{headers:?}");
     };
-    twice(&["host: localhost", "host: localhost"]);
-    twice(&["host: localhost", "host: evil.example"]);
-    twice(&["host: localhost", "origin: null", "origin: null"]);
-    twice(&["host: localhost", "authorization: Bearer t", "authorization: Bearer t"]);
+    refused_as_duplicate(&["host: localhost", "host: localhost"]);
+    refused_as_duplicate(&["host: localhost", "host: evil.example"]);
+    refused_as_duplicate(&["host: localhost", "origin: null", "origin: null"]);
+    refused_as_duplicate(&[
+        "host: localhost",
+        "authorization: Bearer t",
+        "authorization: Bearer t",
+    ]);
 }
 
 #[test]
-fn a_preflight_needs_no_token_and_what_follows_does() {
+fn a_preflight_request_needs_no_token_but_the_next_one_does() {
     let mut parts = request("/", &["host: localhost", "origin: http://localhost:5173"]);
-    let guard = access(Some("t"), None);
-    assert_eq!(guard.admit(HERE, &parts), Err(Denied::Token));
+    let access_rules = access(Some("t"), None);
+    assert_eq!(access_rules.admit(LOCAL, &parts), Err(Denied::Token));
     parts.method = Method::OPTIONS;
-    assert_eq!(guard.admit(HERE, &parts), Err(Denied::Token));
+    assert_eq!(access_rules.admit(LOCAL, &parts), Err(Denied::Token));
     parts.headers.insert("access-control-request-method", HeaderValue::from_static("POST"));
     let page = HeaderValue::from_static("http://localhost:5173");
-    assert_eq!(guard.admit(HERE, &parts), Ok(Admitted::Preflight(page)));
+    assert_eq!(access_rules.admit(LOCAL, &parts), Ok(Admitted::Preflight(page)));
 }
 
 #[test]
-fn a_token_is_compared_whole_and_never_shown() {
-    let guard = access(Some("s3cret"), Some("own"));
+fn a_token_must_match_completely_and_is_never_shown() {
+    let access_rules = access(Some("s3cret"), Some("own"));
     let with = |target: &str, value: &str| {
-        guard
-            .admit(HERE, &request(target, &["host: localhost", &format!("authorization: {value}")]))
+        access_rules.admit(
+            LOCAL,
+            &request(target, &["host: localhost", &format!("authorization: {value}")]),
+        )
     };
     assert!(with("/", "Bearer s3cret").is_ok() && with("/", "Bearer own").is_ok());
     for bad in ["Bearer s3cre", "Bearer s3crets", "s3cret", "bearer s3cret", "Bearer "] {
         assert_eq!(with("/", bad), Err(Denied::Token), "{bad}");
     }
-    assert!(with("/own", "Bearer x").is_ok(), "the protocol asks there");
-    let bare = |target: &str| guard.admit(HERE, &request(target, &["host: localhost"]));
+    assert!(with("/protocol", "Bearer x").is_ok(), "the protocol checks it there");
+    let bare = |target: &str| access_rules.admit(LOCAL, &request(target, &["host: localhost"]));
     assert_eq!(bare("/"), Err(Denied::Token));
     assert!(bare("/ws?access_token=s3cret").is_ok());
     assert_eq!(bare("/ws?access_token=s3cre"), Err(Denied::Token));
-    assert!(!format!("{guard:?} {:?}", guard.token).contains("s3cret"));
+    assert!(!format!("{access_rules:?} {:?}", access_rules.token).contains("s3cret"));
 }
 
 #[test]
-fn others_are_answered_only_where_a_token_is_asked_for() {
-    let (open, shut) = (access(None, Some("own")), access(Some("t"), None));
-    for other in [Peer::OtherUser, Peer::Elsewhere, Peer::Unknown] {
-        assert!(open.admit_peer(other).is_err() && shut.admit_peer(other).is_ok(), "{other:?}");
+fn other_peers_are_admitted_only_if_a_token_is_required() {
+    let (without_token, with_token) = (access(None, Some("own")), access(Some("t"), None));
+    for other in [Peer::OtherUser, Peer::OtherMachine, Peer::Unknown] {
+        assert!(
+            without_token.admit_peer(other).is_err() && with_token.admit_peer(other).is_ok(),
+            "{other:?}"
+        );
     }
-    assert!(open.admit_peer(Peer::SameUser).is_ok());
+    assert!(without_token.admit_peer(Peer::SameUser).is_ok());
     assert!(
-        open.admit_peer(Peer::OwnCommand).is_err() && shut.admit_peer(Peer::OwnCommand).is_err()
+        without_token.admit_peer(Peer::OwnCommand).is_err()
+            && with_token.admit_peer(Peer::OwnCommand).is_err()
     );
 }

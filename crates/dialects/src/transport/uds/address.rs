@@ -1,4 +1,4 @@
-//! Addresses of sockets whose path is longer than the system takes.
+//! Socket addresses for paths that are longer than the system supports.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// The longest path that is an address: 108 bytes with the zero at its end.
+/// The longest path of an address: 108 bytes with the terminating zero.
 const ADDRESS_LIMIT: usize = 107;
 
-/// A path that the system takes as the address of a socket, for as long as this value lives.
+/// A path that the system accepts as a socket address, valid while this value exists.
 #[derive(Debug)]
 pub(super) struct Address {
     path: PathBuf,
@@ -18,7 +18,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// The path itself or, where it is too long, the same file reached through its open folder.
+    /// The path itself or, if it is too long, a path through the open folder.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         if path.as_os_str().len() <= ADDRESS_LIMIT {
             return Ok(Self { path: path.into(), _folder: None });

@@ -11,8 +11,8 @@ const READ_BYTES: usize = 16 * 1024;
 /// A received line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A whole line, without its end.
-    Whole(Vec<u8>),
+    /// A complete line, without its end.
+    Complete(Vec<u8>),
     /// A line that was too long; it was discarded.
     TooLong,
 }
@@ -30,13 +30,12 @@ pub struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of at most so many bytes.
+    /// A reader of lines with at most this many bytes.
     pub fn new(reader: R, limit: usize) -> Self {
         Self { reader, limit, buffer: Vec::new(), searched: 0, skipping: false }
     }
 
-    /// The next line; nothing at the end. What comes after the last line end is not a line. Safe to
-    /// drop and call again.
+    /// The next line; `None` at the end. Text after the last line end is not a line. Cancel-safe.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.buffered() {
@@ -49,7 +48,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// True if something was sent that is not read yet, also where the runtime has not noticed it.
+    /// True if data has arrived that was not read yet, even if the runtime has not noticed it.
     pub fn has_unread(&self) -> bool
     where
         R: AsRef<UnixStream>,
@@ -65,7 +64,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return self.overflow();
             };
             let line = self.take(self.searched + found);
-            // The rest of a line that was refused already is nothing of its own.
+            // The rest of a refused line is dropped.
             if !std::mem::take(&mut self.skipping) {
                 return Some(line);
             }
@@ -91,6 +90,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         if line.last() == Some(&b'\r') {
             line.pop();
         }
-        if line.len() > self.limit { Line::TooLong } else { Line::Whole(line) }
+        if line.len() > self.limit { Line::TooLong } else { Line::Complete(line) }
     }
 }

@@ -44,6 +44,6 @@ impl AppState {
             all.push(Command::AddMessage(Box::new(say)));
             self.ports.inspection.dry_run(None, all)
         };
-        fallback::until_taken(say, rehearse).await
+        fallback::retry_reduced(say, rehearse).await
     }
 }

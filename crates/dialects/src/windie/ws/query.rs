@@ -62,7 +62,7 @@ impl Connection {
         let setup = if is_ours(&summary.labels) { say.setup.clone() } else { Setup::default() };
         let supersedes = self.replaced(session, query).await?;
         let say = NewMessage { files, setup, supersedes, ..say };
-        Ok(fallback::say(&*self.app.ports.sessions, session, say).await?)
+        Ok(fallback::submit_message(&*self.app.ports.sessions, session, say).await?)
     }
 
     /// Notes which history the client has of a session.

@@ -55,7 +55,7 @@ impl Connection {
         for entry in &kept.entries {
             messages.push(self.recalled(session, entry).await?);
         }
-        fallback::recall(&*self.app.ports.sessions, session, messages).await
+        fallback::replace_history(&*self.app.ports.sessions, session, messages).await
     }
 
     async fn recalled(&self, session: &SessionId, entry: &Entry) -> Result<ImportedMessage, Error> {

@@ -49,7 +49,7 @@ impl Connection {
         let call = state.open.as_ref().and_then(|open| open.call(&request.call));
         let waits = call.is_some_and(Call::with_client)
             && may_see(&self.app, &self.identity, &state.labels);
-        let mine = waits && self.held.inherits(&request.session, &request.call).await?;
+        let mine = waits && self.held.may_return_result(&request.session, &request.call).await?;
         Ok(mine.then_some((request, state)))
     }
 
