@@ -1,4 +1,4 @@
-//! Editors: a real `quintet acp` on a real daemon.
+//! The protocol of editors: a real `quintet acp` on a real daemon.
 
 pub(crate) mod attach;
 pub(crate) mod editor;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::daemon::World;
 use editor::Editor;
 
-pub(crate) const ASKING: &str =
+pub(crate) const WITH_APPROVALS: &str =
     "[approval]\nkinds = [\"write\", \"exec\"]\n[verify]\nauto = false\n";
 
-/// A daemon whose model takes no pictures.
+/// A daemon whose model accepts no pictures.
 async fn without_pictures() -> World {
     World::start("inputs = []\n[approval]\nkinds = []\n[verify]\nauto = false\n").await
 }
@@ -27,36 +27,36 @@ pub(crate) fn select(request: &Value, kind: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_is_answered_when_its_turn_is_over() {
+async fn a_prompt_is_answered_when_its_turn_ends() {
     let world = without_pictures().await;
     let mut editor = Editor::start(&world);
-    let introduced = editor.initialize(json!({}));
-    assert_eq!(introduced["protocolVersion"], 1);
-    assert_eq!(introduced["agentCapabilities"]["loadSession"], true);
-    assert_eq!(introduced["agentCapabilities"]["promptCapabilities"]["image"], false);
-    assert_eq!(introduced["authMethods"], json!([]));
+    let initialized = editor.initialize(json!({}));
+    assert_eq!(initialized["protocolVersion"], 1);
+    assert_eq!(initialized["agentCapabilities"]["loadSession"], true);
+    assert_eq!(initialized["agentCapabilities"]["promptCapabilities"]["image"], false);
+    assert_eq!(initialized["authMethods"], json!([]));
     let session = editor.new_session(&world);
-    assert_eq!(editor.seen.len(), 2, "nothing comes before the answer: {:#?}", editor.seen);
+    assert_eq!(editor.seen.len(), 2, "nothing is sent before the response: {:#?}", editor.seen);
     let id = editor.script(&session, json!([{ "thought": "hm", "deltas": ["Hel", "lo"] }]));
     assert_eq!(editor.answer(id), Ok(json!({ "stopReason": "end_turn" })));
     assert_eq!(editor.text("agent_message_chunk"), "Hello");
     assert_eq!(editor.text("agent_thought_chunk"), "hm");
-    assert!(editor.updates("user_message_chunk").is_empty(), "the editor has shown it itself");
+    assert!(editor.updates("user_message_chunk").is_empty(), "the editor shows its own message");
     assert_eq!(editor.updates("available_commands_update").len(), 1);
     let titled = editor.updates("session_info_update");
     assert!(titled[0]["title"].as_str().unwrap().starts_with("go {{script:"), "{titled:?}");
-    let (rest, well) = editor.close();
-    assert!(well && rest.is_empty(), "{rest:?}");
+    let (rest, success) = editor.close();
+    assert!(success && rest.is_empty(), "{rest:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_prompt_has_one_answer() {
+async fn a_cancelled_prompt_gets_one_response() {
     let world = World::start("").await;
     let mut editor = Editor::ready(&world, json!({}));
     let session = editor.new_session(&world);
     let first = editor.script(&session, json!([{ "text": "half an ans", "hang": true }]));
     editor.until(|message| message["params"]["update"]["content"]["text"] == "half an ans");
-    // The second waits for its turn, and is cancelled with the first.
+    // The second prompt is queued, and is cancelled with the first.
     let second = editor.script(&session, json!([{ "text": "never" }]));
     editor.notify("session/cancel", json!({ "sessionId": session }));
     let cancelled = Ok(json!({ "stopReason": "cancelled" }));
@@ -79,7 +79,7 @@ async fn a_cancelled_prompt_has_one_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn prompts_wait_for_each_other() {
+async fn prompts_run_one_after_the_other() {
     let world = World::start("").await;
     let mut editor = Editor::ready(&world, json!({}));
     let session = editor.new_session(&world);
@@ -91,7 +91,7 @@ async fn prompts_wait_for_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_said_with_its_code() {
+async fn errors_have_the_codes_of_the_protocol() {
     let world = without_pictures().await;
     let mut editor = Editor::start(&world);
     let code = |answer: Result<Value, Value>| answer.unwrap_err()["code"].as_i64().unwrap();
@@ -132,7 +132,7 @@ async fn what_is_wrong_is_said_with_its_code() {
         let params = json!({ "sessionId": session, "prompt": prompt });
         assert_eq!(code(editor.call("session/prompt", params)), -32602);
     }
-    // This model takes no pictures.
+    // This model accepts no pictures.
     let picture = json!([{ "type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo=" }]);
     assert_eq!(
         code(editor.call("session/prompt", json!({ "sessionId": session, "prompt": picture }))),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::decode::Block;
 
-/// A command.
+/// A slash command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlashCommand {
     /// Summarizes the conversation.
@@ -17,7 +17,7 @@ pub(super) enum SlashCommand {
 impl SlashCommand {
     const ALL: [Self; 2] = [Self::Compact, Self::Undo];
 
-    /// The command that a prompt is, if it is one.
+    /// The command, if the whole prompt is one.
     pub(super) fn of(blocks: &[Block]) -> Option<Self> {
         let [Block::Text(text)] = blocks else { return None };
         let name = text.trim().strip_prefix('/')?;
@@ -38,18 +38,18 @@ impl SlashCommand {
         }
     }
 
-    /// All commands and prompts, as an update.
+    /// The update that lists all commands and the servers' prompts.
     pub(super) fn available(prompts: &[ServerPrompt]) -> Value {
         let one =
             |command: Self| json!({ "name": command.name(), "description": command.description() });
         let commands: Vec<Value> =
-            Self::ALL.map(one).into_iter().chain(prompts.iter().map(offered)).collect();
+            Self::ALL.map(one).into_iter().chain(prompts.iter().map(prompt_command)).collect();
         json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands })
     }
 }
 
-/// A prompt of a server, as a command.
-fn offered(prompt: &ServerPrompt) -> Value {
+/// Encodes a server's prompt as a command.
+fn prompt_command(prompt: &ServerPrompt) -> Value {
     let mut command = json!({ "name": prompt.name, "description": prompt.description });
     if !prompt.arguments.is_empty() {
         command["input"] = json!({ "hint": prompt.hint() });

@@ -1,4 +1,4 @@
-//! One editor: reads its requests, answers them, and sends it what happens in its sessions.
+//! Serves one editor: reads its requests, responds, and sends updates of its sessions.
 
 mod files;
 mod import;
@@ -32,7 +32,7 @@ use questions::SentQuestion;
 pub(super) use send_queue::SendQueue;
 use send_queue::{Gone, bytes};
 
-/// One editor.
+/// The connection of one editor.
 pub(super) struct Connection {
     app: Arc<AppState>,
     permit: ConnectionPermit,
@@ -42,15 +42,15 @@ pub(super) struct Connection {
     sessions: Vec<OpenSession>,
     /// Prompts that are not answered yet.
     prompts: Vec<OpenPrompt>,
-    /// Questions that the editor was asked and has not answered.
+    /// Questions that were sent to the editor and are not answered yet.
     questions: Vec<SentQuestion>,
-    /// Open requests for files of the editor.
+    /// Requests for files of the editor that wait for a response.
     files: Files,
-    /// The id of our next request.
+    /// The id of the next request to the editor.
     next_request: u64,
-    /// Commands that run without a waiting request.
+    /// Background work of this connection.
     tasks: JoinSet<Option<Done>>,
-    /// How often the prompts of servers had changed when the editor was last sent them.
+    /// The change counter of the servers' prompts when they were last sent to the editor.
     prompt_changes: u64,
 }
 
@@ -60,11 +60,11 @@ struct OpenSession {
     encoder: Encoder,
     /// The folder that the editor opened it in.
     cwd: std::path::PathBuf,
-    /// The prompts of servers that the editor was last sent as commands.
-    offered: Vec<ServerPrompt>,
+    /// The servers' prompts that were last sent to the editor as commands.
+    sent_prompts: Vec<ServerPrompt>,
 }
 
-/// What an editor is sent: messages, in this order.
+/// Messages for the editor, in this order.
 type Messages = Vec<String>;
 
 impl Connection {
@@ -110,7 +110,7 @@ impl Connection {
                 } else { return },
                 Some(done) = self.tasks.join_next() => match done {
                     Ok(Some(done)) => {
-                        let messages = self.done(done).await;
+                        let messages = self.finish_task(done).await;
                         queue.send(&messages).await
                     }
                     Ok(None) | Err(_) => Ok(()),
@@ -126,7 +126,7 @@ impl Connection {
                 }
                 next = next_items(&mut self.sessions, &queue) => match next {
                     Ok((permit, which, items)) => {
-                        let messages = self.happened(which, items).await;
+                        let messages = self.on_items(which, items).await;
                         permit.send(bytes(&messages));
                         Ok(())
                     }
@@ -136,14 +136,14 @@ impl Connection {
             if sent.is_err() {
                 return;
             }
-            // The writer gets its turn before there is more to write.
+            // Lets the writer run before more is queued.
             tokio::task::yield_now().await;
         }
-        let messages = self.abandon_prompts(|_| true, &Err(shutting_down()));
+        let messages = self.respond_to_prompts(|_| true, &Err(shutting_down()));
         let _ = self.queue.send(&messages).await;
     }
 
-    /// Waits for commands that were submitted; the editor is gone by now.
+    /// Waits for commands that were submitted. The editor has disconnected by now.
     pub(super) async fn finish(mut self) {
         self.files.close(&self.app.services.editors, None);
         drop(self.queue);
@@ -167,11 +167,11 @@ impl Connection {
             Err(fault) => self.queue.send(&[jsonrpc::response(&fault.id, &Err(fault.error))]).await,
             Ok(PeerMessage::Response { id, outcome }) => self.answered(&id, outcome).await,
             Ok(PeerMessage::Call(call)) => {
-                let done = match decode(&mut self.link, &call) {
-                    Ok(step) => self.carry_out(call.id.as_ref(), step).await?,
+                let outcome = match decode(&mut self.link, &call) {
+                    Ok(request) => self.dispatch(call.id.as_ref(), request).await?,
                     Err(error) => Some(Err(error)),
                 };
-                match (call.id, done) {
+                match (call.id, outcome) {
                     (Some(id), Some(outcome)) => {
                         self.queue.send(&[jsonrpc::response(&id, &outcome)]).await
                     }
@@ -187,15 +187,17 @@ impl Connection {
     }
 
     /// The messages for new items of a session.
-    async fn happened(&mut self, which: usize, items: NextItems) -> Messages {
+    async fn on_items(&mut self, which: usize, items: NextItems) -> Messages {
         let session = self.sessions[which].encoder.session().clone();
         let items = match items {
             Ok(Some(items)) => items,
-            // The daemon ends, or the session is gone.
-            Ok(None) | Err(PortError::NotFound(_)) => return self.lose(which, &shutting_down()),
+            // The daemon is shutting down, or the session was deleted.
+            Ok(None) | Err(PortError::NotFound(_)) => {
+                return self.drop_session(which, &shutting_down());
+            }
             Err(error) => {
-                tracing::warn!(%session, %error, "a session cannot be followed");
-                return self.lose(which, &requests::refused(&error));
+                tracing::warn!(%session, %error, "reading the events of a session failed");
+                return self.drop_session(which, &requests::rpc_error(&error));
             }
         };
         let mut messages = Vec::new();
@@ -210,8 +212,8 @@ impl Connection {
 
     async fn encoded(&mut self, which: usize, item: &Item) -> Vec<Output> {
         let contents = {
-            let wanted = self.sessions[which].encoder.wants(item);
-            open::contents(&self.app.services, wanted).await
+            let required = self.sessions[which].encoder.required_content(item);
+            open::contents(&self.app.services, required).await
         };
         self.sessions[which].encoder.encode(item, &contents)
     }
@@ -222,16 +224,16 @@ impl Connection {
         match output {
             Output::Update(update) => messages.push(wire::update(&session, &update)),
             Output::Ask(question) => messages.push(self.ask(which, *question).await),
-            Output::Settled(question) => {
+            Output::QuestionClosed(question) => {
                 messages.extend(self.withdraw_question(&session, &question))
             }
-            Output::Ended(turn, outcome) => {
+            Output::TurnEnded(turn, outcome) => {
                 messages.extend(self.turn_ended(&session, &turn, outcome));
             }
             Output::Spawned(subagent) => {
                 self.app.services.editors.register_subagent(&subagent, &session)
             }
-            Output::Settings => messages.extend(self.settings_changed(which).await),
+            Output::SettingsChanged => messages.extend(self.settings_changed(which).await),
             Output::Compacted(result) => messages.extend(self.compacted(&session, result)),
             Output::Reverted(turn, result) => {
                 messages.extend(self.reverted(&session, &turn, result));
@@ -240,11 +242,11 @@ impl Connection {
     }
 
     /// Drops a session that can no longer be followed; its prompts fail.
-    fn lose(&mut self, which: usize, why: &Error) -> Messages {
+    fn drop_session(&mut self, which: usize, why: &Error) -> Messages {
         let lost = self.sessions.remove(which);
         let session = lost.encoder.session();
         self.files.close(&self.app.services.editors, Some(session));
-        self.abandon_prompts(|prompt| prompt.session == *session, &Err(why.clone()))
+        self.respond_to_prompts(|prompt| prompt.session == *session, &Err(why.clone()))
     }
 
     fn position(&self, session: &SessionId) -> Option<usize> {
@@ -259,8 +261,8 @@ fn shutting_down() -> Error {
 
 type NextItems = Result<Option<Vec<Item>>, PortError>;
 
-/// What happens next in any of these sessions, once there is space to send it: nothing is taken out of a
-/// session that could not be passed on. Safe to drop and call again.
+/// Waits for space in the queue and then for items of any session, so that nothing is read that cannot be
+/// sent. Cancel-safe.
 async fn next_items<'a>(
     sessions: &mut [OpenSession],
     queue: &'a SendQueue,

@@ -1,4 +1,4 @@
-//! Requests of an editor as steps of the core.
+//! Decodes requests of an editor.
 
 mod import;
 mod servers;
@@ -13,58 +13,58 @@ use quintet_kernel::model::{Effort, ModelRef};
 use serde_json::Value;
 
 pub(super) use import::Import;
-use servers::BroughtServers;
+use servers::ProvidedServers;
 
 use super::settings::{EFFORT, MODE, MODEL, Mode};
 use super::wire;
 use crate::jsonrpc::{Call, Error, Fields, Id};
 
-/// Our own method: takes the transcript of another agent over as a session.
+/// The method of `quintet import`: creates a session from a transcript of another agent.
 pub const IMPORT: &str = "_quintet/import";
 
 /// The capabilities of an editor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Client {
-    /// True if unsaved files can be read.
+    /// True if the editor's unsaved files can be read.
     pub(super) reads_files: bool,
-    /// True if files can be written through its buffers.
+    /// True if files can be written through the editor's buffers.
     pub(super) writes_files: bool,
-    /// True if it shows notices.
+    /// True if the editor shows notices.
     pub(super) notices: bool,
-    /// True if it shows that a history is summarized.
+    /// True if the editor shows compactions.
     pub(super) compaction: bool,
-    /// True if it shows the output of our commands as they run.
+    /// True if the editor shows the output of commands while they run.
     pub(super) terminal_output: bool,
-    /// True if it shows forms.
+    /// True if the editor shows forms.
     pub(super) forms: bool,
-    /// True if it shows links to open.
+    /// True if the editor shows links to open.
     pub(super) links: bool,
     /// True if options of a session must not be sent, because this version breaks on them.
     pub(super) no_options: bool,
 }
 
-/// What one connection must remember to read requests.
+/// The state that decoding needs from earlier requests of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    /// The client, once it has introduced itself.
+    /// The client's capabilities, after `initialize`.
     pub(super) client: Option<Client>,
 }
 
-/// The decoded form of a request.
+/// A decoded request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum Request {
     Initialize,
     Authenticate {
         method: String,
     },
-    New(Opening),
+    New(OpenParams),
     Load {
         session: SessionId,
-        opening: Opening,
+        params: OpenParams,
     },
     Resume {
         session: SessionId,
-        opening: Opening,
+        params: OpenParams,
     },
     List {
         cwd: Option<PathBuf>,
@@ -86,20 +86,20 @@ pub(super) enum Step {
         choice: Choice,
     },
     Import(Box<Import>),
-    /// The client cancelled one of its requests.
-    CancelRequest(Id),
+    /// Cancel the prompt with this request id.
+    CancelPrompt(Id),
 }
 
-/// How a session is opened.
+/// The parameters for opening a session.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Opening {
-    /// Where its tools work.
+pub(super) struct OpenParams {
+    /// The folder that the session's tools work in.
     pub(super) cwd: PathBuf,
     /// The MCP servers that the client provides.
-    pub(super) mcp_servers: BroughtServers,
+    pub(super) mcp_servers: ProvidedServers,
 }
 
-/// A value of an option of a session.
+/// A new value of a session option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     Mode(Mode),
@@ -111,12 +111,12 @@ pub(super) enum Choice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Block {
     Text(String),
-    /// Something that is named and not sent.
+    /// A reference to content that is not sent.
     Link {
         name: String,
         uri: String,
     },
-    /// A file that comes with the prompt.
+    /// A file that is sent with the prompt.
     File {
         kind: MediaKind,
         name: String,
@@ -126,7 +126,7 @@ pub(super) enum Block {
 }
 
 /// Decodes a request or notification. Fails if the method is unknown or the parameters are invalid.
-pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
+pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Request, Error> {
     let fields = Fields::of(&call.params)?;
     if call.method == "initialize" {
         return initialize(link, &fields);
@@ -136,38 +136,38 @@ pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
     }
     match call.method.as_str() {
         "authenticate" => {
-            Ok(Step::Authenticate { method: fields.required_text("methodId")?.to_owned() })
+            Ok(Request::Authenticate { method: fields.required_text("methodId")?.to_owned() })
         }
-        "session/new" => Ok(Step::New(opening(&fields, &call.params)?)),
+        "session/new" => Ok(Request::New(params(&fields, &call.params)?)),
         "session/load" => {
-            Ok(Step::Load { session: session(&fields)?, opening: opening(&fields, &call.params)? })
+            Ok(Request::Load { session: session(&fields)?, params: params(&fields, &call.params)? })
         }
-        "session/resume" => Ok(Step::Resume {
+        "session/resume" => Ok(Request::Resume {
             session: session(&fields)?,
-            opening: opening(&fields, &call.params)?,
+            params: params(&fields, &call.params)?,
         }),
         "session/list" => list(&fields),
-        "session/close" => Ok(Step::Close(session(&fields)?)),
-        "session/delete" => Ok(Step::Delete(fields.required_text("sessionId")?.to_owned())),
+        "session/close" => Ok(Request::Close(session(&fields)?)),
+        "session/delete" => Ok(Request::Delete(fields.required_text("sessionId")?.to_owned())),
         "session/prompt" => prompt(&fields, &call.params),
-        "session/cancel" => Ok(Step::Cancel(session(&fields)?)),
+        "session/cancel" => Ok(Request::Cancel(session(&fields)?)),
         "session/set_mode" => {
             let mode = mode("modeId", fields.required_text("modeId")?)?;
-            Ok(Step::SetMode { session: session(&fields)?, mode })
+            Ok(Request::SetMode { session: session(&fields)?, mode })
         }
         "session/set_config_option" => {
             let choice = choice(fields.required_text("configId")?, &call.params["value"])?;
-            Ok(Step::SetOption { session: session(&fields)?, choice })
+            Ok(Request::SetOption { session: session(&fields)?, choice })
         }
         IMPORT => {
-            import::import(&fields, &call.params).map(|import| Step::Import(Box::new(import)))
+            import::import(&fields, &call.params).map(|import| Request::Import(Box::new(import)))
         }
         wire::CANCEL_REQUEST => cancel_request(&call.params),
         method => Err(Error::no_method(method)),
     }
 }
 
-fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
+fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Request, Error> {
     if fields.unsigned("protocolVersion")?.is_none() {
         return Err(fields.invalid("protocolVersion", "a whole number"));
     }
@@ -187,10 +187,10 @@ fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
         terminal_output: capabilities.object("_meta")?.flag("terminal_output")?.unwrap_or_default(),
         forms: elicitation.has("form"),
         links: elicitation.has("url"),
-        // JetBrains' IDEs of 2026.1 do not start a session whose answer has options.
+        // JetBrains IDEs of 2026.1 fail to start a session if the response has options.
         no_options: starts("name", "JetBrains")? && starts("version", "2026.1")?,
     });
-    Ok(Step::Initialize)
+    Ok(Request::Initialize)
 }
 
 fn session(fields: &Fields<'_>) -> Result<SessionId, Error> {
@@ -198,9 +198,9 @@ fn session(fields: &Fields<'_>) -> Result<SessionId, Error> {
     SessionId::parse(text).ok_or_else(|| wire::not_found(text))
 }
 
-fn opening(fields: &Fields<'_>, params: &Value) -> Result<Opening, Error> {
+fn params(fields: &Fields<'_>, params: &Value) -> Result<OpenParams, Error> {
     let cwd = absolute(fields, fields.required_text("cwd")?)?;
-    Ok(Opening { cwd, mcp_servers: servers::servers(params) })
+    Ok(OpenParams { cwd, mcp_servers: servers::servers(params) })
 }
 
 fn absolute(fields: &Fields<'_>, text: &str) -> Result<PathBuf, Error> {
@@ -208,15 +208,16 @@ fn absolute(fields: &Fields<'_>, text: &str) -> Result<PathBuf, Error> {
     if !path.is_absolute() {
         return Err(fields.invalid("cwd", "an absolute path"));
     }
-    // Without a slash at the end, so that a folder has one name.
+    // Removes a trailing slash, so that a folder has one name.
     Ok(path.components().collect())
 }
 
-fn list(fields: &Fields<'_>) -> Result<Step, Error> {
+fn list(fields: &Fields<'_>) -> Result<Request, Error> {
     let cwd = fields.text("cwd")?.map(|text| absolute(fields, text)).transpose()?;
     let cursor = fields.text("cursor")?.map(str::parse).transpose();
-    let offset = cursor.map_err(|_| fields.invalid("cursor", "one of an earlier answer"))?;
-    Ok(Step::List { cwd, offset: offset.unwrap_or_default() })
+    let offset =
+        cursor.map_err(|_| fields.invalid("cursor", "the nextCursor of an earlier response"))?;
+    Ok(Request::List { cwd, offset: offset.unwrap_or_default() })
 }
 
 fn mode(field: &str, id: &str) -> Result<Mode, Error> {
@@ -233,13 +234,13 @@ fn choice(option: &str, value: &Value) -> Result<Choice, Error> {
         }
         EFFORT => {
             let effort = Effort::parse(value).map(Choice::Effort);
-            effort.ok_or_else(|| Error::field("value", "how much to think"))
+            effort.ok_or_else(|| Error::field("value", "a thought level of the model"))
         }
         _ => Err(Error::field("configId", "the id of an option")),
     }
 }
 
-fn cancel_request(params: &Value) -> Result<Step, Error> {
+fn cancel_request(params: &Value) -> Result<Request, Error> {
     let id = match &params["requestId"] {
         Value::Number(number) => Id::Number(number.clone()),
         Value::String(text) => Id::Text(text.clone()),
@@ -247,10 +248,10 @@ fn cancel_request(params: &Value) -> Result<Step, Error> {
             return Err(Error::field("requestId", "the id of a request"));
         }
     };
-    Ok(Step::CancelRequest(id))
+    Ok(Request::CancelPrompt(id))
 }
 
-fn prompt(fields: &Fields<'_>, params: &Value) -> Result<Step, Error> {
+fn prompt(fields: &Fields<'_>, params: &Value) -> Result<Request, Error> {
     let session = session(fields)?;
     let blocks = params["prompt"].as_array();
     let blocks = blocks.ok_or_else(|| Error::field("prompt", "a list of content blocks"))?;
@@ -258,7 +259,7 @@ fn prompt(fields: &Fields<'_>, params: &Value) -> Result<Step, Error> {
     if blocks.is_empty() {
         return Err(Error::field("prompt", "a list with at least one block"));
     }
-    Ok(Step::Prompt { session, blocks })
+    Ok(Request::Prompt { session, blocks })
 }
 
 fn block((nth, block): (usize, &Value)) -> Result<Block, Error> {
@@ -306,15 +307,17 @@ fn block((nth, block): (usize, &Value)) -> Result<Block, Error> {
     }
 }
 
-/// The file name for a resource: the end of its address.
+/// The file name for a resource: the last part of its URI.
 fn file_name(uri: &str, mime: &str) -> String {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
     let name: String = path.rsplit('/').next().unwrap_or_default().chars().take(100).collect();
     let usable = name.chars().any(|c| c != '.') && !name.chars().any(char::is_control);
-    match name.contains('.') && usable {
-        true => name,
-        false if usable && !name.is_empty() => format!("{name}.{}", extension(mime)),
-        false => format!("resource.{}", extension(mime)),
+    if usable && name.contains('.') {
+        name
+    } else if usable && !name.is_empty() {
+        format!("{name}.{}", extension(mime))
+    } else {
+        format!("resource.{}", extension(mime))
     }
 }
 

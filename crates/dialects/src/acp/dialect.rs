@@ -1,4 +1,4 @@
-//! What the protocol of editors declares: its socket.
+//! Declares the listener of the protocol for editors.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! File changes as editors show them: the whole text before and after.
 //!
-//! A question about a change carries a unified diff. The new text is computed from that and the current
-//! file; if these do not match, only the lines around the change are shown.
+//! An approval request carries a unified diff. The new text is computed from the diff and the current file;
+//! if they do not match, only the lines around the change are shown.
 
 use std::path::Path;
 
@@ -17,33 +17,33 @@ const NO_NEWLINE: &str = "\\ No newline at end of file";
 /// The changes of one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileDiff<'a> {
-    /// The path, from the workspace on.
+    /// The path, relative to the workspace.
     pub(super) path: &'a str,
     /// True if the file is new.
     is_new: bool,
     hunks: Vec<Hunk>,
 }
 
-/// Some lines and what they become.
+/// A range of lines and its replacement.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Hunk {
-    /// The first of them in the current file, counted from 1.
+    /// The first line of the range in the current file, counted from 1.
     first: usize,
     old: String,
     new: String,
-    /// How many lines of each side are still to come.
+    /// Lines of each side that are still missing.
     left: [usize; 2],
     /// The sides that the last line belongs to.
     last: [bool; 2],
 }
 
-/// The files of a unified diff; none if the text is something else.
+/// Parses a unified diff; no files if the text is not one.
 pub(super) fn parse(text: &str) -> Vec<FileDiff<'_>> {
     let (mut files, mut old) = (Vec::<FileDiff<'_>>::new(), None);
     for line in text.split_inclusive('\n') {
         let plain = line.trim_end_matches('\n');
         if let Some(hunk) = files.last_mut().and_then(|file| file.hunks.last_mut())
-            && hunk.take(line)
+            && hunk.add_line(line)
         {
             continue;
         }
@@ -55,7 +55,7 @@ pub(super) fn parse(text: &str) -> Vec<FileDiff<'_>> {
             let path = path.get(2..).unwrap_or(path);
             files.push(FileDiff { path, is_new, hunks: Vec::new() });
             old = None;
-        } else if let (Some(hunk), Some(file)) = (Hunk::begin(plain), files.last_mut()) {
+        } else if let (Some(hunk), Some(file)) = (Hunk::parse_header(plain), files.last_mut()) {
             file.hunks.push(hunk);
         }
     }
@@ -63,8 +63,8 @@ pub(super) fn parse(text: &str) -> Vec<FileDiff<'_>> {
 }
 
 impl Hunk {
-    /// Reads `@@ -1,2 +3,4 @@`.
-    fn begin(line: &str) -> Option<Self> {
+    /// Parses `@@ -1,2 +3,4 @@`.
+    fn parse_header(line: &str) -> Option<Self> {
         let (ranges, _) = line.strip_prefix("@@ -")?.split_once(" @@")?;
         let (old, new) = ranges.split_once(" +")?;
         let range = |text: &str| -> Option<[usize; 2]> {
@@ -78,7 +78,7 @@ impl Hunk {
     }
 
     /// Adds a line to the hunk; false if the line does not belong to it.
-    fn take(&mut self, line: &str) -> bool {
+    fn add_line(&mut self, line: &str) -> bool {
         if line.trim_end_matches('\n') == NO_NEWLINE {
             for (side, text) in self.last.into_iter().zip([&mut self.old, &mut self.new]) {
                 text.truncate(text.len() - usize::from(side && text.ends_with('\n')));
@@ -110,7 +110,7 @@ impl FileDiff<'_> {
         self.hunks.iter().all(|hunk| hunk.left == [0, 0])
     }
 
-    /// The texts before and after, given what the file is now.
+    /// The text before and after, given the current text of the file.
     pub(super) fn texts(&self, current: Option<&str>) -> (Option<String>, String) {
         let part = |side: fn(&Hunk) -> &str| self.hunks.iter().map(side).collect::<String>();
         if self.is_new {
@@ -122,7 +122,7 @@ impl FileDiff<'_> {
         }
     }
 
-    /// The file with the changes made; `None` if they do not fit it.
+    /// Applies the hunks to a text; `None` if they do not match it.
     fn apply(&self, text: &str) -> Option<String> {
         let starts: Vec<usize> = std::iter::once(0)
             .chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1))
@@ -141,14 +141,14 @@ impl FileDiff<'_> {
     }
 }
 
-/// A change of a file as content of a call. `path` is from the workspace on.
+/// Encodes a change of a file. `path` is relative to the workspace.
 pub(super) fn content(workspace: &Path, path: &str, old: Option<&str>, new: &str) -> Value {
     let path = workspace.join(path);
     json!({ "type": "diff", "path": path.to_string_lossy(), "oldText": old, "newText": new })
 }
 
-/// The changes of a call as content; binary and long files are left out.
-pub(super) fn made(workspace: &Path, changes: &[ChangedFile]) -> Vec<Value> {
+/// Encodes the changes of a call; binary and long files are left out.
+pub(super) fn changes_content(workspace: &Path, changes: &[ChangedFile]) -> Vec<Value> {
     let one = |change: &ChangedFile| {
         let (old, new) = (text(change.before.as_ref())?, text(change.after.as_ref())?);
         if old.is_none() && new.is_none() {
@@ -159,7 +159,7 @@ pub(super) fn made(workspace: &Path, changes: &[ChangedFile]) -> Vec<Value> {
     changes.iter().filter_map(one).take(FILES_LIMIT).collect()
 }
 
-/// The text of a version: nothing inside if there was no file, nothing at all if it cannot be shown.
+/// The text of a version: `Some(None)` if there was no file, `None` if the file cannot be shown.
 #[expect(clippy::option_option, reason = "no file and no text are different answers")]
 fn text(content: Option<&FileContent>) -> Option<Option<&str>> {
     let Some(content) = content else { return Some(None) };
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stand_for_a_file_that_is_another_by_now() {
+    fn only_the_hunks_are_shown_if_the_file_does_not_match() {
         check(
             EDIT,
             None,

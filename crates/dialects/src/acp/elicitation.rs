@@ -1,5 +1,5 @@
-//! Questions of running calls: a form or a link for editors that show those. Others get the answers to
-//! choose from as a permission request (`permission`).
+//! Questions of running calls: a form or a link for editors that can show them. Other editors get a
+//! permission request with the possible answers (`permission`).
 
 use quintet_kernel::command::Approve;
 use quintet_kernel::event::{ApprovalDecision, DecidedBy, RememberScope};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::decode::Client;
 use super::permission::OpenQuestion;
 
-/// True if the editor shows this question as it is.
+/// True if the editor can show this question as a form or link.
 pub(super) fn is_shown_by(client: &Client, question: &Question) -> bool {
     match question.form {
         QuestionForm::Schema(_) => client.forms,
@@ -18,7 +18,7 @@ pub(super) fn is_shown_by(client: &Client, question: &Question) -> bool {
     }
 }
 
-/// The parameters of the request, if this is a question that the editor shows as it is.
+/// The parameters of an elicitation request; `None` if the editor cannot show the question.
 pub(super) fn params(open: &OpenQuestion, client: &Client, session: &SessionId) -> Option<Value> {
     let question = question(open).filter(|question| is_shown_by(client, question))?;
     let mut params = json!({ "sessionId": session.as_str(), "message": question.message });
@@ -36,7 +36,7 @@ pub(super) fn params(open: &OpenQuestion, client: &Client, session: &SessionId) 
     Some(params)
 }
 
-/// The question of a running call, if it is one.
+/// The question, if a running call asks it.
 pub(super) fn question(open: &OpenQuestion) -> Option<Question> {
     match open.question {
         ApprovalId::Question(_) => Question::from_input(&open.input),
@@ -44,7 +44,7 @@ pub(super) fn question(open: &OpenQuestion) -> Option<Question> {
     }
 }
 
-/// The command that the editor's answer comes to. What is no clear answer is a no.
+/// The command for the editor's response. Anything but a clear acceptance is a denial.
 pub(super) fn answered(open: &OpenQuestion, result: &Value) -> Approve {
     let (answer, reason) = match result["action"].as_str() {
         Some("accept") => (ApprovalDecision::Allow, None),

@@ -1,8 +1,8 @@
-//! What happens in a session as updates for an editor.
+//! Encodes the events of a session as updates for an editor.
 //!
-//! An encoder begins by replaying the journal: text comes as one piece a message, a call as one update
-//! with its end. From [`Encoder::go_live`] on everything is sent as it happens. Both are made from the
-//! same events, so an editor that loads a session has what one has that watched.
+//! An encoder first replays the journal: each message is one piece of text, and each call is one update
+//! with its result. After [`Encoder::go_live`] everything is sent as it happens. Both use the same events,
+//! so an editor that loads a session shows the same as one that was connected all the time.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use crate::jsonrpc::{self, Error};
 
 /// The tool whose calls are shown as a plan.
 const PLAN: &str = "update_plan";
-/// How many characters a title has at most, as in the lists of sessions.
+/// The most characters of a title, as in the lists of sessions.
 const TITLE_LIMIT: usize = 50;
 
 /// The output for an item.
@@ -36,51 +36,51 @@ const TITLE_LIMIT: usize = 50;
 pub(super) enum Output {
     /// An update of the session.
     Update(Value),
-    /// A person is to be asked.
+    /// A question for the user.
     Ask(Box<OpenQuestion>),
     /// A question was closed.
-    Settled(ApprovalId),
+    QuestionClosed(ApprovalId),
     /// A turn ended: its stop reason, or why it failed.
-    Ended(TurnId, Result<&'static str, Error>),
-    /// A session works for a call of this one.
+    TurnEnded(TurnId, Result<&'static str, Error>),
+    /// A call of this session started a subagent.
     Spawned(SessionId),
-    /// The mode, the model or how much it thinks is another.
-    Settings,
-    /// The history was summarized, or why not.
+    /// The mode, model or thought level changed.
+    SettingsChanged,
+    /// The history was compacted, or the reason why not.
     Compacted(Result<(), String>),
-    /// The changes of a turn were undone, which files, or why not.
+    /// The changes of a turn were undone in these files, or the reason why not.
     Reverted(TurnId, Result<Vec<String>, String>),
 }
 
 /// Content that an item refers to, read before the item is encoded.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    /// What a call made of files.
+    /// The files that a call changed.
     pub(super) changes: Vec<ChangedFile>,
     /// Files of a message, by their names.
     pub(super) files: HashMap<String, Vec<u8>>,
 }
 
-/// What must be read before an item is encoded.
+/// The content that must be read before an item is encoded.
 #[derive(Debug)]
-pub(super) enum Wanted<'a> {
+pub(super) enum RequiredContent<'a> {
     Nothing,
     Changes(&'a [FileChange]),
     Files(Vec<Attachment>),
 }
 
-/// A call that is not over.
+/// A call that has not ended.
 #[derive(Debug)]
 struct OpenCall {
     id: CallId,
     tool: String,
     input: Value,
     status: &'static str,
-    /// True if the editor knows the call.
+    /// True if the call was sent to the editor.
     announced: bool,
-    /// The output of the call, as far as it is shown.
+    /// The output of the call, up to the limit.
     output: String,
-    /// How long the output must be to be sent again.
+    /// The length at which the output is sent again.
     next_output: usize,
 }
 
@@ -92,7 +92,7 @@ struct OpenText {
     text: String,
 }
 
-/// One session as one editor sees it.
+/// The state of one session for one editor.
 #[derive(Debug)]
 pub(super) struct Encoder {
     session: SessionId,
@@ -103,11 +103,11 @@ pub(super) struct Encoder {
     calls: Vec<OpenCall>,
     questions: Vec<OpenQuestion>,
     attachments: HashMap<String, Attachment>,
-    /// Turns whose message the editor has shown itself.
+    /// Turns whose message this editor sent, and therefore shows already.
     own: HashSet<TurnId>,
     /// Turns that were replaced, which are not replayed.
     superseded: HashSet<TurnId>,
-    /// Why the last answer of a model ended.
+    /// The finish reason of the last model call.
     finish: Option<FinishReason>,
     /// The model's context window, and the tokens of the last call.
     window: Option<u64>,
@@ -117,7 +117,7 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder for a session, before the first event that it is given.
+    /// An encoder that has seen no event yet.
     pub(super) fn new(state: &State, client: Client) -> Self {
         Self {
             session: state.id.clone(),
@@ -147,18 +147,16 @@ impl Encoder {
         }
     }
 
-    /// The session.
     pub(super) fn session(&self) -> &SessionId {
         &self.session
     }
 
-    /// Where its tools work.
     pub(super) fn workspace(&self) -> &PathBuf {
         &self.workspace
     }
 
-    /// The editor itself has shown the message of this turn.
-    pub(super) fn own_turn(&mut self, turn: &TurnId) {
+    /// Marks a turn whose message the editor sent, so that it is not sent back.
+    pub(super) fn mark_own_turn(&mut self, turn: &TurnId) {
         self.own.insert(turn.clone());
     }
 
@@ -174,13 +172,12 @@ impl Encoder {
         out
     }
 
-    /// Ends the replay of an editor that is shown nothing of it.
+    /// Ends a replay that is not sent.
     pub(super) fn skip_replay(&mut self) {
         self.text = None;
     }
 
-    /// Sends everything as it happens from now on. Returns the updates that an editor is sent once it knows the
-    /// session.
+    /// Switches from replay to live updates. Returns what to send after the response.
     pub(super) fn go_live(&mut self) -> Vec<Output> {
         self.live = true;
         let mut out = Vec::new();
@@ -194,30 +191,29 @@ impl Encoder {
         out
     }
 
-    /// What the editor can show.
     pub(super) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// What must be read before this item is encoded.
-    pub(super) fn wants<'a>(&self, item: &'a Item) -> Wanted<'a> {
-        let Item::Event(record) = item else { return Wanted::Nothing };
+    /// The content that must be read before this item is encoded.
+    pub(super) fn required_content<'a>(&self, item: &'a Item) -> RequiredContent<'a> {
+        let Item::Event(record) = item else { return RequiredContent::Nothing };
         match &record.event {
             Event::CallCompleted { outcome, .. } if !outcome.changes.is_empty() => {
-                Wanted::Changes(&outcome.changes)
+                RequiredContent::Changes(&outcome.changes)
             }
             Event::MessageAdded { turn, parts, .. } if !self.own.contains(turn) => {
                 let named = parts.iter().filter_map(|part| match part {
                     Part::Media { name, .. } => self.attachments.get(name).cloned(),
                     Part::Text(_) | Part::Context(_) | Part::Thought(_) | Part::Call { .. } => None,
                 });
-                Wanted::Files(named.collect())
+                RequiredContent::Files(named.collect())
             }
-            _ => Wanted::Nothing,
+            _ => RequiredContent::Nothing,
         }
     }
 
-    /// Translates an item.
+    /// Encodes an item.
     pub(super) fn encode(&mut self, item: &Item, contents: &Contents) -> Vec<Output> {
         let mut out = Vec::new();
         let turn = match item {
@@ -244,7 +240,7 @@ impl Encoder {
                 if !self.own.remove(turn) {
                     self.message(&record.event, contents, out);
                 }
-                self.entitle(*role, parts, record, out);
+                self.set_title(*role, parts, record, out);
             }
             Event::AttachmentAdded(file) => {
                 self.attachments.insert(file.name.clone(), file.clone());
@@ -270,21 +266,20 @@ impl Encoder {
                 self.call(call, tool, input, out);
                 self.ask(call.clone().into(), (tool, input), assessment, out);
             }
-            Event::ApprovalAnswered { call, .. } => self.settle(&call.clone().into(), out),
-            Event::QuestionAsked { .. } | Event::QuestionAnswered { .. } => self.asked(record, out),
+            Event::ApprovalAnswered { call, .. } => self.close_question(&call.clone().into(), out),
+            Event::QuestionAsked { .. } | Event::QuestionAnswered { .. } => {
+                self.question_event(record, out)
+            }
             Event::CallStarted { call, tool, input, .. } => {
                 self.call(call, tool, input, out);
                 self.status(call, "in_progress", out);
             }
             Event::CallCompleted { call, tool, outcome, .. } => {
-                self.settle(&call.clone().into(), out);
+                self.close_question(&call.clone().into(), out);
                 self.completed((call, tool), outcome, contents, out);
             }
             Event::Subagent { call, session, news, .. } => {
-                if let SubagentUpdate::Spawned { .. } = news {
-                    out.push(Output::Spawned(session.clone()));
-                }
-                self.subagent(call, news, out);
+                self.subagent(call, session, news, out);
             }
             Event::TurnHeld { turn, reason } => self.held(turn, reason, out),
             Event::TurnReleased { turn } => self.released(turn, "completed", out),
@@ -294,13 +289,13 @@ impl Encoder {
             }
             Event::TurnCancelled { turn, .. } => self.ended(turn, Ok("cancelled"), record, out),
             Event::Labelled { key, value } => {
-                if self.settings.take_label(key, value.as_deref()) {
-                    out.push(Output::Settings);
+                if self.settings.apply_label(key, value.as_deref()) {
+                    out.push(Output::SettingsChanged);
                 }
             }
             Event::ModelSwitched { model } => {
                 self.settings.model = model.clone();
-                out.push(Output::Settings);
+                out.push(Output::SettingsChanged);
             }
             Event::Moved { workspace } => self.workspace.clone_from(workspace),
             Event::CompactionRequested { upto, .. } => {
@@ -343,7 +338,7 @@ impl Encoder {
     /// Text of a model: sent at once, or during a replay when its message is complete.
     fn write(&mut self, message: &str, channel: Channel, text: &str, out: &mut Vec<Output>) {
         if self.live {
-            return out.push(Output::Update(said(message, channel, text)));
+            return out.push(Output::Update(text_chunk(message, channel, text)));
         }
         match &mut self.text {
             Some(open) if open.message == message && open.channel == channel => {
@@ -359,7 +354,7 @@ impl Encoder {
 
     fn flush(&mut self, out: &mut Vec<Output>) {
         if let Some(OpenText { message, channel, text }) = self.text.take() {
-            out.push(Output::Update(said(&message, channel, &text)));
+            out.push(Output::Update(text_chunk(&message, channel, &text)));
         }
     }
 
@@ -380,7 +375,7 @@ impl Encoder {
                 Part::Text(text) => wire::text(text),
                 Part::Media { kind, name, .. } => self.file(*kind, name, contents),
                 Part::Thought(text) => {
-                    out.push(Output::Update(said(id.as_str(), Channel::Thought, text)));
+                    out.push(Output::Update(text_chunk(id.as_str(), Channel::Thought, text)));
                     continue;
                 }
                 Part::Call { call, tool, input } => {
@@ -393,7 +388,7 @@ impl Encoder {
         }
     }
 
-    /// A file of a message: whole where it was read, else by its name.
+    /// A file of a message: its content if that was read, otherwise a link.
     fn file(&self, kind: MediaKind, name: &str, contents: &Contents) -> Value {
         let mime = self.attachments.get(name).map_or("", |file| file.mime.as_str());
         match (kind, contents.files.get(name)) {
@@ -410,8 +405,8 @@ impl Encoder {
         }
     }
 
-    /// The first words of the person are the title of the session.
-    fn entitle(&mut self, role: Role, parts: &[Part], record: &Record, out: &mut Vec<Output>) {
+    /// The first line of the user's first message becomes the title.
+    fn set_title(&mut self, role: Role, parts: &[Part], record: &Record, out: &mut Vec<Output>) {
         if self.title.is_some() || role != Role::User {
             return;
         }
@@ -447,12 +442,12 @@ impl Encoder {
         }
     }
 
-    /// Tells the editor of a call, unless it knows it.
+    /// Sends a call to the editor, once.
     fn announce(&mut self, nth: usize, out: &mut Vec<Output>) {
         let terminal = self.client.terminal_output;
         let call = &mut self.calls[nth];
         if !std::mem::replace(&mut call.announced, true) {
-            let mut update = described(call, &self.workspace);
+            let mut update = new_call(call, &self.workspace);
             if terminal && tool_call::kind(&call.tool) == "execute" {
                 update["content"] = json!([{ "type": "terminal", "terminalId": call.id.as_str() }]);
                 let cwd = self.workspace.to_string_lossy();
@@ -468,28 +463,28 @@ impl Encoder {
         let Some(call) = self.calls.iter_mut().find(|call| call.id == *id) else { return };
         let changed = std::mem::replace(&mut call.status, status) != status;
         if changed && live && call.announced {
-            out.push(Output::Update(updated(id.as_str(), json!({ "status": status }))));
+            out.push(Output::Update(call_update(id.as_str(), json!({ "status": status }))));
         }
     }
 
-    /// What a running call prints. An editor that has no place for it gets all of it again each time that
-    /// it has doubled.
+    /// Output of a running call. An editor that shows no terminals gets the whole output again each time
+    /// its length doubles.
     fn progress(&mut self, id: &CallId, text: &str, out: &mut Vec<Output>) {
         let terminal = self.client.terminal_output;
         let Some(call) = self.calls.iter_mut().find(|call| call.id == *id && call.announced) else {
             return;
         };
-        let room = OUTPUT_LIMIT.saturating_sub(call.output.len());
-        call.output.push_str(&text[..text.floor_char_boundary(room)]);
+        let space = OUTPUT_LIMIT.saturating_sub(call.output.len());
+        call.output.push_str(&text[..text.floor_char_boundary(space)]);
         if terminal && tool_call::kind(&call.tool) == "execute" {
             let data = json!({ "terminal_id": id.as_str(), "data": text });
-            let update = updated(id.as_str(), json!({ "_meta": { "terminal_output": data } }));
+            let update = call_update(id.as_str(), json!({ "_meta": { "terminal_output": data } }));
             return out.push(Output::Update(update));
         }
         if call.output.len() >= call.next_output {
             call.next_output = call.output.len() * 2;
             let content = json!([{ "type": "content", "content": wire::text(&call.output) }]);
-            out.push(Output::Update(updated(id.as_str(), json!({ "content": content }))));
+            out.push(Output::Update(call_update(id.as_str(), json!({ "content": content }))));
         }
     }
 
@@ -519,13 +514,13 @@ impl Encoder {
             return out.push(Output::Update(plan(&call.input)));
         }
         let mut update = if call.announced {
-            updated(id.as_str(), json!({}))
+            call_update(id.as_str(), json!({}))
         } else {
-            described(&call, &self.workspace)
+            new_call(&call, &self.workspace)
         };
         update["status"] = if outcome.ok() { "completed" } else { "failed" }.into();
         let text = tool_call::output(outcome);
-        let mut content = diff::made(&self.workspace, &contents.changes);
+        let mut content = diff::changes_content(&self.workspace, &contents.changes);
         let in_terminal = self.client.terminal_output
             && call.announced
             && tool_call::kind(&call.tool) == "execute";
@@ -562,16 +557,22 @@ impl Encoder {
         }
     }
 
-    fn settle(&mut self, question: &ApprovalId, out: &mut Vec<Output>) {
+    fn close_question(&mut self, question: &ApprovalId, out: &mut Vec<Output>) {
         let before = self.questions.len();
         self.questions.retain(|open| open.question != *question);
         if self.questions.len() < before && self.live {
-            out.push(Output::Settled(question.clone()));
+            out.push(Output::QuestionClosed(question.clone()));
         }
     }
 
     /// An update of a subagent. Its questions are sent under this session, because the editor knows only this one.
-    fn subagent(&mut self, via: &CallId, news: &SubagentUpdate, out: &mut Vec<Output>) {
+    fn subagent(
+        &mut self,
+        via: &CallId,
+        session: &SessionId,
+        news: &SubagentUpdate,
+        out: &mut Vec<Output>,
+    ) {
         match news {
             SubagentUpdate::Asked { call: ApprovalId::Question(id), tool, input, .. } => {
                 if let Some(question) = Question::from_input(input) {
@@ -588,12 +589,12 @@ impl Encoder {
                 self.ask(call.clone(), (tool, input), assessment, out);
             }
             SubagentUpdate::Settled { call, answer } => {
-                self.settle(call, out);
+                self.close_question(call, out);
                 if let ApprovalId::Call(id) = call {
                     let outcome = match answer {
                         Some(ApprovalDecision::Allow) => Outcome::success("allowed"),
                         Some(ApprovalDecision::Deny) => Outcome::failure("denied"),
-                        None => Outcome::failure("not needed any more"),
+                        None => Outcome::failure("no longer needed"),
                     };
                     self.completed((id, ""), &outcome, &Contents::default(), out);
                 }
@@ -604,11 +605,12 @@ impl Encoder {
                     self.progress(via, &text, out);
                 }
             }
-            SubagentUpdate::Spawned { .. } | SubagentUpdate::Completed { .. } => {}
+            SubagentUpdate::Spawned { .. } => out.push(Output::Spawned(session.clone())),
+            SubagentUpdate::Completed { .. } => {}
         }
     }
 
-    fn asked(&mut self, record: &Record, out: &mut Vec<Output>) {
+    fn question_event(&mut self, record: &Record, out: &mut Vec<Output>) {
         match &record.event {
             Event::QuestionAsked { tool, id, question, .. } => {
                 self.question(id, tool, question, out);
@@ -620,7 +622,7 @@ impl Encoder {
         }
     }
 
-    /// A question of a running call. An editor that cannot show it is shown a call to permit.
+    /// A question of a running call. An editor without forms gets it as a permission request for a call.
     fn question(&mut self, id: &QuestionId, tool: &str, asked: &Question, out: &mut Vec<Output>) {
         let input = asked.as_input();
         if !elicitation::is_shown_by(&self.client, asked) {
@@ -632,11 +634,11 @@ impl Encoder {
     }
 
     fn question_closed(&mut self, id: &QuestionId, accepted: bool, out: &mut Vec<Output>) {
-        self.settle(&id.clone().into(), out);
-        self.close_card(id.as_str(), if accepted { "completed" } else { "failed" }, out);
+        self.close_question(&id.clone().into(), out);
+        self.close_placeholder(id.as_str(), if accepted { "completed" } else { "failed" }, out);
     }
 
-    /// A turn that a crash cut off waits for a person's word.
+    /// A turn that a crash interrupted waits for the user's permission to continue.
     fn held(&mut self, turn: &TurnId, reason: &str, out: &mut Vec<Output>) {
         let assessment = Assessment {
             risk: Risk::Low,
@@ -654,16 +656,19 @@ impl Encoder {
     }
 
     fn released(&mut self, turn: &TurnId, status: &str, out: &mut Vec<Output>) {
-        self.settle(&ApprovalId::Turn(turn.clone()), out);
-        self.close_card(turn.as_str(), status, out);
+        self.close_question(&ApprovalId::Turn(turn.clone()), out);
+        self.close_placeholder(turn.as_str(), status, out);
     }
 
-    /// Ends what was shown as a call and is none.
-    fn close_card(&mut self, id: &str, status: &str, out: &mut Vec<Output>) {
+    /// Ends the call that stood for a question or an interrupted turn.
+    fn close_placeholder(&mut self, id: &str, status: &str, out: &mut Vec<Output>) {
         if let Some(nth) = self.calls.iter().position(|call| call.id.as_str() == id) {
             let call = self.calls.remove(nth);
             if call.announced {
-                out.push(Output::Update(updated(call.id.as_str(), json!({ "status": status }))));
+                out.push(Output::Update(call_update(
+                    call.id.as_str(),
+                    json!({ "status": status }),
+                )));
             }
         }
     }
@@ -684,7 +689,7 @@ impl Encoder {
             let update = json!({ "sessionUpdate": "session_info_update", "updatedAt": at });
             out.push(Output::Update(update));
         }
-        out.push(Output::Ended(turn.clone(), outcome));
+        out.push(Output::TurnEnded(turn.clone(), outcome));
     }
 
     fn stop_reason(&self) -> Result<&'static str, Error> {
@@ -697,7 +702,7 @@ impl Encoder {
         })
     }
 
-    /// How full the model's window is, where that is known.
+    /// The use of the model's context window, if known.
     fn usage(&self) -> Option<Output> {
         let (used, size) = (self.used?, self.window?);
         let update = json!({ "sessionUpdate": "usage_update", "used": used, "size": size });
@@ -733,15 +738,15 @@ impl Encoder {
     }
 }
 
-/// The steps of a task, as the model last gave them.
+/// The model's plan.
 fn plan(input: &Value) -> Value {
     let entry = |step: &Value| json!({ "content": step["step"], "status": step["status"], "priority": "medium" });
     let entries: Vec<_> = input["plan"].as_array().into_iter().flatten().map(entry).collect();
     json!({ "sessionUpdate": "plan", "entries": entries })
 }
 
-/// A piece of what a model wrote.
-fn said(message: &str, channel: Channel, text: &str) -> Value {
+/// A piece of a model's text.
+fn text_chunk(message: &str, channel: Channel, text: &str) -> Value {
     let kind = match channel {
         Channel::Text => "agent_message_chunk",
         Channel::Thought => "agent_thought_chunk",
@@ -749,8 +754,8 @@ fn said(message: &str, channel: Channel, text: &str) -> Value {
     wire::chunk(kind, message, wire::text(text))
 }
 
-/// A call that the editor does not know yet.
-fn described(call: &OpenCall, workspace: &std::path::Path) -> Value {
+/// Encodes a call that the editor does not know yet.
+fn new_call(call: &OpenCall, workspace: &std::path::Path) -> Value {
     json!({
         "sessionUpdate": "tool_call",
         "toolCallId": call.id.as_str(),
@@ -763,13 +768,13 @@ fn described(call: &OpenCall, workspace: &std::path::Path) -> Value {
     })
 }
 
-fn updated(call: &str, mut fields: Value) -> Value {
+fn call_update(call: &str, mut fields: Value) -> Value {
     fields["sessionUpdate"] = "tool_call_update".into();
     fields["toolCallId"] = call.into();
     fields
 }
 
-/// The end of a command, for an editor that shows live output.
+/// The end of a command, for an editor that shows terminals.
 fn terminal_end(call: &OpenCall, outcome: &Outcome, text: &str) -> Value {
     let id = call.id.as_str();
     let code = tool_call::exit_code(outcome);

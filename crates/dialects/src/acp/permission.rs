@@ -1,4 +1,4 @@
-//! Questions to the person at the editor: may this call run?
+//! Permission requests to the user of the editor.
 
 use std::path::Path;
 
@@ -54,14 +54,14 @@ impl OpenQuestion {
         })
     }
 
-    /// The answers to choose from. Their ids belong to this question alone, so that an answer that comes
-    /// late approves no other call.
+    /// The answers to choose from. Their ids are unique to this question, so that a late answer cannot
+    /// approve another call.
     fn options(&self) -> Vec<Value> {
         let always = match &self.assessment.subject.similar {
             Some(similar) => format!("Always allow in this session: {similar}"),
             None => "Always allow exactly this in this session".to_owned(),
         };
-        let option = |option: Choice, name: &str| json!({ "optionId": self.option_id(option), "name": name, "kind": option.kind() });
+        let option = |option: PermissionChoice, name: &str| json!({ "optionId": self.option_id(option), "name": name, "kind": option.kind() });
         let once = match self.question {
             ApprovalId::Call(_) => ["Allow", "Reject"],
             ApprovalId::Turn(_) => ["Continue", "Stop"],
@@ -69,20 +69,20 @@ impl OpenQuestion {
         };
         let mut options = match elicitation::question(self) {
             Some(question) => self.choices(&question),
-            None => vec![option(Choice::AllowOnce, once[0])],
+            None => vec![option(PermissionChoice::AllowOnce, once[0])],
         };
         if let ApprovalId::Call(_) = self.question {
-            options.push(option(Choice::AllowAlways, &always));
+            options.push(option(PermissionChoice::AllowAlways, &always));
         }
-        options.push(option(Choice::RejectOnce, once[1]));
+        options.push(option(PermissionChoice::RejectOnce, once[1]));
         options
     }
 
-    /// The answers to a question of a running call that need no writing.
+    /// The answers to a question of a running call that can be given without typing.
     fn choices(&self, question: &Question) -> Vec<Value> {
         let choices = question.choices().into_iter().enumerate();
         let option = |(n, choice): (usize, QuestionChoice)| {
-            let kind = Choice::AllowOnce.kind();
+            let kind = PermissionChoice::AllowOnce.kind();
             json!({ "optionId": self.choice_id(n), "name": choice.label, "kind": kind })
         };
         choices.map(option).collect()
@@ -99,7 +99,7 @@ impl OpenQuestion {
         chosen.next().map(|(_, choice)| choice.content)
     }
 
-    fn option_id(&self, choice: Choice) -> String {
+    fn option_id(&self, choice: PermissionChoice) -> String {
         format!("{}:{}", self.question, choice.kind())
     }
 
@@ -109,13 +109,19 @@ impl OpenQuestion {
         let selected = outcome["optionId"].as_str().filter(|_| outcome["outcome"] == "selected");
         let content = selected.and_then(|option| self.chosen(option));
         let of_id = |id: &str| match content {
-            Some(_) => Some(Choice::AllowOnce),
-            None => Choice::ALL.into_iter().find(|one| self.option_id(*one) == id),
+            Some(_) => Some(PermissionChoice::AllowOnce),
+            None => PermissionChoice::ALL.into_iter().find(|one| self.option_id(*one) == id),
         };
         let (answer, remember, reason) = match (selected, selected.and_then(of_id)) {
-            (_, Some(Choice::AllowOnce)) => (ApprovalDecision::Allow, RememberScope::Once, None),
-            (_, Some(Choice::AllowAlways)) => (ApprovalDecision::Allow, self.remember(), None),
-            (_, Some(Choice::RejectOnce)) => (ApprovalDecision::Deny, RememberScope::Once, None),
+            (_, Some(PermissionChoice::AllowOnce)) => {
+                (ApprovalDecision::Allow, RememberScope::Once, None)
+            }
+            (_, Some(PermissionChoice::AllowAlways)) => {
+                (ApprovalDecision::Allow, self.remember(), None)
+            }
+            (_, Some(PermissionChoice::RejectOnce)) => {
+                (ApprovalDecision::Deny, RememberScope::Once, None)
+            }
             (Some(_), None) => (
                 ApprovalDecision::Deny,
                 RememberScope::Once,
@@ -144,15 +150,15 @@ impl OpenQuestion {
     }
 }
 
-/// An answer to choose.
+/// An answer to a permission request.
 #[derive(Clone, Copy, Debug)]
-enum Choice {
+enum PermissionChoice {
     AllowOnce,
     AllowAlways,
     RejectOnce,
 }
 
-impl Choice {
+impl PermissionChoice {
     const ALL: [Self; 3] = [Self::AllowOnce, Self::AllowAlways, Self::RejectOnce];
 
     fn kind(self) -> &'static str {

@@ -17,12 +17,12 @@ use crate::model_list::ModelList;
 use crate::transport::connection_limit::{ConnectionLimit, ConnectionPermit};
 use crate::transport::uds::{Lines, Socket};
 
-/// How many batches of messages may wait for a client that does not read.
+/// Batches of messages that may wait for a client that does not read.
 const QUEUE_CAPACITY: usize = 4;
-/// How long to leave the socket alone after it failed.
+/// Delay after accepting a connection failed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// What all connections share.
+/// State that all connections share.
 pub(super) struct AppState {
     pub(super) services: Arc<Services>,
     pub(super) default_model: ModelRef,
@@ -49,13 +49,13 @@ pub(super) async fn run(socket: Socket, services: Arc<Services>, default_model: 
                     None => tracing::warn!("an editor was refused: too many connections"),
                 },
                 Err(error) => {
-                    tracing::error!(%error, "the socket of editors does not accept");
+                    tracing::error!(%error, "accepting an editor's connection failed");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
         }
     }
-    // No new client connects from here on.
+    // No new client can connect from here on.
     drop(socket);
     while tasks.join_next().await.is_some() {}
 }

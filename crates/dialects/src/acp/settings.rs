@@ -1,4 +1,4 @@
-//! What a person can choose for a session: the mode of approval, the model and how much it thinks.
+//! The settings of a session that users can change: the approval mode, the model and its thought level.
 //!
 //! The mode is offered twice, as a mode and as an option: editors that know options ignore modes, and
 //! some know only modes.
@@ -8,7 +8,7 @@ use quintet_kernel::event::{ApprovalMode, ToolUse, TurnOptions};
 use quintet_kernel::model::{Effort, ModelInfo, ModelRef};
 use serde_json::{Value, json};
 
-/// The labels of a session that keep what was chosen.
+/// The session labels that store the settings.
 pub(super) const MODE_LABEL: &str = "acp_mode";
 pub(super) const EFFORT_LABEL: &str = "acp_effort";
 /// The ids of the options.
@@ -26,7 +26,7 @@ pub(super) enum Mode {
     Default,
     /// Everything that does more than read needs approval.
     Strict,
-    /// Nothing needs approval but what a rule names.
+    /// Only calls that a rule names need approval.
     Auto,
     /// The model has no tools.
     Chat,
@@ -67,7 +67,7 @@ impl Mode {
     }
 }
 
-/// What is chosen for a session.
+/// The settings of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) mode: Mode,
@@ -85,8 +85,8 @@ impl Settings {
         }
     }
 
-    /// Applies a label of the session; false if it is not one of these.
-    pub(super) fn take_label(&mut self, key: &str, value: Option<&str>) -> bool {
+    /// Applies a changed label; false if it is not a setting.
+    pub(super) fn apply_label(&mut self, key: &str, value: Option<&str>) -> bool {
         match key {
             MODE_LABEL => self.mode = value.and_then(Mode::parse).unwrap_or_default(),
             EFFORT_LABEL => self.effort = value.and_then(Effort::parse),
@@ -95,7 +95,7 @@ impl Settings {
         true
     }
 
-    /// How the next turn runs.
+    /// The options of the next turn.
     pub(super) fn turn_options(&self, models: &[ModelInfo]) -> TurnOptions {
         let mut options = TurnOptions::default();
         match self.mode {
@@ -114,13 +114,13 @@ impl Settings {
         listed.map(|listed| &listed.about.efforts[..]).unwrap_or_default()
     }
 
-    /// The modes, as an answer has them.
+    /// The modes, as responses contain them.
     pub(super) fn modes(&self) -> Value {
         let mode = |mode: Mode| json!({ "id": mode.id(), "name": mode.name(), "description": mode.description() });
         json!({ "currentModeId": self.mode.id(), "availableModes": Mode::ALL.map(mode) })
     }
 
-    /// The options, as an answer has them.
+    /// The options, as responses contain them.
     pub(super) fn options(&self, models: &[ModelInfo]) -> Value {
         let mode = |mode: Mode| json!({ "value": mode.id(), "name": mode.name(), "description": mode.description() });
         let mut options = vec![

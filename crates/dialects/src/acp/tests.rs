@@ -1,9 +1,9 @@
-//! Golden transcripts: what an editor sends and what it is sent, one story a file.
+//! Golden transcripts of what an editor sends and receives, one scenario per file.
 //!
-//! `>` a message and `=` what it decodes to or is refused with; `&` a turn whose message this editor has
-//! shown itself; `!` an event of the journal, text in flight as `! text …` or output of a call as
-//! `! prints c1 …`, and `<` what comes of it; `~ live` the end of the replay with which every story
-//! begins. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
+//! `>` is a message and `=` its decoded form or the error; `&` is a turn whose message this editor sent;
+//! `!` is an event of the journal, text in flight (`! text …`) or output of a call (`! prints c1 …`), and
+//! `<` is what the editor is sent for it; `~ live` ends the replay that every transcript begins with.
+//! `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -25,7 +25,7 @@ use crate::jsonrpc::{self, PeerMessage};
 
 #[test]
 fn transcripts() {
-    crate::golden::check("src/acp/golden", |script| Story::new().tell(script));
+    crate::golden::check("src/acp/golden", |script| Transcript::new().replay(script));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn no_request_panics() {
 }
 
 /// One editor and one session.
-struct Story {
+struct Transcript {
     link: decode::Link,
     encoder: Option<Encoder>,
     records: Vec<Arc<Record>>,
@@ -63,7 +63,7 @@ struct Story {
     out: String,
 }
 
-impl Story {
+impl Transcript {
     fn new() -> Self {
         Self {
             link: decode::Link::default(),
@@ -75,7 +75,7 @@ impl Story {
         }
     }
 
-    fn tell(mut self, script: &str) -> String {
+    fn replay(mut self, script: &str) -> String {
         for line in script.lines() {
             if matches!(line.get(..2), Some("= " | "< ")) {
                 continue;
@@ -83,8 +83,10 @@ impl Story {
             writeln!(self.out, "{line}").unwrap();
             match (line.get(..2), line.get(2..)) {
                 (Some("> "), Some(rest)) => self.receive(rest),
-                (Some("& "), Some(rest)) => self.encoder().own_turn(&TurnId::parse(rest).unwrap()),
-                (Some("! "), Some(rest)) => self.happen(rest),
+                (Some("& "), Some(rest)) => {
+                    self.encoder().mark_own_turn(&TurnId::parse(rest).unwrap())
+                }
+                (Some("! "), Some(rest)) => self.apply(rest),
                 (Some("~ "), Some("live")) => {
                     let mut outputs = self.encoder().finish_replay();
                     outputs.extend(self.encoder().go_live());
@@ -100,8 +102,8 @@ impl Story {
         let client = self.link.client.clone().unwrap_or_default();
         self.encoder.get_or_insert_with(|| {
             let mut state = State::new(SessionId::parse("s1").unwrap(), Arc::new(rules()));
-            let begun = r#"{"session_created":{"workspace":"/w"}}"#;
-            let event = codec::decode(codec::VERSION, begun.as_bytes()).unwrap();
+            let created = r#"{"session_created":{"workspace":"/w"}}"#;
+            let event = codec::decode(codec::VERSION, created.as_bytes()).unwrap();
             state.replay([&Record { seq: 1, at: Time::default(), event }]);
             Encoder::new(&state, client)
         })
@@ -112,14 +114,14 @@ impl Story {
             Err(fault) => jsonrpc::response(&fault.id, &Err(fault.error)),
             Ok(PeerMessage::Response { id, outcome }) => format!("answer to {id:?}: {outcome:?}"),
             Ok(PeerMessage::Call(call)) => match decode(&mut self.link, &call) {
-                Ok(step) => format!("{step:?}"),
+                Ok(request) => format!("{request:?}"),
                 Err(error) => jsonrpc::response(&call.id.unwrap_or(jsonrpc::Id::Null), &Err(error)),
             },
         };
         writeln!(self.out, "= {line}").unwrap();
     }
 
-    fn happen(&mut self, line: &str) {
+    fn apply(&mut self, line: &str) {
         let at = Time::from_micros(1_735_689_600_000_000 + self.records.len() as i64 * 1_000_000);
         let (turn, step) = (TurnId::parse("t1").unwrap(), StepId::parse("p1").unwrap());
         let mut items = Vec::new();
@@ -163,11 +165,11 @@ impl Story {
                         None => format!("ask {}", open.params(&session, Path::new("/w"), diffs)),
                     }
                 }
-                Output::Settled(question) => format!("settled {question}"),
-                Output::Ended(turn, Ok(reason)) => format!("ended {turn}: {reason}"),
-                Output::Ended(turn, Err(error)) => format!("failed {turn}: {error:?}"),
+                Output::QuestionClosed(question) => format!("settled {question}"),
+                Output::TurnEnded(turn, Ok(reason)) => format!("ended {turn}: {reason}"),
+                Output::TurnEnded(turn, Err(error)) => format!("failed {turn}: {error:?}"),
                 Output::Spawned(subagent) => format!("spawned {subagent}"),
-                Output::Settings => "settings".to_owned(),
+                Output::SettingsChanged => "settings".to_owned(),
                 Output::Compacted(result) => format!("compacted {result:?}"),
                 Output::Reverted(turn, result) => format!("reverted {turn}: {result:?}"),
             };

@@ -6,12 +6,12 @@ use quintet_kernel::message::text_of;
 use quintet_kernel::tool::Outcome;
 use serde_json::{Value, json};
 
-/// How many characters a title has at most.
+/// The most characters of a title.
 const TITLE_LIMIT: usize = 200;
 /// The most of a call's output that is shown, in bytes.
 pub(super) const OUTPUT_LIMIT: usize = 32 * 1024;
 
-/// The title: the real command, path or question, never only the tool's name.
+/// The title: the actual command, path or query, never only the tool's name.
 pub(super) fn title(tool: &str, input: &Value) -> String {
     let field = |name: &str| input[name].as_str().unwrap_or_default();
     let title = match tool {
@@ -22,12 +22,13 @@ pub(super) fn title(tool: &str, input: &Value) -> String {
         "search" => format!("Search {:?}", field("query")),
         "write_file" => format!("Write {}", field("path")),
         "edit_file" => format!("Edit {}", field("path")),
-        "apply_patch" => format!("Patch {}", patched(field("patch")).join(", ")),
+        "apply_patch" => format!("Patch {}", patched_paths(field("patch")).join(", ")),
         "fetch_url" => format!("Fetch {}", field("url")),
         "web_search" => format!("Search the web for {:?}", field("query")),
         "spawn_agent" => format!("Subagent: {}", field("task")),
         _ => {
-            let values = input.as_object().into_iter().flatten().filter(|(_, value)| plain(value));
+            let values =
+                input.as_object().into_iter().flatten().filter(|(_, value)| is_scalar(value));
             let values =
                 values.map(|(_, value)| value.as_str().map_or(value.to_string(), str::to_owned));
             [tool.to_owned()].into_iter().chain(values).collect::<Vec<_>>().join(" ")
@@ -43,7 +44,7 @@ pub(super) fn title(tool: &str, input: &Value) -> String {
     }
 }
 
-fn plain(value: &Value) -> bool {
+fn is_scalar(value: &Value) -> bool {
     value.is_string() || value.is_number() || value.is_boolean()
 }
 
@@ -55,7 +56,7 @@ fn lines(input: &Value) -> String {
     }
 }
 
-/// The kind, by which editors choose a picture.
+/// The kind, by which editors choose an icon.
 pub(super) fn kind(tool: &str) -> &'static str {
     match tool {
         "read_file" | "list_dir" | "repo_tree" | "repo_map" | "git_status" | "look"
@@ -72,7 +73,7 @@ pub(super) fn kind(tool: &str) -> &'static str {
 /// The files that a call names.
 pub(super) fn locations(workspace: &Path, tool: &str, input: &Value) -> Vec<Value> {
     if tool == "apply_patch" {
-        let paths = patched(input["patch"].as_str().unwrap_or_default());
+        let paths = patched_paths(input["patch"].as_str().unwrap_or_default());
         return paths.into_iter().map(|path| location(workspace, path, None)).collect();
     }
     let named = matches!(kind(tool), "read" | "edit");
@@ -90,7 +91,7 @@ pub(super) fn location(workspace: &Path, path: &str, line: Option<u64>) -> Value
 }
 
 /// The files that a patch names, in either of the formats that models write.
-fn patched(patch: &str) -> Vec<&str> {
+fn patched_paths(patch: &str) -> Vec<&str> {
     let mut paths = Vec::new();
     for line in patch.lines() {
         let git = line.strip_prefix("+++ ").filter(|path| *path != "/dev/null");
@@ -106,7 +107,7 @@ fn patched(patch: &str) -> Vec<&str> {
     paths
 }
 
-/// What a call returned, as people read it: what commands printed without the JSON around it.
+/// The result of a call for people: the output of commands without the JSON around it.
 pub(super) fn output(outcome: &Outcome) -> String {
     let text = text_of(&outcome.parts);
     let text = match serde_json::from_str(&text) {
@@ -125,7 +126,7 @@ pub(super) fn exit_code(outcome: &Outcome) -> Option<i64> {
     result["exit_code"].as_i64().filter(|_| is_command(&result))
 }
 
-/// A text of at most [`OUTPUT_LIMIT`] bytes.
+/// Shortens a text to [`OUTPUT_LIMIT`] bytes.
 pub(super) fn shortened(mut text: String) -> String {
     if text.len() > OUTPUT_LIMIT {
         let left = text.len() - OUTPUT_LIMIT;

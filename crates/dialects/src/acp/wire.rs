@@ -12,12 +12,12 @@ pub(super) const VERSION: u64 = 1;
 /// The longest message, in bytes: pictures come in base64.
 pub(super) const MESSAGE_BYTES_LIMIT: usize = 32 * 1024 * 1024;
 
-/// The client has to authenticate first: no provider has a key.
+/// No provider has a key, so the client must authenticate first.
 pub(super) const AUTH_REQUIRED: i64 = -32000;
 /// The session does not exist.
 pub(super) const NOT_FOUND: i64 = -32002;
 
-/// Tells the client to drop a request of the daemon.
+/// Notifies the client that a request was cancelled.
 pub(super) const CANCEL_REQUEST: &str = "$/cancel_request";
 pub(super) const REQUEST_PERMISSION: &str = "session/request_permission";
 pub(super) const CREATE_ELICITATION: &str = "elicitation/create";
@@ -28,7 +28,7 @@ pub(super) fn not_found(session: &str) -> Error {
         .with(json!({ "sessionId": session }))
 }
 
-/// A notification of something in a session.
+/// A `session/update` notification.
 pub(super) fn update(session: &SessionId, update: &Value) -> String {
     let params = json!({ "sessionId": session.as_str(), "update": update });
     jsonrpc::notification("session/update", params)

@@ -1,4 +1,4 @@
-//! Finding the daemon of a data directory, or starting it.
+//! Finds the daemon of a data directory, or starts it.
 
 use std::fs::read_to_string;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -21,7 +21,7 @@ fn config(home: &Path, model: &ModelServer) -> std::path::PathBuf {
          agent_health = \"off\"\nwindie = \"off\"\nterminal = \"off\"\n\
          [providers.fake]\napi = \"openai-chat\"\nbase_url = \"{}\"\napi_key = \"test\"\n",
         home.join("data")
-            .join("with a rather long name, so that no address of a socket has room for it"),
+            .join("with a rather long name, so that the path does not fit a socket address"),
         model.base_url(),
     );
     std::fs::write(&file, text).unwrap();
@@ -36,7 +36,7 @@ pub(crate) fn daemon(home: &Path) -> Pid {
         let line = read_to_string(entry.path().join("cmdline")).ok()?;
         (line.contains("serve") && line.contains(&socket)).then_some(pid)
     });
-    Pid::from_raw(found.expect("a daemon runs")).unwrap()
+    Pid::from_raw(found.expect("a daemon is running")).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,7 +58,7 @@ async fn a_daemon_is_started_once_and_outlives_its_editors() {
     model.streaming(1).await;
     let mut editor = Editor::start_on(&file);
     editor.initialize(json!({}));
-    assert_eq!(daemon(home.path()), pid, "the same daemon serves on");
+    assert_eq!(daemon(home.path()), pid, "the same daemon is used");
     let params = json!({ "sessionId": session, "cwd": home.path(), "mcpServers": [] });
     editor.call("session/load", params).unwrap();
     assert_eq!(editor.text("agent_message_chunk"), "half");
@@ -74,7 +74,7 @@ async fn a_daemon_survives_a_kill_of_the_editors_group() {
     let mut command = quintet(&["acp", "--config", file.to_str().unwrap()]);
     let command = command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = spawn(command);
-    // Once it answers, it has started the daemon.
+    // After the response, the daemon has been started.
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1 } });
     child.stdin.as_mut().unwrap().write_all(format!("{hello}\n").as_bytes()).unwrap();
     let mut line = String::new();
@@ -85,15 +85,15 @@ async fn a_daemon_survives_a_kill_of_the_editors_group() {
     kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     editor.call("session/list", json!({})).unwrap();
-    let (_, well) = editor.close();
-    assert!(well);
+    let (_, success) = editor.close();
+    assert!(success);
     assert!(test_kill_process(pid).is_ok());
     kill_process(pid, Signal::TERM).unwrap();
     until("the daemon ends", async || test_kill_process(pid).is_err()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_cannot_start_says_why() {
+async fn a_daemon_that_cannot_start_reports_the_reason() {
     let (home, model) = (TempDir::new().unwrap(), ModelServer::start().await.unwrap());
     let file = config(home.path(), &model);
     let run = |set: &str| {

@@ -1,4 +1,4 @@
-//! A client of the editors' protocol: a real `quintet acp` and its two ends.
+//! A client of the protocol of editors: a real `quintet acp` and its pipes.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::{World, quintet, spawn};
 
-/// Nothing in these tests takes this long, unless it is broken.
+/// Only a broken test takes this long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Editor {
@@ -24,7 +24,7 @@ pub(crate) struct Editor {
 }
 
 impl Editor {
-    /// `quintet acp` on the configuration of a world.
+    /// Starts `quintet acp` with the configuration of a world.
     pub(crate) fn start(world: &World) -> Self {
         Self::start_on(&world.home.path().join("quintet.toml"))
     }
@@ -51,7 +51,7 @@ impl Editor {
         Self { child, stdin, lines, seen: Vec::new(), taken: 0, next_id: 0 }
     }
 
-    /// The same, introduced with these capabilities.
+    /// Starts and initializes with these capabilities.
     pub(crate) fn ready(world: &World, capabilities: Value) -> Self {
         let mut editor = Self::start(world);
         editor.initialize(capabilities);
@@ -68,7 +68,7 @@ impl Editor {
         stdin.write_all(format!("{message}\n").as_bytes()).unwrap();
     }
 
-    /// Sends a request; gives its id.
+    /// Sends a request; returns its id.
     pub(crate) fn send(&mut self, method: &str, params: Value) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
@@ -84,12 +84,12 @@ impl Editor {
         self.write(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
     }
 
-    /// The next message of which this is true; those before it stay in `seen`.
-    pub(crate) fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+    /// The next matching message; those before it stay in `seen`.
+    pub(crate) fn until(&mut self, matches: impl Fn(&Value) -> bool) -> Value {
         loop {
             while self.taken < self.seen.len() {
                 self.taken += 1;
-                if is_it(&self.seen[self.taken - 1]) {
+                if matches(&self.seen[self.taken - 1]) {
                     return self.seen[self.taken - 1].clone();
                 }
             }
@@ -113,8 +113,8 @@ impl Editor {
         self.answer(id)
     }
 
-    /// A request of the daemon.
-    pub(crate) fn asked(&mut self, method: &str) -> Value {
+    /// The next request of the daemon with this method.
+    pub(crate) fn incoming(&mut self, method: &str) -> Value {
         self.until(|message| message["method"] == method && message.get("id").is_some())
     }
 
@@ -129,9 +129,9 @@ impl Editor {
         self.call("session/load", params)
     }
 
-    /// Sends a prompt whose script is the model's answer; gives the id of the request.
+    /// Sends a prompt whose script is the model's answer; returns the id of the request.
     pub(crate) fn script(&mut self, session: &str, script: Value) -> u64 {
-        // A script within a script is that of a subagent.
+        // A nested script is that of a subagent.
         let script = script.to_string().replace("{{script:", "\\u007b{script:");
         self.prompt(session, &format!("go {{{{script: {script}}}}}"))
     }
@@ -141,7 +141,7 @@ impl Editor {
         self.send("session/prompt", json!({ "sessionId": session, "prompt": prompt }))
     }
 
-    /// The updates of a kind that were received so far.
+    /// The updates of a kind that were received.
     pub(crate) fn updates(&self, kind: &str) -> Vec<Value> {
         let updates = self.seen.iter().map(|message| &message["params"]["update"]);
         updates.filter(|update| update["sessionUpdate"] == kind).cloned().collect()
@@ -159,7 +159,7 @@ impl Editor {
         self.child.wait().unwrap();
     }
 
-    /// Closes standard input; gives what was still received once the program has ended.
+    /// Closes standard input; returns the remaining messages, and whether the program succeeded.
     pub(crate) fn close(&mut self) -> (Vec<Value>, bool) {
         drop(self.stdin.take());
         let ended = self.child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Files: pictures and documents that come with a prompt.
+//! Files of prompts, and unsaved files of the editor.
 
 use serde_json::json;
 
@@ -6,14 +6,14 @@ use super::editor::Editor;
 use crate::daemon::World;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_with_a_prompt_reaches_the_model_and_comes_back() {
+async fn files_of_a_prompt_reach_the_model_and_are_replayed() {
     let mut world = World::start("").await;
     world.reconfigure("[approval]", "inputs = [\"image\"]\n[approval]");
     world.terminate();
     world.restart();
     let mut editor = Editor::start(&world);
-    let introduced = editor.initialize(json!({}));
-    assert_eq!(introduced["agentCapabilities"]["promptCapabilities"]["image"], true);
+    let initialized = editor.initialize(json!({}));
+    assert_eq!(initialized["agentCapabilities"]["promptCapabilities"]["image"], true);
     let session = editor.new_session(&world);
     let picture = json!({ "type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo=" });
     let resource =
@@ -26,9 +26,9 @@ async fn what_comes_with_a_prompt_reaches_the_model_and_comes_back() {
     ]);
     let params = json!({ "sessionId": session, "prompt": prompt });
     editor.call("session/prompt", params).unwrap();
-    let asked = world.model.calls().last().unwrap().to_string();
+    let request = world.model.calls().last().unwrap().to_string();
     for part in ["look at ", "[@a.rs](file:///w/a.rs)", "iVBORw0KGgo=", "# Notes", "notes.md"] {
-        assert!(asked.contains(part), "{part} is not in {asked}");
+        assert!(request.contains(part), "{part} is not in {request}");
     }
     let mut other = Editor::ready(&world, json!({}));
     other.load(&world, &session).unwrap();
@@ -39,7 +39,7 @@ async fn what_comes_with_a_prompt_reaches_the_model_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_saved_in_the_editor_wins_over_the_disk() {
+async fn unsaved_files_of_the_editor_are_used_instead_of_the_disk() {
     let world = World::start("").await;
     let path = world.workspace().join("a.txt");
     std::fs::write(&path, "on disk\n").unwrap();
@@ -51,26 +51,26 @@ async fn what_is_not_saved_in_the_editor_wins_over_the_disk() {
     let id = editor
         .script(&session, json!([{ "tools": [read] }, { "tools": [edit] }, { "text": "ok" }]));
     for _ in 0..2 {
-        let asked = editor.asked("fs/read_text_file");
+        let request = editor.incoming("fs/read_text_file");
         assert_eq!(
-            asked["params"],
-            json!({ "sessionId": session, "path": asked["params"]["path"] })
+            request["params"],
+            json!({ "sessionId": session, "path": request["params"]["path"] })
         );
-        assert!(asked["params"]["path"].as_str().unwrap().ends_with("/a.txt"));
-        editor.reply(&asked, json!({ "content": "in the buffer\n" }));
+        assert!(request["params"]["path"].as_str().unwrap().ends_with("/a.txt"));
+        editor.reply(&request, json!({ "content": "in the buffer\n" }));
     }
-    let written = editor.asked("fs/write_text_file");
+    let written = editor.incoming("fs/write_text_file");
     assert_eq!(written["params"]["content"], "in the both\n");
     editor.reply(&written, json!({}));
     assert_eq!(editor.answer(id), Ok(json!({ "stopReason": "end_turn" })));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "in the both\n");
-    let asked = world.model.calls().last().unwrap().to_string();
-    assert!(asked.contains("in the buffer") && !asked.contains("on disk"), "{asked}");
-    // An editor that cannot say is passed over, and one that offers nothing is not asked.
+    let request = world.model.calls().last().unwrap().to_string();
+    assert!(request.contains("in the buffer") && !request.contains("on disk"), "{request}");
+    // An editor that returns an error is ignored, and one without the capability gets no requests.
     let id = editor.script(&session, json!([{ "tools": [read] }, { "text": "ok" }]));
-    let asked = editor.asked("fs/read_text_file");
+    let request = editor.incoming("fs/read_text_file");
     let error = json!({ "code": -32603, "message": "no such buffer" });
-    editor.write(&json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }));
+    editor.write(&json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }));
     editor.answer(id).unwrap();
     let mut other = Editor::ready(&world, json!({ "fs": { "writeTextFile": false } }));
     let session = other.new_session(&world);

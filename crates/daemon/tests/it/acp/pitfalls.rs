@@ -1,4 +1,5 @@
-//! What editors stumble over in other agents: slow servers, two sessions at once, questions that nobody answers.
+//! Problems that editors have with other agents: slow servers, two sessions at once, and permission
+//! requests that time out.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::daemon::World;
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_hangs_or_breaks_delays_no_session() {
+async fn a_server_that_hangs_or_fails_delays_no_session() {
     let world = World::start("").await;
     let mut editor = Editor::ready(&world, json!({}));
     let never = json!([{ "name": "START", "value": world.home.path().join("never") }]);
@@ -19,7 +20,7 @@ async fn a_server_that_hangs_or_breaks_delays_no_session() {
     ]);
     let params = json!({ "cwd": world.workspace(), "mcpServers": servers });
     let opened = editor.call("session/new", params).unwrap();
-    assert_eq!(editor.seen.len(), 2, "nothing comes before the answer: {:#?}", editor.seen);
+    assert_eq!(editor.seen.len(), 2, "nothing is sent before the response: {:#?}", editor.seen);
     let id = editor.script(opened["sessionId"].as_str().unwrap(), json!([{ "text": "ok" }]));
     assert_eq!(editor.answer(id), Ok(json!({ "stopReason": "end_turn" })));
 }
@@ -48,16 +49,16 @@ async fn two_sessions_can_be_opened_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_that_nobody_answers_in_time_is_a_no_that_is_told() {
+async fn a_permission_request_that_times_out_is_denied_and_cancelled() {
     let asking = "[approval]\nkinds = [\"write\"]\nexpires_seconds = 1\n[verify]\nauto = false\n";
     let world = World::start(asking).await;
     let mut editor = Editor::ready(&world, json!({}));
     let session = editor.new_session(&world);
     let note = json!({ "name": "write_file", "args": { "path": "n", "content": "x" } });
     let id = editor.script(&session, json!([{ "tools": [note] }, { "text": "ok" }]));
-    let asked = editor.asked("session/request_permission");
-    let withdrawn = editor.until(|message| message["method"] == "$/cancel_request");
-    assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
+    let request = editor.incoming("session/request_permission");
+    let cancelled = editor.until(|message| message["method"] == "$/cancel_request");
+    assert_eq!(cancelled["params"]["requestId"], request["id"]);
     assert_eq!(editor.answer(id), Ok(json!({ "stopReason": "end_turn" })));
     let ends = editor.updates("tool_call_update");
     let failed: Vec<&Value> = ends.iter().filter(|update| update["status"] == "failed").collect();

@@ -1,13 +1,13 @@
-//! Sessions: listed, loaded, resumed, closed, and what can be chosen for them.
+//! Sessions: list, load, resume, close, and their settings.
 
 use serde_json::{Value, json};
 
 use super::editor::Editor;
 use crate::daemon::World;
 
-/// What a session tells an editor: messages and calls without the times and the order of pieces.
+/// The messages that an editor received, without times, and with their pieces joined.
 fn transcript(editor: &Editor) -> Vec<(String, String)> {
-    let mut said: Vec<(String, String)> = Vec::new();
+    let mut messages: Vec<(String, String)> = Vec::new();
     for message in &editor.seen {
         let update = &message["params"]["update"];
         let kind = update["sessionUpdate"].as_str().unwrap_or_default();
@@ -16,16 +16,16 @@ fn transcript(editor: &Editor) -> Vec<(String, String)> {
         }
         let text = update["content"]["text"].as_str().unwrap_or("(file)");
         let of = format!("{kind} {}", update["messageId"]);
-        match said.last_mut() {
-            Some((last, whole)) if *last == of => whole.push_str(text),
-            Some(_) | None => said.push((of, text.to_owned())),
+        match messages.last_mut() {
+            Some((last, joined)) if *last == of => joined.push_str(text),
+            Some(_) | None => messages.push((of, text.to_owned())),
         }
     }
-    said
+    messages
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_editor_gets_everything_back_to_the_byte() {
+async fn a_killed_editor_gets_the_same_bytes_again() {
     let mut world = World::start("").await;
     let mut editor = Editor::ready(&world, json!({}));
     let session = editor.new_session(&world);
@@ -52,14 +52,14 @@ async fn a_killed_editor_gets_everything_back_to_the_byte() {
     assert_eq!(without_user, before);
     let users: Vec<_> = after.iter().filter(|(of, _)| of.starts_with("user")).collect();
     assert!(users.len() == 2 && users[0].1.starts_with("go {{script:"), "{users:?}");
-    // A call is one update with its end.
+    // A call is one update with its result.
     let calls = second.updates("tool_call");
     assert_eq!((calls.len(), &calls[0]["status"]), (1, &json!("completed")));
     assert_eq!((&calls[0]["title"], &calls[0]["kind"]), (&json!("echo out"), &json!("execute")));
     assert_eq!(calls[0]["rawInput"], json!({ "command": "echo out" }));
     assert_eq!(calls[0]["content"][0]["content"]["text"], "out\n");
     assert!(second.updates("tool_call_update").is_empty());
-    // The same after the daemon was killed, which then goes on with the turn.
+    // The same holds after the daemon was killed, which then continues the turn.
     world.kill();
     second.wait();
     world.restart();
@@ -71,7 +71,7 @@ async fn a_killed_editor_gets_everything_back_to_the_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_resumed_session_shows_nothing_of_the_past_and_goes_on() {
+async fn a_resumed_session_is_not_replayed_and_continues() {
     let world = World::start("").await;
     let mut editor = Editor::ready(&world, json!({}));
     let session = editor.new_session(&world);
@@ -89,7 +89,7 @@ async fn a_resumed_session_shows_nothing_of_the_past_and_goes_on() {
     let id = other.script(&session, json!([{ "text": "new" }]));
     other.answer(id).unwrap();
     assert_eq!(other.text("agent_message_chunk"), "new");
-    // The second editor is shown the message of the first.
+    // The first editor is sent the message of the second.
     editor.until(|message| message["params"]["update"]["content"]["text"] == "new");
     assert!(editor.text("user_message_chunk").starts_with("go "));
     let running = editor.script(&session, json!([{ "text": "x", "hang": true }]));
@@ -103,7 +103,7 @@ async fn a_resumed_session_shows_nothing_of_the_past_and_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_mode_is_offered_twice_and_counts() {
+async fn the_approval_mode_can_be_set_as_mode_and_as_option() {
     let world = World::start("").await;
     let mut editor = Editor::ready(&world, json!({}));
     let params = json!({ "cwd": world.workspace() });
@@ -125,8 +125,8 @@ async fn the_mode_is_offered_twice_and_counts() {
     editor.until(|message| message["params"]["update"]["currentModeId"] == "strict");
     let note = json!({ "name": "write_file", "args": { "path": "n", "content": "x" } });
     let id = editor.script(&session, json!([{ "tools": [note] }, { "text": "ok" }]));
-    let asked = editor.asked("session/request_permission");
-    editor.reply(&asked, super::select(&asked, "reject_once"));
+    let request = editor.incoming("session/request_permission");
+    editor.reply(&request, super::select(&request, "reject_once"));
     editor.answer(id).unwrap();
     let mode = json!({ "sessionId": session, "modeId": "auto" });
     assert_eq!(editor.call("session/set_mode", mode), Ok(json!({})));
@@ -141,17 +141,17 @@ async fn the_mode_is_offered_twice_and_counts() {
         editor.call("session/set_config_option", set("x", "mode")).unwrap_err()["code"],
         -32602
     );
-    // What was chosen is there for the next editor.
+    // The settings apply to the next editor, too.
     let mut other = Editor::ready(&world, json!({}));
     assert_eq!(option(&other.load(&world, &session).unwrap(), "mode"), "auto");
-    // Typed commands.
+    // Slash commands.
     let id = editor.prompt(&session, "/undo");
     editor.answer(id).unwrap();
     assert!(!world.workspace().join("n").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_that_the_editor_brings_offer_their_tools() {
+async fn tools_of_the_editors_servers_are_offered() {
     let world = World::start("[approval]\nkinds = []\n[verify]\nauto = false\n").await;
     let mut editor = Editor::ready(&world, json!({}));
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
@@ -161,8 +161,8 @@ async fn servers_that_the_editor_brings_offer_their_tools() {
     let session = opened["sessionId"].as_str().unwrap().to_owned();
     // A server that is slow to start may miss the first turns.
     crate::daemon::until("the tools are offered", async || {
-        let asked = editor.script(&session, json!([{ "text": "ok" }]));
-        editor.answer(asked).unwrap();
+        let prompt = editor.script(&session, json!([{ "text": "ok" }]));
+        editor.answer(prompt).unwrap();
         let calls = world.model.calls();
         calls.last().is_some_and(|call| call["tools"].to_string().contains("\"mine__"))
     })

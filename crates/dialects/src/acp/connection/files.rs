@@ -11,12 +11,12 @@ use super::Connection;
 use crate::editors::{EditorRegistry, FileAccess, FileAction, FileRequest};
 use crate::jsonrpc::{self, Error};
 
-/// How many requests may wait to be sent.
+/// Requests that may wait to be sent.
 const REQUESTS_CAPACITY: usize = 16;
 const READ: &str = "fs/read_text_file";
 const WRITE: &str = "fs/write_text_file";
 
-/// Requests for files: those that are to be sent, and those that wait for an answer.
+/// Requests for files: those to send, and those that wait for a response.
 pub(super) struct Files {
     sender: mpsc::Sender<FileRequest>,
     requests: mpsc::Receiver<FileRequest>,
@@ -29,23 +29,23 @@ impl Files {
         Self { sender, requests, sent: HashMap::new() }
     }
 
-    /// Lets the tools of a session reach the editor, as far as it offers that.
+    /// Lets the tools of a session read and write files in the editor, if it supports that.
     pub(super) fn open(&self, editors: &EditorRegistry, session: &SessionId, client: &Client) {
         let access = FileAccess { reads: client.reads_files, writes: client.writes_files };
         editors.register(session, access, &self.sender);
     }
 
-    /// The editor has closed a session, or all of them.
+    /// Unregisters a session that the editor closed, or all of them if none is given.
     pub(super) fn close(&self, editors: &EditorRegistry, session: Option<&SessionId>) {
         editors.close(&self.sender, session);
     }
 
-    /// The next request. Safe to drop and call again.
+    /// The next request. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<FileRequest> {
         self.requests.recv().await
     }
 
-    /// Passes an answer on; false if it answers something else.
+    /// Delivers the editor's response to the waiting tool. False if the id is not that of a file request.
     pub(super) fn answered(&mut self, id: u64, outcome: &Result<Value, Error>) -> bool {
         let Some(waiting) = self.sent.remove(&id) else { return false };
         let text = match outcome {
@@ -71,7 +71,7 @@ impl Connection {
         };
         let id = self.next_request;
         self.next_request += 1;
-        // Drop requests whose callers are gone.
+        // Drops requests of tools that stopped waiting.
         self.files.sent.retain(|_, waiting| !waiting.is_closed());
         self.files.sent.insert(id, answer);
         jsonrpc::request(id, method, params)

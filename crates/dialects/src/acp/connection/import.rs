@@ -1,4 +1,4 @@
-//! Taking transcripts of other agents over.
+//! Imports transcripts of other agents.
 
 use quintet_kernel::SessionId;
 use quintet_kernel::command::Command;
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use super::super::decode::Import;
 use super::Connection;
-use super::requests::{Outcome, refused};
+use super::requests::{Outcome, rpc_error};
 
-/// The space of the names of imported transcripts.
+/// The alias space of imported transcripts.
 const SPACE: &str = "import";
 
 impl Connection {
-    /// Begins a session with the messages of a transcript, unless that was done before.
+    /// Creates a session from a transcript, unless the transcript was imported before.
     pub(super) async fn import(&mut self, import: Import) -> Outcome {
         let Import { source, id, cwd, messages } = import;
         let alias = Alias { space: SPACE.into(), name: format!("{source}:{id}") };
         let directory = &self.app.services.directory;
-        let known = directory.alias(&alias).await.map_err(|error| refused(&error.into()))?;
+        let known = directory.alias(&alias).await.map_err(|error| rpc_error(&error.into()))?;
         if let Some(known) = &known
             && directory.summary(known).await.is_ok_and(|summary| summary.is_some())
         {
@@ -27,21 +27,21 @@ impl Connection {
         }
         let sessions = &self.app.services.sessions;
         let origin = NewSession { workspace: cwd, ..NewSession::default() };
-        let session = sessions.create(origin).await.map_err(|error| refused(&error))?.session;
-        let recall = Command::ImportMessages { messages, instead: false };
-        let taken = match sessions.submit(&session, recall).await {
+        let session = sessions.create(origin).await.map_err(|error| rpc_error(&error))?.session;
+        let import = Command::ImportMessages { messages, instead: false };
+        let stored = match sessions.submit(&session, import).await {
             Ok(_) => {
                 directory.set_alias(&alias, &session, known.as_ref()).await.map_err(PortError::from)
             }
             Err(error) => Err(error),
         };
-        match taken {
+        match stored {
             Ok(named) if named == session => Ok(answer(&session, true)),
             // Another import was faster, or the name could not be stored: the new session is deleted.
-            taken => {
+            stored => {
                 let removed = self.app.services.sessions.remove(&session).await;
-                removed.map_err(|error| refused(&error))?;
-                taken.map(|named| answer(&named, false)).map_err(|error| refused(&error))
+                removed.map_err(|error| rpc_error(&error))?;
+                stored.map(|named| answer(&named, false)).map_err(|error| rpc_error(&error))
             }
         }
     }

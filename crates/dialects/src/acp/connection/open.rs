@@ -10,23 +10,23 @@ use quintet_kernel::{Item, SessionId, State};
 use serde_json::{Value, json};
 
 use super::super::commands::SlashCommand;
-use super::super::decode::Opening;
-use super::super::encode::{Contents, Encoder, Output, Wanted};
+use super::super::decode::OpenParams;
+use super::super::encode::{Contents, Encoder, Output, RequiredContent};
 use super::super::wire;
-use super::requests::{Outcome, refused};
+use super::requests::{Outcome, rpc_error};
 use super::{Connection, Gone, Messages, OpenSession};
 use crate::dialect::Services;
 use crate::jsonrpc::{self, Error, Id};
 
-/// The longest file of a message that is sent back, in bytes.
+/// The largest file of a message that is sent to the editor, in bytes.
 const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 
-/// How often it is looked for text in flight at the end of a replay.
-const IN_FLIGHT_LIMIT: usize = 64;
+/// The most reads of text in flight at the end of a replay.
+const IN_FLIGHT_READS_LIMIT: usize = 64;
 
-/// How an editor opens a session. A loaded session is replayed.
+/// How a session is opened. A loaded session is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arrival {
+pub(super) enum OpenKind {
     Created,
     Loaded,
     Resumed,
@@ -36,18 +36,18 @@ impl Connection {
     pub(super) async fn new_session(
         &mut self,
         id: Option<&Id>,
-        opening: Opening,
+        params: OpenParams,
     ) -> Result<Option<Outcome>, Gone> {
-        if let Err(error) = is_folder(&opening.cwd).await {
+        if let Err(error) = check_folder(&params.cwd).await {
             return Ok(Some(Err(error)));
         }
-        let origin = NewSession { workspace: opening.cwd.clone(), ..NewSession::default() };
+        let origin = NewSession { workspace: params.cwd.clone(), ..NewSession::default() };
         match self.app.services.sessions.create(origin).await {
             Ok(receipt) => {
                 let session = receipt.session;
-                self.open(id, &session, opening, Arrival::Created).await
+                self.open(id, &session, params, OpenKind::Created).await
             }
-            Err(error) => Ok(Some(Err(refused(&error)))),
+            Err(error) => Ok(Some(Err(rpc_error(&error)))),
         }
     }
 
@@ -55,34 +55,34 @@ impl Connection {
         &mut self,
         id: Option<&Id>,
         session: &SessionId,
-        opening: Opening,
-        arrival: Arrival,
+        params: OpenParams,
+        kind: OpenKind,
     ) -> Result<Option<Outcome>, Gone> {
-        if let Err(error) = is_folder(&opening.cwd).await {
+        if let Err(error) = check_folder(&params.cwd).await {
             return Ok(Some(Err(error)));
         }
-        self.open(id, session, opening, arrival).await
+        self.open(id, session, params, kind).await
     }
 
-    /// Follows a session, replays it on request, responds, and only then sends the rest.
+    /// Follows a session, replays it if it is loaded, responds, and only then sends the open questions.
     async fn open(
         &mut self,
         id: Option<&Id>,
         session: &SessionId,
-        opening: Opening,
-        arrival: Arrival,
+        params: OpenParams,
+        kind: OpenKind,
     ) -> Result<Option<Outcome>, Gone> {
-        let which = match self.follow(session, &opening, arrival).await {
+        let which = match self.follow(session, &params, kind).await {
             Ok(which) => which,
-            Err(error) => return Ok(Some(Err(refused(&error)))),
+            Err(error) => return Ok(Some(Err(rpc_error(&error)))),
         };
-        if let Err(error) = self.catch_up(which, arrival).await? {
+        if let Err(error) = self.catch_up(which, kind).await? {
             self.sessions.remove(which);
-            return Ok(Some(Err(refused(&error))));
+            return Ok(Some(Err(rpc_error(&error))));
         }
         let mut messages = Vec::new();
         if let Some(id) = id {
-            let answer = self.opened_answer(which, arrival).await;
+            let answer = self.open_response(which, kind).await;
             messages.push(jsonrpc::response(id, &Ok(answer)));
         }
         messages.push(self.commands_update(which));
@@ -90,7 +90,7 @@ impl Connection {
         for output in self.sessions[which].encoder.go_live() {
             self.output(which, output, &mut messages).await;
         }
-        messages.extend(self.bring_servers(session, &opening));
+        messages.extend(self.start_tool_servers(session, &params));
         self.queue.send(&messages).await?;
         Ok(None)
     }
@@ -98,14 +98,14 @@ impl Connection {
     async fn follow(
         &mut self,
         session: &SessionId,
-        opening: &Opening,
-        arrival: Arrival,
+        params: &OpenParams,
+        kind: OpenKind,
     ) -> Result<usize, PortError> {
         let sessions = &self.app.services.sessions;
         let state = sessions.view(session).await?;
-        let from = match arrival {
-            Arrival::Loaded => Cursor::START,
-            Arrival::Created | Arrival::Resumed => Cursor::after(before_open_turn(&state)),
+        let from = match kind {
+            OpenKind::Loaded => Cursor::START,
+            OpenKind::Created | OpenKind::Resumed => Cursor::after(before_open_turn(&state)),
         };
         let follow = sessions.follow(session, from).await?;
         let encoder = Encoder::new(&state, self.client());
@@ -114,16 +114,16 @@ impl Connection {
         }
         // Open questions of the old subscription are sent again.
         self.questions_closed(session);
-        let (cwd, offered) = (opening.cwd.clone(), Vec::new());
-        self.sessions.push(OpenSession { follow, encoder, cwd, offered });
+        let (cwd, sent_prompts) = (params.cwd.clone(), Vec::new());
+        self.sessions.push(OpenSession { follow, encoder, cwd, sent_prompts });
         Ok(self.sessions.len() - 1)
     }
 
-    /// Reads a session up to where it was when following began.
+    /// Reads a session up to its head at the time when following began.
     async fn catch_up(
         &mut self,
         which: usize,
-        arrival: Arrival,
+        kind: OpenKind,
     ) -> Result<Result<(), PortError>, Gone> {
         let is_behind = |open: &OpenSession| open.follow.position().seq < open.follow.head();
         while is_behind(&self.sessions[which]) {
@@ -132,36 +132,31 @@ impl Connection {
                 Ok(None) => return Ok(Err(PortError::Closing)),
                 Err(error) => return Ok(Err(error)),
             };
-            self.replay(which, items, arrival).await?;
+            self.replay(which, items, kind).await?;
         }
-        // Streaming text belongs to the replay; it is available now or arrives later.
-        for _ in 0..IN_FLIGHT_LIMIT {
+        // Text in flight belongs to the replay if it is available now.
+        for _ in 0..IN_FLIGHT_READS_LIMIT {
             match self.sessions[which].follow.next().now_or_never() {
-                Some(Ok(Some(items))) => self.replay(which, items, arrival).await?,
+                Some(Ok(Some(items))) => self.replay(which, items, kind).await?,
                 Some(Ok(None) | Err(_)) | None => break,
             }
         }
         let encoder = &mut self.sessions[which].encoder;
-        let outputs = match arrival {
-            Arrival::Loaded => encoder.finish_replay(),
-            Arrival::Created | Arrival::Resumed => {
+        let outputs = match kind {
+            OpenKind::Loaded => encoder.finish_replay(),
+            OpenKind::Created | OpenKind::Resumed => {
                 encoder.skip_replay();
                 Vec::new()
             }
         };
-        self.replayed(which, outputs, arrival).await?;
+        self.replayed(which, outputs, kind).await?;
         Ok(Ok(()))
     }
 
-    async fn replay(
-        &mut self,
-        which: usize,
-        items: Vec<Item>,
-        arrival: Arrival,
-    ) -> Result<(), Gone> {
+    async fn replay(&mut self, which: usize, items: Vec<Item>, kind: OpenKind) -> Result<(), Gone> {
         for item in items {
             let outputs = self.encoded(which, &item).await;
-            self.replayed(which, outputs, arrival).await?;
+            self.replayed(which, outputs, kind).await?;
         }
         Ok(())
     }
@@ -170,24 +165,24 @@ impl Connection {
         &mut self,
         which: usize,
         outputs: Vec<Output>,
-        arrival: Arrival,
+        kind: OpenKind,
     ) -> Result<(), Gone> {
         let session = self.sessions[which].encoder.session().clone();
         let mut messages = Vec::new();
         for output in outputs {
             match output {
-                Output::Update(update) if arrival == Arrival::Loaded => {
+                Output::Update(update) if kind == OpenKind::Loaded => {
                     messages.push(wire::update(&session, &update));
                 }
-                // A prompt of this connection may wait for it, where the session was open before.
-                Output::Ended(turn, outcome) => {
+                // If the session was already open, a prompt of this connection may wait for this turn.
+                Output::TurnEnded(turn, outcome) => {
                     messages.extend(self.turn_ended(&session, &turn, outcome));
                 }
                 Output::Update(_)
                 | Output::Ask(_)
-                | Output::Settled(_)
+                | Output::QuestionClosed(_)
                 | Output::Spawned(_)
-                | Output::Settings
+                | Output::SettingsChanged
                 | Output::Compacted(_)
                 | Output::Reverted(..) => {}
             }
@@ -195,10 +190,10 @@ impl Connection {
         self.queue.send(&messages).await
     }
 
-    async fn opened_answer(&self, which: usize, arrival: Arrival) -> Value {
+    async fn open_response(&self, which: usize, kind: OpenKind) -> Value {
         let encoder = &self.sessions[which].encoder;
         let mut answer = json!({ "modes": encoder.settings.modes() });
-        if arrival == Arrival::Created {
+        if kind == OpenKind::Created {
             answer["sessionId"] = encoder.session().as_str().into();
         }
         if !self.client().no_options {
@@ -208,19 +203,19 @@ impl Connection {
         answer
     }
 
-    /// The current commands of a session.
+    /// The update with the current commands of a session.
     fn commands_update(&mut self, which: usize) -> String {
         let open = &mut self.sessions[which];
         let session = open.encoder.session();
-        open.offered = self.app.services.server_prompts.list(Some(session), &open.cwd);
-        wire::update(session, &SlashCommand::available(&open.offered))
+        open.sent_prompts = self.app.services.server_prompts.list(Some(session), &open.cwd);
+        wire::update(session, &SlashCommand::available(&open.sent_prompts))
     }
 
-    /// The commands of each session where they are others now.
+    /// The updates for sessions whose commands changed.
     pub(super) fn changed_commands(&mut self) -> Messages {
         let prompts = &self.app.services.server_prompts;
         let is_changed = |open: &OpenSession| {
-            prompts.list(Some(open.encoder.session()), &open.cwd) != open.offered
+            prompts.list(Some(open.encoder.session()), &open.cwd) != open.sent_prompts
         };
         let changed: Vec<usize> =
             (0..self.sessions.len()).filter(|n| is_changed(&self.sessions[*n])).collect();
@@ -229,51 +224,52 @@ impl Connection {
 
     /// Drops the questions of a session that the editor has closed.
     pub(super) fn questions_closed(&mut self, session: &SessionId) {
-        self.questions.retain(|sent| !sent.is_of(session));
+        self.questions.retain(|sent| !sent.belongs_to(session));
     }
 
-    /// Starts the MCP servers that the editor provides. Returns a notice about servers that cannot be used, if
-    /// the editor supports notices.
-    fn bring_servers(&self, session: &SessionId, opening: &Opening) -> Option<String> {
-        let brought = &opening.mcp_servers;
-        self.app.services.tool_servers.join(session, &opening.cwd, brought.servers.clone());
-        if brought.unsupported.is_empty() || !self.client().notices {
+    /// Starts the MCP servers that the editor provides. Returns a notice about unsupported servers, if the
+    /// editor shows notices.
+    fn start_tool_servers(&self, session: &SessionId, params: &OpenParams) -> Option<String> {
+        let provided = &params.mcp_servers;
+        self.app.services.tool_servers.join(session, &params.cwd, provided.servers.clone());
+        if provided.unsupported.is_empty() || !self.client().notices {
             return None;
         }
         let update = json!({
             "sessionUpdate": "notice",
             "severity": "warning",
-            "title": "Some MCP servers of the editor are not used: only stdio and HTTP are spoken",
-            "description": brought.unsupported.join(", "),
+            "title": "Some MCP servers of the editor are not used: only stdio and HTTP are supported",
+            "description": provided.unsupported.join(", "),
         });
         Some(wire::update(session, &update))
     }
 }
 
-/// The last event before the open turn, or the last of all.
+/// The last event before the open turn, or the last event of the session.
 fn before_open_turn(state: &State) -> u64 {
     let open = state.open.as_ref().and_then(|open| state.turn(&open.id));
     open.map_or(state.head, |turn| turn.begins.saturating_sub(1))
 }
 
-async fn is_folder(path: &Path) -> Result<(), Error> {
+async fn check_folder(path: &Path) -> Result<(), Error> {
     match tokio::fs::metadata(path).await {
         Ok(found) if found.is_dir() => Ok(()),
         Ok(_) | Err(_) => Err(Error::field("cwd", "a folder that exists")),
     }
 }
 
-/// Reads what an item refers to. What cannot be read is left out.
-pub(super) async fn contents(services: &Services, wanted: Wanted<'_>) -> Contents {
+/// Reads the content that an item refers to. Content that cannot be read is left out.
+pub(super) async fn contents(services: &Services, required: RequiredContent<'_>) -> Contents {
     let mut contents = Contents::default();
-    match wanted {
-        Wanted::Nothing => {}
-        Wanted::Changes(changes) => match services.inspection.with_contents(changes.to_vec()).await
-        {
-            Ok(changes) => contents.changes = changes,
-            Err(error) => tracing::warn!(%error, "changes of files cannot be shown"),
-        },
-        Wanted::Files(files) => {
+    match required {
+        RequiredContent::Nothing => {}
+        RequiredContent::Changes(changes) => {
+            match services.inspection.with_contents(changes.to_vec()).await {
+                Ok(changes) => contents.changes = changes,
+                Err(error) => tracing::warn!(%error, "the changed files of a call cannot be read"),
+            }
+        }
+        RequiredContent::Files(files) => {
             for file in files.into_iter().filter(|file| file.size <= FILE_LIMIT) {
                 match services.blobs.get(&file.blob).await {
                     Ok(bytes) => drop(contents.files.insert(file.name, bytes)),

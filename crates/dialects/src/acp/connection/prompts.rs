@@ -1,4 +1,4 @@
-//! Prompts: how they are carried out, and their one response.
+//! Submits prompts, and sends one response to each.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::super::commands::SlashCommand;
 use super::super::decode::Block;
 use super::super::wire;
-use super::requests::{Outcome, refused};
+use super::requests::{Outcome, rpc_error};
 use super::{Connection, Messages};
 use crate::jsonrpc::{self, Error, Id};
 
@@ -25,29 +25,29 @@ pub(super) struct OpenPrompt {
 
 /// The result of background work for a prompt.
 pub(super) enum Done {
-    /// A command was refused.
+    /// The undo command of a prompt was refused.
     Refused { session: SessionId, turn: TurnId, error: Error },
     /// A prompt of a server was filled in, for the request of this id.
     Filled { id: Id, session: SessionId, blocks: Result<Vec<Block>, Error> },
 }
 
-/// A prompt of a server, as a person typed it.
+/// A server's prompt, as the user typed it.
 struct TypedPrompt {
     name: String,
     arguments: String,
 }
 
-/// What answers a prompt.
+/// What a prompt waits for before its response is sent.
 enum Awaited {
     Turn(TurnId),
     Compaction,
     Revert(TurnId),
-    /// The text of a server's prompt.
+    /// The filled-in text of a server's prompt.
     Fill,
 }
 
 impl OpenPrompt {
-    /// The turn that answers it; `None` if a command does.
+    /// The turn of this prompt; `None` if it runs a command.
     fn turn(&self) -> Option<&TurnId> {
         match &self.awaits {
             Awaited::Turn(turn) => Some(turn),
@@ -64,7 +64,7 @@ impl Connection {
         session: &SessionId,
         blocks: Vec<Block>,
     ) -> Option<Outcome> {
-        // A notification could not be answered.
+        // A notification has no response.
         let id = id?.clone();
         let submitted = match SlashCommand::of(&blocks) {
             Some(SlashCommand::Compact) => self.compact(session).await,
@@ -74,7 +74,7 @@ impl Connection {
                     self.fill(id.clone(), session, typed, blocks);
                     Ok(Awaited::Fill)
                 }
-                None => self.say(session, blocks).await.map(Awaited::Turn),
+                None => self.submit_message(session, blocks).await.map(Awaited::Turn),
             },
         };
         match submitted {
@@ -86,7 +86,7 @@ impl Connection {
         }
     }
 
-    /// The prompt of a server that a prompt begins with, and what is typed after it.
+    /// The server's prompt that a message begins with, and the text after it.
     fn server_prompt(&self, session: &SessionId, blocks: &[Block]) -> Option<TypedPrompt> {
         let Block::Text(text) = blocks.first()? else { return None };
         let open = &self.sessions[self.position(session)?];
@@ -95,7 +95,7 @@ impl Connection {
         Some(TypedPrompt { name: prompt.name.clone(), arguments: rest.to_owned() })
     }
 
-    /// Has a server's prompt filled in, in the background; what else there was comes after it.
+    /// Fills in a server's prompt in the background. The other blocks of the message come after it.
     fn fill(&mut self, id: Id, session: &SessionId, typed: TypedPrompt, mut blocks: Vec<Block>) {
         let Some(which) = self.position(session) else { return };
         let (session, cwd) = (session.clone(), self.sessions[which].cwd.clone());
@@ -112,8 +112,8 @@ impl Connection {
         });
     }
 
-    /// Goes on with what a task did for a prompt.
-    pub(super) async fn done(&mut self, done: Done) -> Messages {
+    /// Handles the result of a background task.
+    pub(super) async fn finish_task(&mut self, done: Done) -> Messages {
         match done {
             Done::Refused { session, turn, error } => {
                 let is_it = |open: &OpenPrompt| {
@@ -121,41 +121,45 @@ impl Connection {
                     open.session == session
                         && matches!(awaits, Awaited::Revert(own) if *own == turn)
                 };
-                self.abandon_prompts(is_it, &Err(error))
+                self.respond_to_prompts(is_it, &Err(error))
             }
             Done::Filled { id, session, blocks } => {
                 // The prompt may have been cancelled meanwhile.
                 if !self.prompts.iter().any(|open| open.id == id) {
                     return Messages::new();
                 }
-                let said = match blocks {
-                    Ok(blocks) => self.say(&session, blocks).await,
+                let submitted = match blocks {
+                    Ok(blocks) => self.submit_message(&session, blocks).await,
                     Err(error) => Err(error),
                 };
-                match said {
+                match submitted {
                     Ok(turn) => {
                         let open = self.prompts.iter_mut().find(|open| open.id == id);
                         open.into_iter().for_each(|open| open.awaits = Awaited::Turn(turn.clone()));
                         Messages::new()
                     }
-                    Err(error) => self.abandon_prompts(|open| open.id == id, &Err(error)),
+                    Err(error) => self.respond_to_prompts(|open| open.id == id, &Err(error)),
                 }
             }
         }
     }
 
-    async fn say(&mut self, session: &SessionId, blocks: Vec<Block>) -> Result<TurnId, Error> {
-        let which = self.opened(session)?;
+    async fn submit_message(
+        &mut self,
+        session: &SessionId,
+        blocks: Vec<Block>,
+    ) -> Result<TurnId, Error> {
+        let which = self.require_open(session)?;
         let (mut parts, mut files) = (Vec::new(), Vec::new());
         for block in blocks {
             match block {
                 Block::Text(text) => parts.push(Part::Text(text)),
                 Block::Link { name, uri } => parts.push(Part::Text(format!("[@{name}]({uri})"))),
                 Block::File { kind, name, mime, content } => {
-                    self.takes(which, kind)?;
+                    self.check_input_kind(which, kind)?;
                     let size = content.len() as u64;
                     let blob = self.app.services.blobs.put(content).await;
-                    let blob = blob.map_err(|error| refused(&error.into()))?;
+                    let blob = blob.map_err(|error| rpc_error(&error.into()))?;
                     files.push((kind, NewAttachment { name, mime, blob, size }));
                 }
             }
@@ -165,68 +169,68 @@ impl Connection {
         let options = open.encoder.settings.turn_options(&models);
         let moved = Some(open.cwd.clone()).filter(|cwd| cwd != open.encoder.workspace());
         let setup = Setup { workspace: moved, ..Setup::default() };
-        let say = NewMessage {
+        let message = NewMessage {
             files,
             setup,
             ..NewMessage::new(Role::User, parts, TurnStart::Queued, options)
         };
         let submitted =
-            self.app.services.sessions.submit(session, Command::AddMessage(Box::new(say)));
-        let receipt = submitted.await.map_err(|error| refused(&error))?;
-        let lost = || Error::new(jsonrpc::INTERNAL_ERROR, "the session added no message");
-        let turn = receipt.turn().ok_or_else(lost)?.clone();
-        self.sessions[which].encoder.own_turn(&turn);
+            self.app.services.sessions.submit(session, Command::AddMessage(Box::new(message)));
+        let receipt = submitted.await.map_err(|error| rpc_error(&error))?;
+        let missing = || Error::new(jsonrpc::INTERNAL_ERROR, "the session added no message");
+        let turn = receipt.turn().ok_or_else(missing)?.clone();
+        self.sessions[which].encoder.mark_own_turn(&turn);
         Ok(turn)
     }
 
-    /// Fails if the model of a session takes no such files. Text reaches every model.
-    fn takes(&self, which: usize, kind: MediaKind) -> Result<(), Error> {
+    /// Fails if the session's model accepts no input of this kind. Text files are sent to every model.
+    fn check_input_kind(&self, which: usize, kind: MediaKind) -> Result<(), Error> {
         let model = &self.sessions[which].encoder.settings.model;
         let profile = self.app.services.models.profile(model);
-        let takes = profile.is_none_or(|profile| profile.inputs.contains(&kind));
-        if kind == MediaKind::File || takes {
+        let is_accepted = profile.is_none_or(|profile| profile.inputs.contains(&kind));
+        if kind == MediaKind::File || is_accepted {
             return Ok(());
         }
-        let message = format!("model {model} takes no {} blocks", kind.name());
+        let message = format!("model {model} accepts no {} blocks", kind.name());
         Err(Error::new(jsonrpc::INVALID_PARAMS, message))
     }
 
     async fn compact(&mut self, session: &SessionId) -> Result<Awaited, Error> {
-        self.opened(session)?;
+        self.require_open(session)?;
         let submitted = self.app.services.sessions.submit(session, Command::Compact).await;
-        submitted.map(|_| Awaited::Compaction).map_err(|error| refused(&error))
+        submitted.map(|_| Awaited::Compaction).map_err(|error| rpc_error(&error))
     }
 
     async fn undo(&mut self, session: &SessionId) -> Result<Awaited, Error> {
-        self.opened(session)?;
+        self.require_open(session)?;
         let sessions = self.app.services.sessions.clone();
-        let state = sessions.view(session).await.map_err(|error| refused(&error))?;
+        let state = sessions.view(session).await.map_err(|error| rpc_error(&error))?;
         let changed =
             state.turns.iter().rev().find(|turn| !turn.changes.is_empty() && !turn.reverted);
         let Some(turn) = changed.map(|turn| turn.id.clone()) else {
             return Err(Error::new(jsonrpc::INVALID_PARAMS, "there are no changes to undo"));
         };
-        // Responded to when it is done, which is also an event.
+        // The response is sent when the event of the revert arrives.
         let (session, command) = (session.clone(), Command::Revert { turn: turn.clone() });
         let reverted = turn.clone();
         self.tasks.spawn(async move {
             let error = sessions.submit(&session, command).await.err()?;
-            Some(Done::Refused { session, turn: reverted, error: refused(&error) })
+            Some(Done::Refused { session, turn: reverted, error: rpc_error(&error) })
         });
         Ok(Awaited::Revert(turn))
     }
 
-    /// Cancels the editor's prompts in a session, or only this one. Returns the responses to work that cannot
-    /// be stopped; turns are responded to when they end.
+    /// Cancels the editor's prompts in a session, or only this one. Returns the responses to prompts that
+    /// run a command; the others are answered when their turns end.
     pub(super) async fn cancel(&mut self, session: &SessionId, prompt: Option<&Id>) -> Messages {
         let is_chosen =
             |open: &OpenPrompt| open.session == *session && prompt.is_none_or(|id| open.id == *id);
-        // The newest first, so that none begins because the one before it ended.
+        // Newest first, so that no queued turn starts because the one before it ended.
         let chosen = self.prompts.iter().rev().filter(|open| is_chosen(open));
         let mut turns: Vec<TurnId> = chosen.filter_map(OpenPrompt::turn).cloned().collect();
         let sessions = self.app.services.sessions.clone();
-        // A turn of another client is cancelled, too, because the user sees it here. It is named, so that a
-        // turn that begins later is not affected.
+        // A turn of another client is cancelled, too, because the user sees it here. The id is given, so
+        // that a turn that starts later is not affected.
         if prompt.is_none()
             && let Ok(state) = sessions.view(session).await
         {
@@ -236,7 +240,7 @@ impl Connection {
         let of = session.clone();
         self.tasks.spawn(async move {
             for turn in turns {
-                // An ended turn cannot be cancelled, and its response is on its way.
+                // A turn that has ended cannot be cancelled; its response is on its way.
                 let command = Command::CancelTurn { turn, reason: None };
                 if let Err(error) = sessions.submit(&of, command).await {
                     tracing::debug!(session = %of, %error, "nothing to cancel");
@@ -245,10 +249,10 @@ impl Connection {
             None
         });
         let is_command = |open: &OpenPrompt| open.turn().is_none() && is_chosen(open);
-        self.abandon_prompts(is_command, &Ok(stopped("cancelled")))
+        self.respond_to_prompts(is_command, &Ok(prompt_result("cancelled")))
     }
 
-    /// The prompt that a request of this id began.
+    /// The session of the prompt with this request id.
     pub(super) fn prompt_session(&self, id: &Id) -> Option<SessionId> {
         self.prompts.iter().find(|open| open.id == *id).map(|open| open.session.clone())
     }
@@ -263,10 +267,10 @@ impl Connection {
         let is_it = |open: &OpenPrompt| {
             open.session == *session && matches!(&open.awaits, Awaited::Turn(own) if own == turn)
         };
-        self.abandon_prompts(is_it, &outcome.map(stopped))
+        self.respond_to_prompts(is_it, &outcome.map(prompt_result))
     }
 
-    /// Responds to a prompt that requested a summary.
+    /// Responds to a prompt that requested a compaction.
     pub(super) fn compacted(
         &mut self,
         session: &SessionId,
@@ -282,7 +286,7 @@ impl Connection {
         self.answer_command(is_it, session, &text)
     }
 
-    /// Answers a prompt that asked to undo the changes of a turn.
+    /// Responds to a prompt that requested to undo the changes of a turn.
     pub(super) fn reverted(
         &mut self,
         session: &SessionId,
@@ -299,14 +303,15 @@ impl Connection {
         self.answer_command(is_it, session, &text)
     }
 
-    /// The result of a command as text, and the response to its prompt; `None` if no request waits.
+    /// The result of a command as text, and the responses to its prompts; nothing if no prompt waits for
+    /// it.
     fn answer_command(
         &mut self,
         is_it: impl Fn(&OpenPrompt) -> bool,
         session: &SessionId,
         text: &str,
     ) -> Messages {
-        let answers = self.abandon_prompts(is_it, &Ok(stopped("end_turn")));
+        let answers = self.respond_to_prompts(is_it, &Ok(prompt_result("end_turn")));
         if answers.is_empty() {
             return answers;
         }
@@ -314,8 +319,8 @@ impl Connection {
         [wire::update(session, &update)].into_iter().chain(answers).collect()
     }
 
-    /// Answers all prompts of which this is true.
-    pub(super) fn abandon_prompts(
+    /// Responds to all matching prompts and removes them.
+    pub(super) fn respond_to_prompts(
         &mut self,
         chosen: impl Fn(&OpenPrompt) -> bool,
         outcome: &Result<Value, Error>,
@@ -334,6 +339,6 @@ fn block(content: PromptContent) -> Block {
     }
 }
 
-pub(super) fn stopped(reason: &'static str) -> Value {
+pub(super) fn prompt_result(reason: &'static str) -> Value {
     json!({ "stopReason": reason })
 }

@@ -12,7 +12,7 @@ use super::super::{diff, elicitation, wire};
 use super::{Connection, Gone};
 use crate::jsonrpc::{self, Error, Id};
 
-/// A question that the editor was asked.
+/// A question that was sent to the editor.
 pub(super) struct SentQuestion {
     request: u64,
     session: SessionId,
@@ -21,13 +21,13 @@ pub(super) struct SentQuestion {
 }
 
 impl SentQuestion {
-    pub(super) fn is_of(&self, session: &SessionId) -> bool {
+    pub(super) fn belongs_to(&self, session: &SessionId) -> bool {
         self.session == *session
     }
 }
 
 impl Connection {
-    /// The request that asks the person at the editor.
+    /// The request for the user's answer to a question.
     pub(super) async fn ask(&mut self, which: usize, open: OpenQuestion) -> String {
         let encoder = &self.sessions[which].encoder;
         let (session, workspace) = (encoder.session().clone(), encoder.workspace().clone());
@@ -92,12 +92,12 @@ impl Connection {
             Err(PortError::Refused(Refusal::InvalidAnswer(why))) => {
                 return self.ask_again(&session, open, &why).await;
             }
-            Err(error) => tracing::warn!(%session, %error, "an answer was not taken"),
+            Err(error) => tracing::warn!(%session, %error, "submitting an answer failed"),
         }
         Ok(())
     }
 
-    /// Asks once more what was answered with values that do not fit.
+    /// Sends a question again whose answer was invalid.
     async fn ask_again(
         &mut self,
         session: &SessionId,
@@ -113,7 +113,8 @@ impl Connection {
         self.queue.send(&[request]).await
     }
 
-    /// Leaves the question open: an error is neither a yes nor a no. The user is told where to answer.
+    /// Shows the user where else to answer. The question stays open, because an error is neither approval
+    /// nor denial.
     async fn could_not_ask(
         &mut self,
         session: &SessionId,

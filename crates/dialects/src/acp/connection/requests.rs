@@ -1,4 +1,4 @@
-//! Carries out requests.
+//! Handles decoded requests.
 
 use std::path::Path;
 
@@ -8,56 +8,58 @@ use quintet_kernel::port::Error as PortError;
 use quintet_kernel::{Refusal, SessionId, SessionSummary};
 use serde_json::{Value, json};
 
-use super::super::decode::{Choice, Client, Step};
+use super::super::decode::{Choice, Client, Request};
 use super::super::settings::{EFFORT_LABEL, MODE_LABEL, Mode};
 use super::super::wire;
-use super::open::Arrival;
-use super::prompts::stopped;
+use super::open::OpenKind;
+use super::prompts::prompt_result;
 use super::{Connection, Gone, Messages};
 use crate::jsonrpc::{self, Error, Id};
 
-/// Sessions of one answer.
+/// Sessions per page of a list.
 const PAGE_SESSIONS: usize = 50;
-/// The most sessions that are looked through.
+/// The most sessions that all pages of a list have.
 const LIST_LIMIT: usize = 1000;
-/// The label of sessions that work for another one.
+/// The label of subagents' sessions.
 const SUBAGENT_LABEL: &str = "subagent_depth";
-/// The one way to authenticate: by a key that the daemon finds.
+/// The only authentication method: a provider's key that the daemon has.
 const AUTH_METHOD: &str = "provider-key";
 
-/// What a request is answered with.
+/// The result of a request.
 pub(super) type Outcome = Result<Value, Error>;
 
 impl Connection {
-    /// Carries a step out. Gives its answer, unless that comes later or was sent already.
-    pub(super) async fn carry_out(
+    /// Handles a request. Returns its result, or `None` if the response is sent later or was sent already.
+    pub(super) async fn dispatch(
         &mut self,
         id: Option<&Id>,
-        step: Step,
+        request: Request,
     ) -> Result<Option<Outcome>, Gone> {
-        Ok(Some(match step {
-            Step::Initialize => Ok(self.initialize().await),
-            Step::Authenticate { method } => self.authenticate(&method).await,
-            Step::New(opening) => return self.new_session(id, opening).await,
-            Step::Load { session, opening } => {
-                return self.open_session(id, &session, opening, Arrival::Loaded).await;
+        Ok(Some(match request {
+            Request::Initialize => Ok(self.initialize().await),
+            Request::Authenticate { method } => self.authenticate(&method).await,
+            Request::New(params) => return self.new_session(id, params).await,
+            Request::Load { session, params } => {
+                return self.open_session(id, &session, params, OpenKind::Loaded).await;
             }
-            Step::Resume { session, opening } => {
-                return self.open_session(id, &session, opening, Arrival::Resumed).await;
+            Request::Resume { session, params } => {
+                return self.open_session(id, &session, params, OpenKind::Resumed).await;
             }
-            Step::List { cwd, offset } => self.list(cwd.as_deref(), offset).await,
-            Step::Close(session) => return self.close(id, &session).await,
-            Step::Delete(session) => return self.delete(id, &session).await,
-            Step::Prompt { session, blocks } => return Ok(self.prompt(id, &session, blocks).await),
-            Step::Cancel(session) => {
+            Request::List { cwd, offset } => self.list(cwd.as_deref(), offset).await,
+            Request::Close(session) => return self.close(id, &session).await,
+            Request::Delete(session) => return self.delete(id, &session).await,
+            Request::Prompt { session, blocks } => {
+                return Ok(self.prompt(id, &session, blocks).await);
+            }
+            Request::Cancel(session) => {
                 let messages = self.cancel(&session, None).await;
                 self.queue.send(&messages).await?;
                 Ok(Value::Null)
             }
-            Step::SetMode { session, mode } => self.set_mode(&session, mode).await,
-            Step::SetOption { session, choice } => self.set_option(&session, choice).await,
-            Step::Import(import) => self.import(*import).await,
-            Step::CancelRequest(request) => {
+            Request::SetMode { session, mode } => self.set_mode(&session, mode).await,
+            Request::SetOption { session, choice } => self.set_option(&session, choice).await,
+            Request::Import(import) => self.import(*import).await,
+            Request::CancelPrompt(request) => {
                 if let Some(session) = self.prompt_session(&request) {
                     let messages = self.cancel(&session, Some(&request)).await;
                     self.queue.send(&messages).await?;
@@ -91,7 +93,7 @@ impl Connection {
         })
     }
 
-    /// False if it is known that no model can be asked.
+    /// False if it is known that no model is usable.
     async fn has_models(&self) -> bool {
         self.app.models.if_known().await.is_none_or(|models| !models.is_empty())
     }
@@ -110,7 +112,7 @@ impl Connection {
 
     async fn list(&self, cwd: Option<&Path>, offset: usize) -> Outcome {
         let summaries = self.app.services.sessions.recent(cwd, LIST_LIMIT).await;
-        let mut summaries = summaries.map_err(|error| refused(&error))?;
+        let mut summaries = summaries.map_err(|error| rpc_error(&error))?;
         summaries.retain(|summary| !summary.labels.contains_key(SUBAGENT_LABEL));
         let page: Vec<_> = summaries.iter().skip(offset).take(PAGE_SESSIONS).map(listed).collect();
         let next = offset.saturating_add(PAGE_SESSIONS);
@@ -126,26 +128,26 @@ impl Connection {
         id: Option<&Id>,
         session: &SessionId,
     ) -> Result<Option<Outcome>, Gone> {
-        let which = match self.opened(session) {
+        let which = match self.require_open(session) {
             Ok(which) => which,
             Err(error) => return Ok(Some(Err(error))),
         };
         let messages = self.cancel(session, None).await;
         self.queue.send(&messages).await?;
-        // Submitted in order, so this one is answered when the others are carried out.
+        // The response must come after the cancellations.
         while self.tasks.join_next().await.is_some() {}
         let closed = self.sessions.remove(which);
         self.app.services.tool_servers.join(session, &closed.cwd, Vec::new());
         self.files.close(&self.app.services.editors, Some(session));
         self.questions_closed(session);
-        self.answer_with_prompts(id, session).await
+        self.respond_after_prompts(id, session).await
     }
 
     async fn delete(&mut self, id: Option<&Id>, name: &str) -> Result<Option<Outcome>, Gone> {
         let Some(session) = SessionId::parse(name) else { return Ok(Some(Ok(json!({})))) };
         match self.app.services.sessions.remove(&session).await {
             Ok(()) | Err(PortError::NotFound(_)) => {}
-            Err(error) => return Ok(Some(Err(refused(&error)))),
+            Err(error) => return Ok(Some(Err(rpc_error(&error)))),
         }
         if let Some(which) = self.position(&session) {
             let closed = self.sessions.remove(which);
@@ -153,37 +155,38 @@ impl Connection {
         }
         self.files.close(&self.app.services.editors, Some(&session));
         self.questions_closed(&session);
-        self.answer_with_prompts(id, &session).await
+        self.respond_after_prompts(id, &session).await
     }
 
-    /// Answers the prompts of a session that is gone from here, and then the request that did it.
-    async fn answer_with_prompts(
+    /// Responds to the prompts of a session that was closed or deleted, and then to the request that did
+    /// it.
+    async fn respond_after_prompts(
         &mut self,
         id: Option<&Id>,
         session: &SessionId,
     ) -> Result<Option<Outcome>, Gone> {
         let of_session = |open: &super::OpenPrompt| open.session == *session;
-        let mut messages = self.abandon_prompts(of_session, &Ok(stopped("cancelled")));
+        let mut messages = self.respond_to_prompts(of_session, &Ok(prompt_result("cancelled")));
         messages.extend(id.map(|id| jsonrpc::response(id, &Ok(json!({})))));
         self.queue.send(&messages).await?;
         Ok(None)
     }
 
     async fn set_mode(&mut self, session: &SessionId, mode: Mode) -> Outcome {
-        self.opened(session)?;
+        self.require_open(session)?;
         self.label(session, MODE_LABEL, mode.id()).await?;
         Ok(json!({}))
     }
 
     async fn set_option(&mut self, session: &SessionId, choice: Choice) -> Outcome {
-        let which = self.opened(session)?;
+        let which = self.require_open(session)?;
         match &choice {
             Choice::Mode(mode) => self.label(session, MODE_LABEL, mode.id()).await?,
             Choice::Effort(effort) => self.label(session, EFFORT_LABEL, effort.name()).await?,
             Choice::Model(model) => {
                 let command = Command::SwitchModel(model.clone());
                 let switched = self.app.services.sessions.submit(session, command).await;
-                switched.map_err(|error| refused(&error))?;
+                switched.map_err(|error| rpc_error(&error))?;
             }
         }
         let settings = &mut self.sessions[which].encoder.settings;
@@ -199,10 +202,10 @@ impl Connection {
     async fn label(&self, session: &SessionId, key: &str, value: &str) -> Result<(), Error> {
         let command = Command::SetLabel { key: key.to_owned(), value: Some(value.to_owned()) };
         let labelled = self.app.services.sessions.submit(session, command).await;
-        labelled.map(|_| ()).map_err(|error| refused(&error))
+        labelled.map(|_| ()).map_err(|error| rpc_error(&error))
     }
 
-    /// Tells the editor what is chosen for a session now.
+    /// The updates after the settings of a session changed.
     pub(super) async fn settings_changed(&self, which: usize) -> Messages {
         let encoder = &self.sessions[which].encoder;
         let mode = json!({
@@ -219,13 +222,13 @@ impl Connection {
         updates.iter().map(|update| wire::update(encoder.session(), update)).collect()
     }
 
-    /// The editor, as it introduced itself.
+    /// The capabilities of the editor.
     pub(super) fn client(&self) -> Client {
         self.link.client.clone().unwrap_or_default()
     }
 
-    /// Where a session is among those that the editor has open.
-    pub(super) fn opened(&self, session: &SessionId) -> Result<usize, Error> {
+    /// The index of an open session. Fails if the editor has not opened it.
+    pub(super) fn require_open(&self, session: &SessionId) -> Result<usize, Error> {
         self.position(session).ok_or_else(|| wire::not_found(session.as_str()))
     }
 }
@@ -250,8 +253,8 @@ fn auth_method() -> Value {
     })
 }
 
-/// The error that a request is answered with.
-pub(super) fn refused(error: &PortError) -> Error {
+/// Maps an error of the core to an error response.
+pub(super) fn rpc_error(error: &PortError) -> Error {
     let message = error.to_string();
     match error {
         PortError::NotFound(session) | PortError::Refused(Refusal::NotBegun(session)) => {

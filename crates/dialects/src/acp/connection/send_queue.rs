@@ -1,4 +1,4 @@
-//! Messages on their way to an editor: in order, by one writer, and few of them at a time.
+//! The queue of messages to an editor: in order, written by one task, and short.
 
 use tokio::sync::mpsc::{Permit, Sender};
 
@@ -6,7 +6,7 @@ use tokio::sync::mpsc::{Permit, Sender};
 #[derive(Clone, Debug)]
 pub(in super::super) struct SendQueue(Sender<Vec<u8>>);
 
-/// The editor is gone.
+/// The editor has disconnected.
 #[derive(Debug)]
 pub(super) struct Gone;
 

@@ -13,11 +13,11 @@ use crate::jsonrpc::{Error, Fields};
 /// A transcript of another agent.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Import {
-    /// The agent.
+    /// The name of the other agent.
     pub(in super::super) source: String,
-    /// The agent's own id for it.
+    /// The agent's id of the transcript.
     pub(in super::super) id: String,
-    /// Where the session is to work.
+    /// The workspace of the new session.
     pub(in super::super) cwd: PathBuf,
     /// The messages, oldest first.
     pub(in super::super) messages: Vec<ImportedMessage>,

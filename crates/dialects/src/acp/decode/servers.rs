@@ -7,18 +7,18 @@ use std::time::Duration;
 use quintet_kernel::port::{ToolServer, ToolTransport};
 use serde_json::Value;
 
-/// How long one call of such a server may take without a sign of progress.
+/// Time that a call of such a server may take without progress.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The servers that an editor provides.
+/// The MCP servers that an editor provides.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(in super::super) struct BroughtServers {
+pub(in super::super) struct ProvidedServers {
     pub(in super::super) servers: Vec<ToolServer>,
-    /// The names of those that are reached in a way that is not offered.
+    /// The names of servers with an unsupported transport.
     pub(in super::super) unsupported: Vec<String>,
 }
 
-impl fmt::Debug for BroughtServers {
+impl fmt::Debug for ProvidedServers {
     // Variables and headers hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = self.servers.iter().map(|server| match server.transport {
@@ -30,19 +30,20 @@ impl fmt::Debug for BroughtServers {
     }
 }
 
-/// The servers of a request. Editors leave the member out, or send servers that were not offered.
-pub(super) fn servers(params: &Value) -> BroughtServers {
-    let mut brought = BroughtServers::default();
+/// Decodes the servers of a request. Some editors leave the member out, or use transports that were not
+/// offered.
+pub(super) fn servers(params: &Value) -> ProvidedServers {
+    let mut provided = ProvidedServers::default();
     for server in params["mcpServers"].as_array().into_iter().flatten() {
         let name = server["name"].as_str().unwrap_or("unnamed").to_owned();
         match transport(server) {
             Some(transport) => {
-                brought.servers.push(ToolServer { name, transport, timeout: CALL_TIMEOUT });
+                provided.servers.push(ToolServer { name, transport, timeout: CALL_TIMEOUT });
             }
-            None => brought.unsupported.push(name),
+            None => provided.unsupported.push(name),
         }
     }
-    brought
+    provided
 }
 
 fn transport(server: &Value) -> Option<ToolTransport> {
