@@ -1,13 +1,13 @@
 //! The agent server: sessions with forks and compaction, over JSON-RPC on a WebSocket. See
 //! `docs/protocols/agent.md`.
 //!
-//! A client that leaves out `jsonrpc` is one of the original server and gets that server's frames: see
-//! [`wire::Framing`].
+//! A client that leaves out `jsonrpc` was written for the original server and gets that server's frames:
+//! see [`wire::Framing`].
 
 mod connection;
 mod context;
+mod context_detail;
 mod decode;
-mod detail;
 mod dialect;
 mod dispatch;
 mod encode;
@@ -25,7 +25,7 @@ mod session_context;
 mod sessions;
 mod shape;
 mod shown_questions;
-mod stored;
+mod stored_event;
 mod subagent;
 mod subscriptions;
 mod tree;

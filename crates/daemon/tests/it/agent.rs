@@ -1,7 +1,7 @@
 //! The agent-server protocol, over real sockets.
 
+mod legacy;
 mod limits;
-mod native;
 mod original;
 mod service;
 mod subagents;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::daemon::World;
 use crate::socket::{Socket, kinds, stored, text};
 
-const ASKING: &str = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
+const WITH_APPROVALS: &str = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
 
 fn of(session: &str) -> Value {
     json!({ "sessionId": session })
@@ -23,7 +23,7 @@ fn code(answer: Result<Value, Value>) -> i64 {
 }
 
 #[tokio::test]
-async fn a_turn_is_answered_told_and_kept() {
+async fn a_turn_is_streamed_and_stored() {
     let world = World::start("").await;
     let mut socket = world.socket().await;
     let id = socket.create(world.workspace()).await;
@@ -31,11 +31,12 @@ async fn a_turn_is_answered_told_and_kept() {
         { "text": "look: ", "tools": [{ "name": "shell", "args": { "command": "echo hi" } }] },
         { "text": "done" },
     ]);
-    let told = socket.turn(&id, script).await;
-    assert_eq!(text(&told), "look: done");
-    let methods: Vec<&str> = told.iter().filter_map(|news| news["method"].as_str()).collect();
+    let frames = socket.turn(&id, script).await;
+    assert_eq!(text(&frames), "look: done");
+    let methods: Vec<&str> =
+        frames.iter().filter_map(|notification| notification["method"].as_str()).collect();
     assert!(methods.contains(&"agent.tool_start") && methods.contains(&"agent.tool_end"));
-    let complete = &told[told.len() - 1]["params"];
+    let complete = &frames[frames.len() - 1]["params"];
     assert_eq!(complete["turn"], 1);
     assert!(complete["tokenUsage"]["inputTokens"].is_u64(), "{complete}");
     let events = socket.events(&id, 0).await;
@@ -61,14 +62,14 @@ async fn a_turn_is_answered_told_and_kept() {
 }
 
 #[tokio::test]
-async fn pages_are_the_same_from_wherever_they_begin() {
+async fn pages_are_the_same_from_any_start() {
     let world = World::start("").await;
     let mut socket = world.socket().await;
     let id = socket.create(world.workspace()).await;
     let live = {
-        let mut told = socket.turn(&id, json!([{ "text": "one", "thought": "hm" }])).await;
-        told.extend(socket.turn(&id, json!([{ "deltas": ["t", "w", "o"] }])).await);
-        stored(&told)
+        let mut frames = socket.turn(&id, json!([{ "text": "one", "thought": "hm" }])).await;
+        frames.extend(socket.turn(&id, json!([{ "deltas": ["t", "w", "o"] }])).await);
+        stored(&frames)
     };
     let all = socket.events(&id, 0).await;
     let sequences: Vec<u64> = all.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
@@ -77,20 +78,20 @@ async fn pages_are_the_same_from_wherever_they_begin() {
         let page = socket.events(&id, after).await;
         let rest: Vec<&Value> =
             all.iter().filter(|event| event["sequence"].as_u64().unwrap() > after).collect();
-        let told = |event: &Value| (event["id"].clone(), event["payload"].clone());
+        let content = |event: &Value| (event["id"].clone(), event["payload"].clone());
         assert_eq!(
-            page.iter().map(told).collect::<Vec<_>>(),
-            rest.into_iter().map(told).collect::<Vec<_>>(),
+            page.iter().map(content).collect::<Vec<_>>(),
+            rest.into_iter().map(content).collect::<Vec<_>>(),
             "after {after}"
         );
     }
     for event in live {
-        assert!(all.contains(&event), "told live but not kept: {event}");
+        assert!(all.contains(&event), "sent live but not stored: {event}");
     }
 }
 
 #[tokio::test]
-async fn who_was_away_catches_up_and_goes_on_without_a_hole() {
+async fn a_client_that_reconnects_catches_up_without_a_gap() {
     let world = World::start("").await;
     let (mut first, mut second) = (world.socket().await, world.socket().await);
     let id = first.create(world.workspace()).await;
@@ -98,9 +99,9 @@ async fn who_was_away_catches_up_and_goes_on_without_a_hole() {
     let synced =
         second.ask("events.sync", json!({ "sessionId": id, "lastSequence": 0 })).await.unwrap();
     let mut seen: Vec<Value> = synced["events"].as_array().unwrap().clone();
-    let told = first.turn(&id, json!([{ "text": "two" }])).await;
-    let also = second.until_told("agent.turn_complete").await;
-    assert_eq!(text(&told), text(&also));
+    let frames = first.turn(&id, json!([{ "text": "two" }])).await;
+    let also = second.until_notified("agent.turn_complete").await;
+    assert_eq!(text(&frames), text(&also));
     seen.extend(stored(&also));
     let all = first.events(&id, 0).await;
     let ids = |events: &[Value]| -> Vec<Value> {
@@ -110,7 +111,7 @@ async fn who_was_away_catches_up_and_goes_on_without_a_hole() {
 }
 
 #[tokio::test]
-async fn a_busy_agent_says_so_or_queues_and_can_be_aborted() {
+async fn a_busy_agent_refuses_or_queues_and_can_be_aborted() {
     let world = World::start("").await;
     let mut socket = world.socket().await;
     let id = socket.create(world.workspace()).await;
@@ -124,13 +125,13 @@ async fn a_busy_agent_says_so_or_queues_and_can_be_aborted() {
         .unwrap();
     assert_eq!(queued["queued"], true);
     assert_eq!(socket.ask("agent.abort", of(&id)).await.unwrap(), json!({ "aborted": true }));
-    let told = socket.until_told("agent.turn_complete").await;
-    assert!(text(&told).ends_with("next"));
+    let frames = socket.until_notified("agent.turn_complete").await;
+    assert!(text(&frames).ends_with("next"));
     assert_eq!(socket.ask("agent.abort", of(&id)).await.unwrap(), json!({ "aborted": false }));
 }
 
 #[tokio::test]
-async fn a_fork_has_the_past_and_outlives_its_source() {
+async fn a_fork_has_the_history_and_survives_its_source() {
     let world = World::start("").await;
     let mut socket = world.socket().await;
     let id = socket.create(world.workspace()).await;
@@ -150,8 +151,8 @@ async fn a_fork_has_the_past_and_outlives_its_source() {
     let root = events.iter().find(|event| event["type"] == "session.fork").unwrap();
     assert_eq!(root["parentId"], at);
     assert_eq!(root["payload"], json!({ "sourceSessionId": id, "sourceEventId": at }));
-    let told = socket.turn(&child, json!([{ "text": "three" }])).await;
-    assert_eq!(text(&told), "three");
+    let frames = socket.turn(&child, json!([{ "text": "three" }])).await;
+    assert_eq!(text(&frames), "three");
     let shown = socket.ask("session.get", of(&child)).await.unwrap();
     assert_eq!(shown["session"]["turnCount"], 2);
     assert_eq!(
@@ -161,7 +162,7 @@ async fn a_fork_has_the_past_and_outlives_its_source() {
 }
 
 #[tokio::test]
-async fn an_event_is_one_of_the_session_or_shared_with_it() {
+async fn an_event_must_belong_to_the_session_or_its_source() {
     let world = World::start("").await;
     let mut socket = world.socket().await;
     let id = socket.create(world.workspace()).await;
@@ -174,7 +175,7 @@ async fn an_event_is_one_of_the_session_or_shared_with_it() {
         let answer = socket.ask(method, json!({ "sessionId": id, member: foreign })).await;
         assert_eq!(code(answer), -32602, "{method}");
     }
-    // A fork shares what came before it and nothing that came later.
+    // A fork shares the events before it and none after.
     let own = socket.events(&id, 0).await;
     let fork = json!({ "sessionId": id, "eventId": own[2]["id"] });
     let child = socket.ask("session.fork", fork).await.unwrap()["newSessionId"].clone();
@@ -189,19 +190,19 @@ async fn an_event_is_one_of_the_session_or_shared_with_it() {
 }
 
 #[tokio::test]
-async fn who_syncs_within_an_answer_gets_its_text_from_the_last_event_on() {
+async fn syncing_during_an_answer_sends_its_text_after_the_last_event() {
     let world = World::start("").await;
     let mut first = world.socket().await;
     let id = first.create(world.workspace()).await;
-    // So much that part of it is in the journal before the answer is over.
+    // Long enough that part of it is in the journal before the answer ends.
     let long = "word ".repeat(8000);
     let go = world.home.path().join("go");
     let script = json!([{ "deltas": [long, "again ", "end"], "hold_until": go }]);
     first.say(&id, script).await.unwrap();
     let held =
         |frame: &Value| frame["params"]["delta"].as_str().is_some_and(|it| it.ends_with("again "));
-    let told = first.until(held).await;
-    let last = stored(&told).last().unwrap()["sequence"].as_u64().unwrap();
+    let frames = first.until(held).await;
+    let last = stored(&frames).last().unwrap()["sequence"].as_u64().unwrap();
     let shown = loop {
         let shown = first.ask("session.get", of(&id)).await.unwrap();
         if shown["lastSequence"].as_u64() > Some(last) {
@@ -218,17 +219,17 @@ async fn who_syncs_within_an_answer_gets_its_text_from_the_last_event_on() {
     }
     std::fs::write(&go, "").unwrap();
     for mut socket in late {
-        let told = socket.until_told("agent.turn_complete").await;
-        assert!(text(&told) == format!("{long}again end"), "{} bytes", text(&told).len());
-        let answer = stored(&told).into_iter().find(|event| event["type"] == "message.assistant");
+        let frames = socket.until_notified("agent.turn_complete").await;
+        assert!(text(&frames) == format!("{long}again end"), "{} bytes", text(&frames).len());
+        let answer = stored(&frames).into_iter().find(|event| event["type"] == "message.assistant");
         let content = answer.unwrap()["payload"]["content"][0]["text"].clone();
-        assert!(content == text(&told), "the stored answer is another");
+        assert!(content == text(&frames), "the stored answer differs");
     }
 }
 
 #[tokio::test]
-async fn questions_and_approvals_are_answered_also_after_a_restart() {
-    let mut world = World::start(ASKING).await;
+async fn questions_and_approvals_can_be_answered_after_a_restart() {
+    let mut world = World::start(WITH_APPROVALS).await;
     let mut socket = world.socket().await;
     let id = socket.create(world.workspace()).await;
     let script = json!([
@@ -237,8 +238,8 @@ async fn questions_and_approvals_are_answered_also_after_a_restart() {
         { "text": "done" },
     ]);
     socket.say(&id, script).await.unwrap();
-    let told = socket.until_told("agent.question").await;
-    let question = &told[told.len() - 1]["params"];
+    let frames = socket.until_notified("agent.question").await;
+    let question = &frames[frames.len() - 1]["params"];
     assert_eq!(question["arguments"]["question"], "which colour?");
     world.kill();
     world.restart();
@@ -246,13 +247,13 @@ async fn questions_and_approvals_are_answered_also_after_a_restart() {
     let shown = socket.ask("session.get", of(&id)).await.unwrap();
     assert_eq!(shown["pending"][0]["kind"], "question");
     socket.ask("agent.respond", json!({ "sessionId": id, "response": "blue" })).await.unwrap();
-    let told = socket.until_told("agent.approval").await;
+    let frames = socket.until_notified("agent.approval").await;
     let answered = |event: &&Value| event["type"] == "tool.result";
-    let events = stored(&told);
+    let events = stored(&frames);
     assert_eq!(events.iter().find(answered).unwrap()["payload"]["content"], "blue");
     let response = json!({ "approved": true });
     socket.ask("agent.respond", json!({ "sessionId": id, "response": response })).await.unwrap();
-    assert_eq!(text(&socket.until_told("agent.turn_complete").await), "done");
+    assert_eq!(text(&socket.until_notified("agent.turn_complete").await), "done");
     let late = socket.ask("agent.respond", json!({ "sessionId": id, "response": "red" })).await;
     assert_eq!(code(late), -32602);
 }
@@ -283,13 +284,13 @@ async fn models_and_context_are_shown_and_changed() {
     let compacted = socket.ask("context.compact", of(&id)).await.unwrap();
     assert_eq!(compacted["compacted"], true, "{compacted}");
     let events = socket.events(&id, 0).await;
-    let told = events.iter().find(|event| event["type"] == "context.compaction").unwrap();
-    assert_eq!(told["payload"]["turnsBefore"], 1);
-    assert_eq!(told["payload"]["turnsAfter"], 0);
+    let compaction = events.iter().find(|event| event["type"] == "context.compaction").unwrap();
+    assert_eq!(compaction["payload"]["turnsBefore"], 1);
+    assert_eq!(compaction["payload"]["turnsAfter"], 0);
 }
 
 #[tokio::test]
-async fn a_client_of_the_original_server_is_understood() {
+async fn a_client_of_the_original_server_is_served() {
     let world = World::start("").await;
     let mut socket = Socket::connect(&format!("{}/ws", world.agent())).await;
     let params = json!({ "workingDirectory": world.workspace() });
@@ -303,14 +304,14 @@ async fn a_client_of_the_original_server_is_understood() {
     let params = json!({ "sessionId": id, "prompt": "go {{script: [{\"text\": \"hi\"}]}}" });
     let frame = json!({ "id": "req_2", "method": "agent.prompt", "params": params });
     socket.send(&frame.to_string()).await;
-    let told = socket.until(|frame| frame["type"] == "agent.ready").await;
-    let answer = told.iter().find(|frame| frame["id"] == "req_2").unwrap();
+    let frames = socket.until(|frame| frame["type"] == "agent.ready").await;
+    let answer = frames.iter().find(|frame| frame["id"] == "req_2").unwrap();
     assert_eq!(answer["result"]["acknowledged"], true);
-    let delta = told.iter().find(|frame| frame["type"] == "agent.text_delta").unwrap();
+    let delta = frames.iter().find(|frame| frame["type"] == "agent.text_delta").unwrap();
     assert_eq!(delta["data"], json!({ "delta": "hi" }));
     assert_eq!(delta["sessionId"], id);
     assert!(delta["timestamp"].is_string());
-    let complete = told.iter().find(|frame| frame["type"] == "agent.complete").unwrap();
+    let complete = frames.iter().find(|frame| frame["type"] == "agent.complete").unwrap();
     assert_eq!(complete["data"]["success"], true);
     let frame = json!({ "id": "req_3", "method": "nothing.such" });
     socket.send(&frame.to_string()).await;
@@ -319,7 +320,7 @@ async fn a_client_of_the_original_server_is_understood() {
 }
 
 #[tokio::test]
-async fn bad_frames_are_refused_and_the_connection_goes_on() {
+async fn bad_frames_are_refused_and_the_connection_stays_open() {
     let world = World::start("").await;
     let mut socket = world.socket().await;
     for (frame, code) in [
@@ -340,7 +341,7 @@ async fn bad_frames_are_refused_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn the_daemon_says_how_it_is() {
+async fn health_and_metrics_are_served() {
     let world = World::start("").await;
     let _socket = world.socket().await;
     let health = world.health();
@@ -355,19 +356,19 @@ async fn the_daemon_says_how_it_is() {
 }
 
 #[tokio::test]
-async fn a_subagent_works_for_a_call() {
+async fn a_call_can_start_a_subagent() {
     let world = World::start("").await;
     let mut socket = world.socket().await;
     let id = socket.create(world.workspace()).await;
     let spawn = json!({ "name": "spawn_agent", "args": { "task": "count" } });
-    let told = socket.turn(&id, json!([{ "tools": [spawn] }, { "text": "done" }])).await;
-    let news = |method: &str| {
-        let found = told.iter().find(|news| news["method"] == method);
-        found.unwrap_or_else(|| panic!("no {method} in {told:#?}"))["params"].clone()
+    let frames = socket.turn(&id, json!([{ "tools": [spawn] }, { "text": "done" }])).await;
+    let notification = |method: &str| {
+        let found = frames.iter().find(|notification| notification["method"] == method);
+        found.unwrap_or_else(|| panic!("no {method} in {frames:#?}"))["params"].clone()
     };
-    let spawned = news("subagent.spawn");
+    let spawned = notification("subagent.spawn");
     assert_eq!((&spawned["parentSessionId"], &spawned["task"]), (&json!(id), &json!("count")));
-    assert_eq!(news("subagent.complete")["result"], "echo: count");
+    assert_eq!(notification("subagent.complete")["result"], "echo: count");
     let child = spawned["subagentSessionId"].as_str().unwrap();
     let shown = socket.ask("session.get", of(child)).await.unwrap();
     assert_eq!(shown["session"]["status"], "idle");
@@ -378,7 +379,7 @@ async fn a_subagent_works_for_a_call() {
 }
 
 #[tokio::test]
-async fn a_context_is_cleared_and_the_journal_is_not() {
+async fn clearing_the_context_keeps_the_journal() {
     let world = World::start("").await;
     let mut socket = world.socket().await;
     let id = socket.create(world.workspace()).await;
@@ -388,8 +389,8 @@ async fn a_context_is_cleared_and_the_journal_is_not() {
     assert_eq!(cleared["success"], true);
     assert!(cleared["tokensAfter"].as_u64() < cleared["tokensBefore"].as_u64(), "{cleared}");
     socket.turn(&id, json!([{ "text": "two" }])).await;
-    let asked = world.model.calls().pop().unwrap();
-    let said = asked["messages"].as_array().unwrap().iter();
-    assert_eq!(said.filter(|message| message["role"] != "system").count(), 1, "{asked}");
+    let request = world.model.calls().pop().unwrap();
+    let messages = request["messages"].as_array().unwrap().iter();
+    assert_eq!(messages.filter(|message| message["role"] != "system").count(), 1, "{request}");
     assert!(socket.events(&id, 0).await.len() > before);
 }

@@ -10,27 +10,27 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-/// Nothing in these tests takes this long, unless it is broken.
+/// Only a broken test takes this long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    asked: u64,
-    /// What came while somebody waited for something else.
-    news: VecDeque<Value>,
+    requests: u64,
+    /// Frames that arrived while a response was awaited.
+    pending: VecDeque<Value>,
 }
 
 impl Socket {
     pub(crate) async fn connect(url: &str) -> Self {
         let (stream, _) = connect_async(url).await.unwrap();
-        Self { stream, asked: 0, news: VecDeque::new() }
+        Self { stream, requests: 0, pending: VecDeque::new() }
     }
 
     pub(crate) async fn send(&mut self, text: &str) {
         self.stream.send(Message::text(text)).await.unwrap();
     }
 
-    /// Why the other side closed; what comes before is passed over.
+    /// The code of the close frame; frames before it are ignored.
     pub(crate) async fn close_code(&mut self) -> Option<u16> {
         loop {
             let next = tokio::time::timeout(ANSWER_TIMEOUT, self.stream.next()).await;
@@ -42,24 +42,23 @@ impl Socket {
         }
     }
 
-    /// Reads until the other side has asked so many times whether somebody is there; answers.
+    /// Reads until this many pings were received, and answers them.
     pub(crate) async fn pinged(&mut self, times: usize) {
         let mut seen = 0;
         while seen < times {
             let next = tokio::time::timeout(ANSWER_TIMEOUT, self.stream.next()).await;
-            let next = next.expect("nothing happened for too long").expect("it is open").unwrap();
+            let next = next
+                .expect("nothing happened for too long")
+                .expect("the connection is open")
+                .unwrap();
             seen += usize::from(matches!(next, Message::Ping(_)));
         }
     }
 
-    /// Asks as a client of the original server does, and waits for the answer.
-    pub(crate) async fn ask_natively(
-        &mut self,
-        method: &str,
-        params: Value,
-    ) -> Result<Value, Value> {
-        self.asked += 1;
-        let id = format!("req_{}", self.asked);
+    /// Sends a request in the legacy framing, and waits for the response.
+    pub(crate) async fn ask_legacy(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+        self.requests += 1;
+        let id = format!("req_{}", self.requests);
         self.send(&json!({ "id": id, "method": method, "params": params }).to_string()).await;
         loop {
             let frame = self.frame().await.expect("the connection is open");
@@ -69,11 +68,11 @@ impl Socket {
                     _ => Err(frame["error"].clone()),
                 };
             }
-            self.news.push_back(frame);
+            self.pending.push_back(frame);
         }
     }
 
-    /// The next frame; nothing once the other side has closed.
+    /// The next frame; `None` after the server has closed.
     pub(crate) async fn frame(&mut self) -> Option<Value> {
         let next = async {
             loop {
@@ -87,10 +86,10 @@ impl Socket {
         tokio::time::timeout(ANSWER_TIMEOUT, next).await.expect("nothing happened for too long")
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the response.
     pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Result<Value, Value> {
-        self.asked += 1;
-        let id = format!("r{}", self.asked);
+        self.requests += 1;
+        let id = format!("r{}", self.requests);
         let frame = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.send(&frame.to_string()).await;
         loop {
@@ -102,7 +101,7 @@ impl Socket {
                     None => Ok(frame["result"].clone()),
                 };
             }
-            self.news.push_back(frame);
+            self.pending.push_back(frame);
         }
     }
 
@@ -114,37 +113,37 @@ impl Socket {
 
     /// Sends a message whose script is the model's answer.
     pub(crate) async fn say(&mut self, session: &str, script: Value) -> Result<Value, Value> {
-        // A script within a script is that of a subagent.
+        // A nested script is that of a subagent.
         let script = script.to_string().replace("{{script:", "\\u007b{script:");
         let content = format!("go {{{{script: {script}}}}}");
         self.ask("agent.message", json!({ "sessionId": session, "content": content })).await
     }
 
-    /// What was told up to and including the first that is wanted.
-    pub(crate) async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
-        let mut told = Vec::new();
+    /// All frames up to and including the first that matches.
+    pub(crate) async fn until(&mut self, matches: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let mut frames = Vec::new();
         loop {
-            let next = match self.news.pop_front() {
-                Some(news) => news,
-                None => self.frame().await.unwrap_or_else(|| panic!("it ended after {told:#?}")),
+            let next = match self.pending.pop_front() {
+                Some(frame) => frame,
+                None => self.frame().await.unwrap_or_else(|| panic!("it ended after {frames:#?}")),
             };
-            let done = wanted(&next);
-            told.push(next);
+            let done = matches(&next);
+            frames.push(next);
             if done {
-                return told;
+                return frames;
             }
         }
     }
 
-    /// What was told until a method was called.
-    pub(crate) async fn until_told(&mut self, method: &str) -> Vec<Value> {
-        self.until(|news| news["method"] == method).await
+    /// All frames up to and including a notification.
+    pub(crate) async fn until_notified(&mut self, method: &str) -> Vec<Value> {
+        self.until(|frame| frame["method"] == method).await
     }
 
-    /// A turn with this script, from beginning to end.
+    /// Runs a turn with this script and returns its frames.
     pub(crate) async fn turn(&mut self, session: &str, script: Value) -> Vec<Value> {
         self.say(session, script).await.unwrap();
-        self.until_told("agent.turn_complete").await
+        self.until_notified("agent.turn_complete").await
     }
 
     pub(crate) async fn events(&mut self, session: &str, after: u64) -> Vec<Value> {
@@ -155,15 +154,15 @@ impl Socket {
 }
 
 /// All text of an answer.
-pub(crate) fn text(told: &[Value]) -> String {
-    let deltas = told.iter().filter(|news| news["method"] == "agent.text_delta");
-    deltas.filter_map(|news| news["params"]["delta"].as_str()).collect()
+pub(crate) fn text(frames: &[Value]) -> String {
+    let deltas = frames.iter().filter(|frame| frame["method"] == "agent.text_delta");
+    deltas.filter_map(|frame| frame["params"]["delta"].as_str()).collect()
 }
 
-/// The stored events among what was told.
-pub(crate) fn stored(told: &[Value]) -> Vec<Value> {
-    let new = told.iter().filter(|news| news["method"] == "events.new");
-    new.map(|news| news["params"]["event"].clone()).collect()
+/// The stored events in the frames.
+pub(crate) fn stored(frames: &[Value]) -> Vec<Value> {
+    let new = frames.iter().filter(|frame| frame["method"] == "events.new");
+    new.map(|frame| frame["params"]["event"].clone()).collect()
 }
 
 pub(crate) fn kinds(events: &[Value]) -> Vec<&str> {

@@ -1,8 +1,8 @@
 //! One connection: requests in, answers and notifications out.
 //!
 //! Nothing is queued for a client: the events of a session are read at the client's own pace, from the
-//! session's tail or, if it is slow, from the journal. While a short request is being carried out
-//! nothing else is sent, so that a client has its answer before the events that it led to.
+//! session's tail or, if it is slow, from the journal. While a short request is handled nothing else is
+//! sent, so that its response comes before the events that it causes.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::request::Request;
 use super::serve::{AppState, MESSAGE_BYTES_LIMIT};
 use super::shown_questions::ShownQuestions;
 use super::subscriptions::{Subscriptions, Update};
-use super::wire::{Framing, answer, greeting};
+use super::wire::{Framing, greeting, response};
 use crate::jsonrpc::{self, Id};
 use crate::transport::ws::{Gone, Heartbeat, close, is_too_large, send};
 
@@ -36,7 +36,7 @@ const PENDING_LIMIT: usize = 32;
 pub(super) struct Connection {
     app: AppState,
     framing: Framing,
-    /// True while a client that sends nothing is still to be greeted.
+    /// True until the client was greeted or sent its first frame.
     greets: bool,
     greeted: bool,
     subscriptions: Subscriptions,
@@ -44,11 +44,11 @@ pub(super) struct Connection {
     heartbeat: Heartbeat,
 }
 
-/// A long request that is over.
+/// The reply to a long request.
 type Answered = (Framing, Option<Id>, Result<Reply, jsonrpc::Error>);
 
 impl Connection {
-    /// A connection. `greets` says whether its client is greeted unasked.
+    /// A connection. If `greets` is true, a client that sends nothing at first is greeted after a delay.
     pub(super) fn new(app: AppState, greets: bool) -> Self {
         Self {
             subscriptions: Subscriptions::new(app.clone()),
@@ -84,7 +84,7 @@ impl Connection {
                 }
                 update = self.subscriptions.next() => self.send_update(&mut socket, update).await,
                 () = sleep_until(greet_at), if self.greets => self.greet_unknown(&mut socket).await,
-                there = self.heartbeat.due() => if there { send(&mut socket, Frame::Ping(Default::default())).await } else { return },
+                alive = self.heartbeat.due() => if alive { send(&mut socket, Frame::Ping(Default::default())).await } else { return },
             };
             if step.is_err() {
                 return;
@@ -92,8 +92,8 @@ impl Connection {
         }
     }
 
-    /// Closes the connection of a client that announces more than is read, and leaves it time to read
-    /// why: the rest of the message stays unread, and closing at once would discard the reason.
+    /// Closes the connection after a frame that is too large. The rest of the frame stays unread, and
+    /// disconnecting at once would discard the close reason, so the client gets some time to read it.
     async fn close_too_large(self, socket: &mut WebSocket) {
         close(socket, close_code::SIZE, "the message is too large").await;
         tokio::select! {
@@ -103,7 +103,7 @@ impl Connection {
     }
 
     async fn receive(&mut self, socket: &mut WebSocket, frame: Frame) -> Result<(), Gone> {
-        let asked = match &frame {
+        let decoded = match &frame {
             Frame::Text(text) if text.len() > MESSAGE_BYTES_LIMIT => {
                 return too_large(socket).await;
             }
@@ -119,7 +119,7 @@ impl Connection {
             Frame::Close(_) => return Err(Gone),
         };
         self.greets = false;
-        match asked {
+        match decoded {
             Decoded::One(request) => self.one(socket, request).await,
             Decoded::Batch(requests) => self.batch(socket, requests).await,
         }
@@ -133,10 +133,10 @@ impl Connection {
             self.subscriptions.subscribe_to_all().await;
         }
         match request {
-            Ok(request) if takes_longer(&request) => {
+            Ok(request) if is_slow(&request) => {
                 let app = self.app.clone();
                 self.slow.push(Box::pin(async move {
-                    // None of these answers a question.
+                    // Slow requests answer no questions.
                     let reply = app.dispatch(request, &ShownQuestions::default()).await;
                     (framing, id, reply)
                 }));
@@ -155,27 +155,27 @@ impl Connection {
         socket: &mut WebSocket,
         requests: Vec<RequestFrame>,
     ) -> Result<(), Gone> {
-        let (mut answers, mut thens) = (Vec::new(), Vec::new());
+        let (mut responses, mut follow_ups) = (Vec::new(), Vec::new());
         for RequestFrame { framing, id, request } in requests {
             let reply = match request {
                 Ok(request) => self.app.dispatch(request, self.subscriptions.shown()).await,
                 Err(error) => Err(error),
             };
-            let (outcome, then) = split(reply);
+            let (outcome, then) = into_outcome(reply);
             self.subscriptions.note_result(&outcome);
-            answers.extend(answer(framing, id.as_ref(), &outcome, self.app.now()));
-            thens.push((framing, then));
+            responses.extend(response(framing, id.as_ref(), &outcome, self.app.now()));
+            follow_ups.push((framing, then));
         }
-        if let Some(text) = jsonrpc::batch_response(&answers) {
+        if let Some(text) = jsonrpc::batch_response(&responses) {
             send(socket, Frame::Text(text.into())).await?;
         }
-        for (framing, then) in thens {
+        for (framing, then) in follow_ups {
             self.subscriptions.follow_up(framing, then).await;
         }
         Ok(())
     }
 
-    /// Greets a client that waits for it before its first request, in both framings at once.
+    /// Greets a client that has sent nothing, in both framings at once.
     async fn greet_unknown(&mut self, socket: &mut WebSocket) -> Result<(), Gone> {
         self.greets = false;
         self.greet(socket, None).await
@@ -201,9 +201,9 @@ impl Connection {
         (framing, id): (Framing, Option<Id>),
         reply: Result<Reply, jsonrpc::Error>,
     ) -> Result<(), Gone> {
-        let (outcome, then) = split(reply);
+        let (outcome, then) = into_outcome(reply);
         self.subscriptions.note_result(&outcome);
-        if let Some(text) = answer(framing, id.as_ref(), &outcome, self.app.now()) {
+        if let Some(text) = response(framing, id.as_ref(), &outcome, self.app.now()) {
             send(socket, Frame::Text(text.into())).await?;
         }
         self.subscriptions.follow_up(framing, then).await;
@@ -219,9 +219,9 @@ impl Connection {
             }
         };
         for frame in self.subscriptions.frames(self.framing, delivery) {
-            let began = Instant::now();
+            let started = Instant::now();
             send(socket, Frame::Text(frame.into())).await?;
-            if began.elapsed() > SLOW_SEND_THRESHOLD {
+            if started.elapsed() > SLOW_SEND_THRESHOLD {
                 self.heartbeat.alive();
             }
         }
@@ -230,7 +230,7 @@ impl Connection {
 }
 
 /// True if a request waits for more than storage.
-fn takes_longer(request: &Request) -> bool {
+fn is_slow(request: &Request) -> bool {
     matches!(
         request,
         Request::Abort(_)
@@ -242,7 +242,7 @@ fn takes_longer(request: &Request) -> bool {
     )
 }
 
-fn split(reply: Result<Reply, jsonrpc::Error>) -> (Result<Value, jsonrpc::Error>, FollowUp) {
+fn into_outcome(reply: Result<Reply, jsonrpc::Error>) -> (Result<Value, jsonrpc::Error>, FollowUp) {
     match reply {
         Ok(Reply { result, then }) => (Ok(result), then),
         Err(error) => (Err(error), FollowUp::Nothing),

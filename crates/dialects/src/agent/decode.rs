@@ -1,4 +1,4 @@
-//! Frames of clients as requests.
+//! Decodes frames of clients.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,33 +8,33 @@ use serde_json::Value;
 
 use super::event_id::EventRef;
 use super::legacy;
-use super::request::{CreateSession, File, Message, Read, Request, Response};
+use super::request::{CreateSession, EventQuery, File, Message, Request, Response};
 use super::wire::Framing;
 use crate::jsonrpc::{self, Call, Error, Fields, Id, Incoming};
 
-/// How many sessions a list holds by default and at most.
+/// Sessions of a list: the default and the maximum.
 const SESSION_LIST_LIMITS: (u64, u64) = (100, 1000);
-/// How many events a page holds by default and at most.
+/// Events of a page: the default and the maximum.
 const EVENT_PAGE_LIMITS: (u64, u64) = (100, 10_000);
 
-/// One request and how to answer it.
+/// A request with its framing and id.
 #[derive(Debug)]
 pub(super) struct RequestFrame {
     pub(super) framing: Framing,
-    /// None if no answer is wanted.
+    /// `None` for a notification, which has no response.
     pub(super) id: Option<Id>,
     pub(super) request: Result<Request, Error>,
 }
 
-/// What a frame holds.
+/// A decoded frame.
 #[derive(Debug)]
 pub(super) enum Decoded {
     One(RequestFrame),
-    /// Several requests, to be answered together.
+    /// Several requests, with one response for all of them.
     Batch(Vec<RequestFrame>),
 }
 
-/// Reads a frame. `framing` is the one that the client used before.
+/// Decodes a frame. `framing` is the one that the client used before.
 pub(super) fn decode(framing: Framing, text: &str) -> Decoded {
     if let Some(request) = legacy_frame(text) {
         return Decoded::One(request);
@@ -59,7 +59,7 @@ fn json_rpc(framing: Framing, received: jsonrpc::Received) -> RequestFrame {
     }
 }
 
-/// A request as the original server's clients write it: without `jsonrpc`.
+/// A request in the framing of the original server: without `jsonrpc`.
 fn legacy_frame(text: &str) -> Option<RequestFrame> {
     if !text.trim_start().starts_with('{') {
         return None;
@@ -77,15 +77,15 @@ fn legacy_frame(text: &str) -> Option<RequestFrame> {
     Some(RequestFrame { framing, id: Some(Id::Text(id.into())), request })
 }
 
-/// The request that a method stands for. Methods of the original server that mean the same stand beside
-/// those of the specification.
+/// Decodes a method. Methods of the original server are listed with those of the specification that mean
+/// the same.
 fn request(method: &str, params: &Value) -> Result<Request, Error> {
     let fields = Fields::of(params)?;
     let session = || session(&fields);
     Ok(match method {
         "session.create" => Request::Create(create_session(&fields)?),
         "session.list" => Request::List {
-            workspace: fields.text("workspaceId")?.or(fields.text("workingDirectory")?).map(own),
+            workspace: fields.text("workspaceId")?.or(fields.text("workingDirectory")?).map(owned),
             limit: limit(&fields, SESSION_LIST_LIMITS)?,
         },
         "session.get" | "session.getState" => Request::Get(session()?),
@@ -94,9 +94,9 @@ fn request(method: &str, params: &Value) -> Result<Request, Error> {
         "session.getHead" => Request::Head(session()?),
         "session.fork" => Request::Fork {
             session: session()?,
-            at: event_of(&fields, params, &["eventId", "fromEventId"])?,
-            name: fields.text("name")?.map(own),
-            model: fields.text("model")?.map(own),
+            at: event_ref(&fields, params, &["eventId", "fromEventId"])?,
+            name: fields.text("name")?.map(owned),
+            model: fields.text("model")?.map(owned),
         },
         "session.delete" => Request::Delete(session()?),
         "tree.getBranches" | "session.branches" => Request::Branches(session()?),
@@ -106,26 +106,29 @@ fn request(method: &str, params: &Value) -> Result<Request, Error> {
         "agent.getState" => Request::AgentStatus(session()?),
         "model.list" => Request::Models,
         "model.switch" => {
-            Request::SwitchModel { session: session()?, model: need(&fields, "model")?.into() }
+            Request::SwitchModel { session: session()?, model: required(&fields, "model")?.into() }
         }
         "context.get" => Request::Context(session()?),
         "context.shouldCompact" | "context.canAcceptTurn" => {
             let expected = fields.unsigned("estimatedResponseTokens")?.unwrap_or(0);
-            Request::ContextRoom { session: session()?, expected }
+            Request::ContextSpace { session: session()?, expected }
         }
         "context.compact" | "context.confirmCompaction" => Request::Compact {
             session: session()?,
-            summary: fields.text("editedSummary")?.filter(|text| !text.trim().is_empty()).map(own),
+            summary: fields
+                .text("editedSummary")?
+                .filter(|text| !text.trim().is_empty())
+                .map(owned),
         },
         "context.clear" => Request::Clear(session()?),
-        "events.list" => Request::Events(read(&fields, params, &["after", "afterEventId"])?),
+        "events.list" => Request::Events(event_query(&fields, params, &["after", "afterEventId"])?),
         "events.sync" => {
             let Some(last) = fields.unsigned("lastSequence")? else {
                 return Err(fields.invalid("lastSequence", "a whole number"));
             };
             let page = fields.unsigned("limit")?.map(|_| limit(&fields, EVENT_PAGE_LIMITS));
-            let read = read(&fields, params, &[])?;
-            Request::Sync(Read { from: Some(last.into()), limit: page.transpose()?, ..read })
+            let query = event_query(&fields, params, &[])?;
+            Request::Sync(EventQuery { from: Some(last.into()), limit: page.transpose()?, ..query })
         }
         "events.unsubscribe" => Request::Unsubscribe(session()?),
         "system.ping" => Request::Ping,
@@ -135,15 +138,15 @@ fn request(method: &str, params: &Value) -> Result<Request, Error> {
 }
 
 fn create_session(fields: &Fields<'_>) -> Result<CreateSession, Error> {
-    let workspace = need(fields, "workingDirectory")?;
+    let workspace = required(fields, "workingDirectory")?;
     if !workspace.starts_with('/') || workspace.contains('\0') {
         return Err(fields.invalid("workingDirectory", "an absolute path"));
     }
     Ok(CreateSession {
         workspace: workspace.into(),
-        model: fields.text("model")?.filter(|model| !model.is_empty()).map(own),
-        system_prompt: fields.text("systemPrompt")?.map(own),
-        title: fields.text("title")?.map(own),
+        model: fields.text("model")?.filter(|model| !model.is_empty()).map(owned),
+        system_prompt: fields.text("systemPrompt")?.map(owned),
+        title: fields.text("title")?.map(owned),
     })
 }
 
@@ -152,16 +155,16 @@ fn message(fields: &Fields<'_>, params: &Value) -> Result<Message, Error> {
         session: session(fields)?,
         text: String::new(),
         files: Vec::new(),
-        model: fields.text("model")?.map(own),
-        effort: fields.text("reasoningLevel")?.map(own),
+        model: fields.text("model")?.map(owned),
+        effort: fields.text("reasoningLevel")?.map(owned),
         queue: fields.flag("queue")?.unwrap_or(false),
-        key: fields.text("idempotencyKey")?.map(own),
+        key: fields.text("idempotencyKey")?.map(owned),
     };
     match params.get("content").or(params.get("prompt")) {
         Some(Value::String(text)) => message.text = text.clone(),
         Some(Value::Array(blocks)) => {
             for block in blocks {
-                take_block(&mut message, block)?;
+                add_block(&mut message, block)?;
             }
         }
         _ => return Err(fields.invalid("content", "a string or a list of blocks")),
@@ -175,7 +178,7 @@ fn message(fields: &Fields<'_>, params: &Value) -> Result<Message, Error> {
     Ok(message)
 }
 
-fn take_block(message: &mut Message, block: &Value) -> Result<(), Error> {
+fn add_block(message: &mut Message, block: &Value) -> Result<(), Error> {
     let expected = "a list of text and image blocks";
     let fields = Fields::of(block).map_err(|_| Error::field("content", expected))?;
     match fields.text("type")? {
@@ -191,17 +194,17 @@ fn take_block(message: &mut Message, block: &Value) -> Result<(), Error> {
 
 fn attachment(file: &Fields<'_>, n: usize) -> Result<File, Error> {
     let data = file.required_text("data")?;
-    // Browsers hand out `data:` addresses.
-    let (stated, data) = match data.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
+    // Browsers produce `data:` URLs.
+    let (declared, data) = match data.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
         Some((head, data)) => (head.strip_suffix(";base64"), data),
         None => (None, data),
     };
     let content = STANDARD.decode(data).map_err(|_| file.invalid("data", "base64"))?;
-    let mime = file.text("mimeType")?.or(file.text("media_type")?).or(stated);
+    let mime = file.text("mimeType")?.or(file.text("media_type")?).or(declared);
     let mime = mime.unwrap_or("application/octet-stream");
     let name = file.text("fileName")?.or(file.text("name")?).map_or_else(
         || format!("attachment-{n}.{}", mime.rsplit('/').next().unwrap_or("bin")),
-        own,
+        owned,
     );
     let kind = match mime.split('/').next() {
         Some("image") => MediaKind::Image,
@@ -216,7 +219,7 @@ fn respond(fields: &Fields<'_>, params: &Value) -> Result<Request, Error> {
     let given = params.get("response").or(params.get("result")).unwrap_or(&Value::Null);
     let call = |from: &Fields<'_>| -> Result<Option<String>, Error> {
         let call = from.text("toolId")?.or(from.text("toolCallId")?).or(from.text("callId")?);
-        Ok(call.map(own))
+        Ok(call.map(owned))
     };
     let inner = match given {
         Value::Object(_) => Fields::of(given)?,
@@ -225,7 +228,7 @@ fn respond(fields: &Fields<'_>, params: &Value) -> Result<Request, Error> {
     let response = match given {
         Value::Null => return Err(fields.invalid("response", "an answer")),
         Value::Bool(allow) => Response::Decision { allow: *allow, reason: None },
-        Value::Object(_) => answer(&inner, given)?,
+        Value::Object(_) => answer_object(&inner, given)?,
         Value::String(text) => Response::Text { text: text.clone(), failed: false },
         Value::Number(_) | Value::Array(_) => {
             Response::Text { text: given.to_string(), failed: false }
@@ -235,21 +238,21 @@ fn respond(fields: &Fields<'_>, params: &Value) -> Result<Request, Error> {
     Ok(Request::Respond { session, call, response })
 }
 
-fn answer(inner: &Fields<'_>, given: &Value) -> Result<Response, Error> {
-    let reason = inner.text("reason")?.map(own);
-    let word = match (inner.flag("approved")?, inner.text("decision")?) {
+fn answer_object(inner: &Fields<'_>, given: &Value) -> Result<Response, Error> {
+    let reason = inner.text("reason")?.map(owned);
+    let decision = match (inner.flag("approved")?, inner.text("decision")?) {
         (Some(allow), _) => Some(allow),
         (None, Some("allow" | "approve" | "approved" | "yes")) => Some(true),
         (None, Some("deny" | "denied" | "reject" | "no")) => Some(false),
         (None, Some(_)) => return Err(inner.invalid("decision", "allow or deny")),
         (None, None) => None,
     };
-    if let Some(allow) = word {
+    if let Some(allow) = decision {
         return Ok(Response::Decision { allow, reason });
     }
     let failed = inner.flag("isError")?.unwrap_or(false);
-    let said = ["answer", "content", "text", "result"].iter().find_map(|name| given.get(name));
-    let text = match said {
+    let value = ["answer", "content", "text", "result"].iter().find_map(|name| given.get(name));
+    let text = match value {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
         None => given.to_string(),
@@ -257,19 +260,23 @@ fn answer(inner: &Fields<'_>, given: &Value) -> Result<Response, Error> {
     Ok(Response::Text { text, failed })
 }
 
-pub(super) fn read(fields: &Fields<'_>, params: &Value, from: &[&str]) -> Result<Read, Error> {
-    Ok(Read {
+pub(super) fn event_query(
+    fields: &Fields<'_>,
+    params: &Value,
+    from: &[&str],
+) -> Result<EventQuery, Error> {
+    Ok(EventQuery {
         session: session(fields)?,
-        from: event_of(fields, params, from)?,
+        from: event_ref(fields, params, from)?,
         limit: Some(limit(fields, EVENT_PAGE_LIMITS)?),
-        types: fields.text_list("types")?.unwrap_or_default().into_iter().map(own).collect(),
+        types: fields.text_list("types")?.unwrap_or_default().into_iter().map(owned).collect(),
         since: None,
         original: false,
     })
 }
 
-/// The event that a request names by one of these members.
-fn event_of(
+/// The event that a request refers to in one of these members.
+fn event_ref(
     fields: &Fields<'_>,
     params: &Value,
     names: &[&str],
@@ -277,7 +284,7 @@ fn event_of(
     let given = names.iter().find_map(|name| Some((name, params.get(name)?)));
     match given {
         None | Some((_, Value::Null)) => Ok(None),
-        Some((name, value)) => match EventRef::read(value, &session(fields)?) {
+        Some((name, value)) => match EventRef::parse(value, &session(fields)?) {
             Some(event) => Ok(Some(event)),
             None => Err(fields.invalid(name, "an event or its sequence")),
         },
@@ -290,19 +297,19 @@ fn limit(fields: &Fields<'_>, (default, maximum): (u64, u64)) -> Result<usize, E
 }
 
 pub(super) fn session(fields: &Fields<'_>) -> Result<SessionId, Error> {
-    let id = need(fields, "sessionId")?;
-    // A text that cannot be an id is no session's.
+    let id = required(fields, "sessionId")?;
+    // A session with an invalid id cannot exist.
     SessionId::parse(id)
         .ok_or_else(|| Error::new(super::wire::SESSION_NOT_FOUND, "Session does not exist"))
 }
 
-pub(super) fn need<'a>(fields: &Fields<'a>, name: &str) -> Result<&'a str, Error> {
+pub(super) fn required<'a>(fields: &Fields<'a>, name: &str) -> Result<&'a str, Error> {
     match fields.text(name)? {
         Some(text) if !text.is_empty() => Ok(text),
         _ => Err(Error::new(jsonrpc::INVALID_PARAMS, format!("{name} is required"))),
     }
 }
 
-fn own(text: &str) -> String {
+fn owned(text: &str) -> String {
     text.to_owned()
 }

@@ -1,4 +1,4 @@
-//! Carries out requests.
+//! Handles decoded requests.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::shown_questions::ShownQuestions;
 use super::wire::{BUSY, NOTHING_PENDING, SESSION_NOT_FOUND};
 use crate::jsonrpc::{Error, INTERNAL_ERROR, INVALID_PARAMS};
 
-/// How many of the newest sessions are read to count those with an open turn.
+/// The newest sessions that are read to count those with an open turn.
 pub(super) const RECENT_LIMIT: usize = 100;
 
 /// The result of a request.
@@ -25,15 +25,15 @@ pub(super) struct Reply {
     pub(super) then: FollowUp,
 }
 
-/// What the connection does once the client has its answer.
+/// What the connection does after it sent the response.
 #[derive(Debug)]
 pub(super) enum FollowUp {
     Nothing,
-    /// Sends the session's events from one on, unless it does already.
+    /// Sends the session's events after this one, unless it does already.
     Subscribe(SessionId, Seq),
-    /// The same, and a legacy client is sent those of no other session.
+    /// Like `Subscribe`; a legacy client is sent the events of no other session.
     Bind(SessionId, Seq),
-    /// Sends the events after those of the answer.
+    /// Sends the events after those of the response.
     Continue(Box<Events>),
     /// Sends no more events of the session.
     Unsubscribe(SessionId),
@@ -46,7 +46,8 @@ impl From<Value> for Reply {
 }
 
 impl AppState {
-    /// Carries out a request of a client that was shown these questions. Fails in the codes of the protocol.
+    /// Handles a request of a client that was shown these questions. Fails with an error code of the
+    /// protocol.
     pub(super) async fn dispatch(
         &self,
         request: Request,
@@ -76,13 +77,13 @@ impl AppState {
             Request::SwitchModel { session, model } => self.switch(&session, &model).await,
             Request::Context(session) => self.context(&session).await,
             Request::Snapshot { session, whole } => self.snapshot(&session, whole).await,
-            Request::ContextRoom { session, expected } => self.room(&session, expected).await,
+            Request::ContextSpace { session, expected } => self.space(&session, expected).await,
             Request::Compact { session, summary } => self.compact(&session, summary).await,
             Request::PreviewCompaction(session) => self.preview(&session).await,
             Request::Clear(session) => self.clear(&session).await,
-            Request::Events(read) => self.events(&read).await,
-            Request::EventsBackwards(read) => self.backwards(&read).await,
-            Request::Sync(read) => self.sync(&read).await,
+            Request::Events(query) => self.events(&query).await,
+            Request::EventsBackwards(query) => self.backwards(&query).await,
+            Request::Sync(query) => self.sync(&query).await,
             Request::Unsubscribe(session) => Ok(Reply {
                 result: json!({ "success": true }),
                 then: FollowUp::Unsubscribe(session),
@@ -91,7 +92,7 @@ impl AppState {
                 Ok(json!({ "pong": true, "timestamp": self.now().to_rfc3339_millis() }).into())
             }
             Request::Info => self.info().await,
-            Request::Ancestors(read) => self.ancestors(&read).await,
+            Request::Ancestors(query) => self.ancestors(&query).await,
             Request::Tree { session, messages } => self.tree(session, messages).await,
             Request::ListFolder { path, hidden } => self.folder(path.as_deref(), hidden).await,
             Request::Home => Ok(self.home().await.into()),
@@ -101,11 +102,11 @@ impl AppState {
     }
 
     async fn info(&self) -> Result<Reply, Error> {
-        let recent = self.services.sessions.recent(None, RECENT_LIMIT).await.map_err(refused)?;
+        let recent = self.services.sessions.recent(None, RECENT_LIMIT).await.map_err(rpc_error)?;
         Ok(json!({
             "name": "quintet",
             "version": env!("CARGO_PKG_VERSION"),
-            "uptime": self.now().since(self.began).as_secs(),
+            "uptime": self.now().since(self.started).as_secs(),
             "activeSessions": recent.iter().filter(|summary| summary.open).count(),
             "defaultModel": self.settings.default_model,
         })
@@ -113,28 +114,28 @@ impl AppState {
     }
 
     pub(super) async fn view(&self, session: &SessionId) -> Result<Arc<State>, Error> {
-        self.services.sessions.view(session).await.map_err(refused)
+        self.services.sessions.view(session).await.map_err(rpc_error)
     }
 
     pub(super) async fn head(&self, session: &SessionId) -> Result<Seq, Error> {
         let follow =
-            self.services.sessions.follow(session, Cursor::START).await.map_err(refused)?;
+            self.services.sessions.follow(session, Cursor::START).await.map_err(rpc_error)?;
         Ok(follow.head())
     }
 
     /// The session's events.
     pub(super) async fn history(&self, session: &SessionId) -> Result<History<'_>, Error> {
-        let summary = self.services.sessions.summary(session).await.map_err(refused)?;
+        let summary = self.services.sessions.summary(session).await.map_err(rpc_error)?;
         let workspace = summary.workspace.to_string_lossy().into_owned();
         let default = self.settings.default_model.clone();
         let current = summary.model.as_ref().map_or_else(|| default.clone(), ToString::to_string);
         let (sessions, models) = (&*self.services.sessions, (default, current));
-        let (session, turns) = (session.clone(), summary.last_turn.is_some());
-        Ok(History { sessions, session, workspace, models, turns })
+        let (session, has_turns) = (session.clone(), summary.last_turn.is_some());
+        Ok(History { sessions, session, workspace, models, has_turns })
     }
 }
 
-/// Sends the events of a session from those on that a command led to.
+/// Subscribes to a session, beginning with the events that a command caused.
 pub(super) fn subscribe(receipt: &Receipt) -> FollowUp {
     match receipt.records.first() {
         Some(first) => FollowUp::Subscribe(receipt.session.clone(), first.seq - 1),
@@ -142,8 +143,8 @@ pub(super) fn subscribe(receipt: &Receipt) -> FollowUp {
     }
 }
 
-/// The protocol's error for one of the core.
-pub(super) fn refused(error: port::Error) -> Error {
+/// Maps an error of the core to an error response.
+pub(super) fn rpc_error(error: port::Error) -> Error {
     let message = error.to_string();
     match error {
         port::Error::NotFound(id) | port::Error::Refused(Refusal::NotBegun(id)) => {

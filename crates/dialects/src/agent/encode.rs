@@ -1,4 +1,4 @@
-//! Items of a session as notifications, in the order in which clients are sent them.
+//! Encodes items of a session as notifications, in the order in which they are sent.
 
 use quintet_kernel::event::{Event, FailureCode, Record};
 use quintet_kernel::model::{Channel, FailureKind, Usage};
@@ -11,14 +11,14 @@ use super::event_id::event_id;
 use super::legacy;
 use super::question::{is_question, question_arguments};
 use super::session_context::{SessionContext, Step};
-use super::stored::{event, result_text, stop_reason, usage_of};
+use super::stored_event::{event, result_text, stop_reason, usage_of};
 use super::subagent;
 use super::wire::{CONTEXT_OVERFLOW, Framing, Notification};
 
 /// The frames for an item.
 pub(super) fn encode(context: &mut SessionContext, framing: Framing, item: &Item) -> Vec<String> {
     context.apply(item);
-    let (news, at) = match item {
+    let (notifications, at) = match item {
         Item::Text { channel, text, at, .. } => {
             let name = match channel {
                 Channel::Text => "agent.text_delta",
@@ -33,26 +33,26 @@ pub(super) fn encode(context: &mut SessionContext, framing: Framing, item: &Item
             (vec![Notification::both("agent.tool_progress", data)], *at)
         }
         Item::Event(record) => {
-            let mut news = of_event(context, record);
+            let mut notifications = event_notifications(context, record);
             let event = match framing {
                 Framing::JsonRpc => event(context, record),
                 Framing::Legacy => legacy::stored(event(context, record)),
             };
-            // The stored event comes first: it is what the rest is about.
+            // The stored event comes first, because the other notifications refer to it.
             let session = context.session.as_str();
             let stored = json!({ "event": event, "sessionId": session });
-            news.insert(0, Notification::both("events.new", stored));
-            (news, record.at)
+            notifications.insert(0, Notification::both("events.new", stored));
+            (notifications, record.at)
         }
     };
     if let Item::Event(record) = item {
         context.finish(record);
     }
     let session = context.session.as_str();
-    news.into_iter().filter_map(|news| news.frame(framing, Some(session), at)).collect()
+    notifications.into_iter().filter_map(|one| one.frame(framing, Some(session), at)).collect()
 }
 
-fn of_event(context: &SessionContext, record: &Record) -> Vec<Notification> {
+fn event_notifications(context: &SessionContext, record: &Record) -> Vec<Notification> {
     let at = record.at;
     match &record.event {
         Event::SessionCreated(origin) => vec![Notification::legacy(
@@ -85,13 +85,13 @@ fn of_event(context: &SessionContext, record: &Record) -> Vec<Notification> {
                 "toolCallId": call.as_str(),
                 "arguments": input,
             });
-            let mut news = vec![Notification::both("agent.tool_start", data.clone())];
+            let mut notifications = vec![Notification::both("agent.tool_start", data.clone())];
             let front_end = errand.as_ref().and_then(|errand| errand.front_end.as_deref());
             if *placement == Placement::Client && is_question(front_end) {
-                news.push(Notification::both("agent.question", data));
-                news.push(status("waiting"));
+                notifications.push(Notification::both("agent.question", data));
+                notifications.push(status("waiting"));
             }
-            news
+            notifications
         }
         Event::CallCompleted { call, tool, outcome, .. } => {
             let text = result_text(outcome);
@@ -106,7 +106,7 @@ fn of_event(context: &SessionContext, record: &Record) -> Vec<Notification> {
                     "isError": !outcome.ok(),
                     "output": outcome.ok().then_some(&text),
                     "error": failure(outcome),
-                    "duration": context.call_took(call, at),
+                    "duration": context.call_duration(call, at),
                 }),
             )]
         }
@@ -141,11 +141,11 @@ fn of_event(context: &SessionContext, record: &Record) -> Vec<Notification> {
             subagent::notifications(context, (call.as_str(), session, at), news)
         }
         Event::Compacted { .. } => {
-            let told = event(context, record)["payload"].clone();
+            let payload = event(context, record)["payload"].clone();
             vec![Notification {
                 json_rpc: Some("context.compaction"),
                 legacy: Some("agent.compaction"),
-                data: told,
+                data: payload,
             }]
         }
         Event::SessionClosed { .. } => {
@@ -165,7 +165,7 @@ fn question_asked(tool: &str, id: &QuestionId, question: &Question) -> Vec<Notif
     vec![Notification::both("agent.question", data), status("waiting")]
 }
 
-/// A turn that is held after a crash waits for an approval like a call does.
+/// A turn that a crash interrupted waits for an approval, as a call does.
 fn held(turn: &TurnId, reason: &str) -> Vec<Notification> {
     let data = json!({
         "toolName": "resume_turn",
@@ -178,7 +178,7 @@ fn held(turn: &TurnId, reason: &str) -> Vec<Notification> {
     vec![Notification::both("agent.approval", data), status("waiting")]
 }
 
-/// The notifications of a model call, which clients of the original take for a turn.
+/// The notifications of a model call, which the original server calls a turn.
 fn step_started(context: &SessionContext, turn: &TurnId, at: Time) -> Vec<Notification> {
     let before = context.step_before().map(|step| step_ended(context, turn, (step, at)));
     let begins = Notification::legacy("agent.turn_start", json!({ "turn": context.nth(turn) }));
@@ -186,7 +186,7 @@ fn step_started(context: &SessionContext, turn: &TurnId, at: Time) -> Vec<Notifi
 }
 
 fn step_ended(context: &SessionContext, turn: &TurnId, (step, at): (&Step, Time)) -> Notification {
-    let took = u64::try_from(at.since(step.began).as_millis()).unwrap_or(u64::MAX);
+    let took = u64::try_from(at.since(step.started).as_millis()).unwrap_or(u64::MAX);
     Notification::legacy(
         "agent.turn_end",
         json!({
@@ -201,8 +201,8 @@ fn step_ended(context: &SessionContext, turn: &TurnId, (step, at): (&Step, Time)
 
 /// The reason why a call failed; its output if no other reason is known.
 fn failure(outcome: &Outcome) -> Option<String> {
-    let words = || result_text(outcome);
-    (!outcome.ok()).then(|| outcome.error.clone().unwrap_or_else(words))
+    let text = || result_text(outcome);
+    (!outcome.ok()).then(|| outcome.error.clone().unwrap_or_else(text))
 }
 
 /// The notifications of the end of a turn, with the reason if it failed.
@@ -214,22 +214,22 @@ fn turn_ended(
     let (turn, usage, at) = of;
     let aborted = error.as_ref().is_some_and(|error| error["code"] == "aborted");
     let tokens = usage_of(usage);
-    let mut news = Vec::new();
+    let mut notifications = Vec::new();
     match &error {
-        None => news.push(Notification::json_rpc(
+        None => notifications.push(Notification::json_rpc(
             "agent.turn_complete",
-            json!({ "turn": context.nth(turn), "turnId": turn.as_str(), "tokenUsage": tokens, "duration": context.turn_took(at) }),
+            json!({ "turn": context.nth(turn), "turnId": turn.as_str(), "tokenUsage": tokens, "duration": context.turn_duration(at) }),
         )),
-        Some(error) if !aborted => news.push(Notification::both("agent.error", error.clone())),
+        Some(error) if !aborted => notifications.push(Notification::both("agent.error", error.clone())),
         Some(_) => {}
     }
-    news.push(status(match (&error, aborted) {
+    notifications.push(status(match (&error, aborted) {
         (None, _) => "idle",
         (Some(_), true) => "aborted",
         (Some(_), false) => "error",
     }));
-    news.extend(context.step().map(|step| step_ended(context, turn, (step, at))));
-    news.push(Notification::legacy(
+    notifications.extend(context.step().map(|step| step_ended(context, turn, (step, at))));
+    notifications.push(Notification::legacy(
         "agent.complete",
         json!({
             "turns": context.step().map_or(0, |step| step.nth),
@@ -238,8 +238,8 @@ fn turn_ended(
             "error": error.as_ref().map(|error| error["message"].clone()),
         }),
     ));
-    news.push(Notification::legacy("agent.ready", json!({})));
-    news
+    notifications.push(Notification::legacy("agent.ready", json!({})));
+    notifications
 }
 
 fn error(code: FailureCode, message: &str) -> Value {

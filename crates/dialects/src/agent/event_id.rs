@@ -1,4 +1,4 @@
-//! Names of events: `evt_<session>_<sequence>`.
+//! Ids of events: `evt_<session>_<sequence>`.
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use quintet_kernel::SessionId;
 use quintet_kernel::event::Seq;
 use serde_json::Value;
 
-/// The name of a session's event.
+/// The id of an event.
 pub(super) fn event_id(session: &SessionId, seq: Seq) -> String {
     format!("evt_{session}_{seq}")
 }
 
-/// The session and the number behind a name.
+/// The session and sequence in an event id.
 pub(super) fn parse(name: &str) -> Option<(SessionId, Seq)> {
     let (session, seq) = name.strip_prefix("evt_")?.rsplit_once('_')?;
     Some((SessionId::parse(session)?, sequence(&Value::String(seq.to_owned()))?))
 }
 
-/// An event that a client names, by its sequence or by its id.
+/// An event in a request, by its sequence or its id.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct EventRef {
     pub(super) seq: Seq,
-    /// The session in the id, where that is another one than the request is about.
+    /// The session in the id, if it is not the session of the request.
     pub(super) other: Option<SessionId>,
 }
 
 impl EventRef {
-    /// Reads the name of an event in a request about a session.
-    pub(super) fn read(value: &Value, session: &SessionId) -> Option<Self> {
+    /// Parses an event in a request about a session.
+    pub(super) fn parse(value: &Value, session: &SessionId) -> Option<Self> {
         let (named, seq) = match value {
             Value::String(text) if text.starts_with("evt_") => {
                 let (named, seq) = parse(text)?;
@@ -54,7 +54,7 @@ impl fmt::Debug for EventRef {
     }
 }
 
-/// A sequence, as a number or as its digits.
+/// A sequence, as a number or as a string of digits.
 fn sequence(value: &Value) -> Option<Seq> {
     match value {
         Value::Number(number) => number.as_u64(),

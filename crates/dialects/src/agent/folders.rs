@@ -1,4 +1,4 @@
-//! Lists folders, for clients that let the user choose a workspace. Only names: file contents are not shown.
+//! Lists folders, for clients that let the user choose a workspace. File contents are not shown.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -12,7 +12,7 @@ use super::serve::AppState;
 use super::wire::FILESYSTEM_ERROR;
 use crate::jsonrpc::Error;
 
-/// Folders below the home folder in which projects usually are.
+/// Folders in the home folder that usually contain projects.
 const PROJECT_FOLDERS: [&str; 10] = [
     "Desktop",
     "Documents",
@@ -25,7 +25,7 @@ const PROJECT_FOLDERS: [&str; 10] = [
     "workspace",
     "work",
 ];
-/// Entries that are shown of one folder.
+/// The most entries of a listing.
 const ENTRIES_LIMIT: usize = 10_000;
 
 impl AppState {
@@ -34,7 +34,8 @@ impl AppState {
             Some(path) => absolute(path)?,
             None => self.home_folder(),
         };
-        let mut entries = listed(&path, hidden).await.map_err(|error| denied(&path, &error))?;
+        let mut entries =
+            read_folder(&path, hidden).await.map_err(|error| filesystem_error(&path, &error))?;
         entries.sort_by_key(|entry| {
             let name = entry["name"].as_str().unwrap_or_default().to_lowercase();
             (entry["isDirectory"] != true, name)
@@ -58,14 +59,14 @@ impl AppState {
 
     pub(super) async fn make_folder(&self, path: &str, parents: bool) -> Result<Reply, Error> {
         let path = absolute(path)?;
-        let made = match parents {
-            true if fs::metadata(&path).await.is_ok() => {
-                Err(io::Error::from(io::ErrorKind::AlreadyExists))
-            }
-            true => fs::create_dir_all(&path).await,
-            false => fs::create_dir(&path).await,
+        let created = if !parents {
+            fs::create_dir(&path).await
+        } else if fs::metadata(&path).await.is_ok() {
+            Err(io::Error::from(io::ErrorKind::AlreadyExists))
+        } else {
+            fs::create_dir_all(&path).await
         };
-        made.map_err(|error| denied(&path, &error))?;
+        created.map_err(|error| filesystem_error(&path, &error))?;
         Ok(json!({ "created": true, "path": path.to_string_lossy() }).into())
     }
 
@@ -87,7 +88,7 @@ fn absolute(path: &str) -> Result<PathBuf, Error> {
     }
 }
 
-async fn listed(path: &Path, hidden: bool) -> io::Result<Vec<Value>> {
+async fn read_folder(path: &Path, hidden: bool) -> io::Result<Vec<Value>> {
     let (mut found, mut entries) = (fs::read_dir(path).await?, Vec::new());
     while let Some(entry) = found.next_entry().await? {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -95,13 +96,13 @@ async fn listed(path: &Path, hidden: bool) -> io::Result<Vec<Value>> {
             break;
         }
         if hidden || !name.starts_with('.') {
-            entries.push(shown(name, &entry).await);
+            entries.push(encode_entry(name, &entry).await);
         }
     }
     Ok(entries)
 }
 
-async fn shown(name: String, entry: &fs::DirEntry) -> Value {
+async fn encode_entry(name: String, entry: &fs::DirEntry) -> Value {
     let kind = entry.file_type().await.ok();
     let folder = kind.is_some_and(|kind| kind.is_dir());
     let mut shown = json!({
@@ -110,17 +111,17 @@ async fn shown(name: String, entry: &fs::DirEntry) -> Value {
         "isDirectory": folder,
         "isSymlink": kind.is_some_and(|kind| kind.is_symlink()),
     });
-    if let (false, Ok(about)) = (folder, entry.metadata().await) {
-        shown["size"] = about.len().into();
-        if let Some(at) = modified(&about) {
+    if let (false, Ok(metadata)) = (folder, entry.metadata().await) {
+        shown["size"] = metadata.len().into();
+        if let Some(at) = modified(&metadata) {
             shown["modifiedAt"] = at.to_rfc3339_millis().into();
         }
     }
     shown
 }
 
-fn modified(about: &std::fs::Metadata) -> Option<Time> {
-    let since = about.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+fn modified(metadata: &std::fs::Metadata) -> Option<Time> {
+    let since = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_micros()).ok().map(Time::from_micros)
 }
 
@@ -128,6 +129,6 @@ fn suggestion(name: &str, path: &Path) -> Value {
     json!({ "name": name, "path": path.to_string_lossy(), "exists": true })
 }
 
-fn denied(path: &Path, error: &io::Error) -> Error {
+fn filesystem_error(path: &Path, error: &io::Error) -> Error {
     Error::new(FILESYSTEM_ERROR, format!("{}: {error}", path.display()))
 }

@@ -36,18 +36,18 @@ async fn show(State(state): State<HealthState>) -> Response {
         Ok(_) => (StatusCode::OK, "ok"),
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy"),
     };
-    (code, Json(report.shown(status))).into_response()
+    (code, Json(report.to_json(status))).into_response()
 }
 
 async fn metrics(State(state): State<HealthState>) -> Response {
     let report = state.report().await;
     let text = format!(
         "# HELP quintet_up Whether the daemon can work.\n# TYPE quintet_up gauge\nquintet_up {}\n\
-         # HELP quintet_uptime_seconds How long it has been running.\n\
+         # HELP quintet_uptime_seconds How long the daemon has been running.\n\
          # TYPE quintet_uptime_seconds gauge\nquintet_uptime_seconds {}\n\
          # HELP quintet_agent_connections WebSocket connections.\n\
          # TYPE quintet_agent_connections gauge\nquintet_agent_connections {}\n\
-         # HELP quintet_active_sessions Sessions at work, of the newest.\n\
+         # HELP quintet_active_sessions Sessions with an open turn, among the newest.\n\
          # TYPE quintet_active_sessions gauge\nquintet_active_sessions {}\n",
         u8::from(report.active.is_ok()),
         report.uptime,
@@ -62,7 +62,7 @@ struct HealthReport {
     now: Time,
     uptime: u64,
     connections: usize,
-    /// Sessions with an open turn, or why none can run.
+    /// Sessions with an open turn, or the reason why none can run.
     active: Result<usize, String>,
 }
 
@@ -72,19 +72,19 @@ impl HealthState {
         let recent = self.app.services.sessions.recent(None, RECENT_LIMIT).await;
         let open = recent.map(|summaries| summaries.iter().filter(|summary| summary.open).count());
         let closing = self.app.settings.closing.is_cancelled();
-        let beat = self.app.services.storage_health.check().await;
-        let active = match (closing, beat) {
+        let storage = self.app.services.storage_health.check().await;
+        let active = match (closing, storage) {
             (true, _) => Err("shutting down".into()),
             (false, Err(error)) => Err(format!("storage cannot be written: {error}")),
             (false, Ok(())) => open.map_err(|error| error.to_string()),
         };
         let connections = self.app.settings.connections.load(Ordering::SeqCst);
-        HealthReport { now, uptime: now.since(self.app.began).as_secs(), connections, active }
+        HealthReport { now, uptime: now.since(self.app.started).as_secs(), connections, active }
     }
 }
 
 impl HealthReport {
-    fn shown(&self, status: &str) -> Value {
+    fn to_json(&self, status: &str) -> Value {
         let healthy = if self.active.is_ok() { "healthy" } else { "unhealthy" };
         json!({
             "status": status,

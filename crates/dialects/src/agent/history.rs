@@ -8,24 +8,24 @@ use quintet_kernel::{Cursor, Item, SessionId, Time};
 use serde_json::Value;
 
 use super::legacy;
-use super::request::Read;
+use super::request::EventQuery;
 use super::session_context::SessionContext;
-use super::stored::event;
+use super::stored_event::event;
 
-/// Events that are read back first to find the turn that is open at an event.
+/// Events that are read first when looking back for the turn that is open at an event.
 const FIRST_LOOK_BACK: Seq = 64;
-/// Bytes of one answer.
-const ANSWER_BYTES_LIMIT: usize = 8 * 1024 * 1024;
+/// Bytes of one response.
+const RESPONSE_BYTES_LIMIT: usize = 8 * 1024 * 1024;
 
-/// Some events, in order, and where they end.
+/// A range of events, in order.
 #[derive(Debug)]
 pub(super) struct Events {
     pub(super) events: Vec<Value>,
-    /// True if there are more.
+    /// True if more events follow.
     pub(super) more: bool,
-    /// What is known after the last of them.
+    /// The encoder's context after the last event.
     pub(super) context: SessionContext,
-    /// The last event that was read, whether it was requested or not.
+    /// The last event that was read, also if it was not of a requested type.
     pub(super) upto: Seq,
 }
 
@@ -36,52 +36,53 @@ impl Events {
     }
 }
 
-/// A session to read in.
+/// A session whose events are read.
 pub(super) struct History<'a> {
     pub(super) sessions: &'a dyn Sessions,
     pub(super) session: SessionId,
     pub(super) workspace: String,
-    /// The model of sessions that name none, and that of this one.
+    /// The default model, and that of this session.
     pub(super) models: (String, String),
-    /// True if there is any turn in it; if not, none has to be looked for.
-    pub(super) turns: bool,
+    /// False if the session has no turns, so that none has to be looked for.
+    pub(super) has_turns: bool,
 }
 
 impl History<'_> {
-    /// Events after one, oldest first.
-    pub(super) async fn after(&self, after: Seq, read: &Read) -> Result<Events, Error> {
-        // A number after the end is refused as it was sent, before a place ahead of it is read.
+    /// Events after a sequence, oldest first.
+    pub(super) async fn after(&self, after: Seq, query: &EventQuery) -> Result<Events, Error> {
+        // Fails if the sequence is after the head.
         self.follow(after).await?;
-        self.between(after, Seq::MAX, read).await
+        self.between(after, Seq::MAX, query).await
     }
 
-    /// Events after one and before another, oldest first.
-    async fn between(&self, after: Seq, end: Seq, read: &Read) -> Result<Events, Error> {
+    /// Events between two sequences, oldest first.
+    async fn between(&self, after: Seq, end: Seq, query: &EventQuery) -> Result<Events, Error> {
         let (context, upto) = self.context_at_event(after).await?;
         let mut follow = self.follow(upto).await?;
         let mut found = Events { events: Vec::new(), more: false, context, upto };
-        // Text counts as read once an event follows it: a client has only its deltas, if anything.
+        // Text counts as read once an event follows it; until then a client may have only some of its
+        // deltas.
         let mut text = Vec::new();
-        let (limit, mut bytes) = (read.limit.unwrap_or(usize::MAX), 0);
+        let (limit, mut bytes) = (query.limit.unwrap_or(usize::MAX), 0);
         while follow.position().seq < follow.head() {
             for item in follow.next().await?.unwrap_or_default() {
-                if place(&item) >= end {
+                if sequence(&item) >= end {
                     return Ok(found);
                 }
                 let Item::Event(record) = &item else {
                     text.push(item);
                     continue;
                 };
-                if found.events.len() >= limit || bytes > ANSWER_BYTES_LIMIT {
+                if found.events.len() >= limit || bytes > RESPONSE_BYTES_LIMIT {
                     found.more = true;
                     return Ok(found);
                 }
                 text.drain(..).for_each(|text| found.context.apply(&text));
                 found.context.apply(&item);
-                let event = in_framing(read, event(&found.context, record));
+                let event = in_framing(query, event(&found.context, record));
                 found.context.finish(record);
                 found.upto = record.seq;
-                if read.wants(&event) {
+                if query.includes(&event) {
                     bytes += event.to_string().len();
                     found.events.push(event);
                 }
@@ -90,8 +91,8 @@ impl History<'_> {
         Ok(found)
     }
 
-    /// The context at an event and its number. Where the number is one of text in flight it is the event
-    /// before the text.
+    /// The context at an event, and the event's sequence. If the sequence is one of text in flight, the
+    /// event before the text is used.
     async fn context_at_event(&self, after: Seq) -> Result<(SessionContext, Seq), Error> {
         let context = self.context(after).await?;
         if context.last >= after {
@@ -101,15 +102,15 @@ impl History<'_> {
         Ok((self.context(event).await?, event))
     }
 
-    /// The newest events before one, or of all, newest first.
-    pub(super) async fn before(&self, read: &Read) -> Result<(Vec<Value>, bool), Error> {
+    /// The newest events before a sequence, or of the whole session, newest first.
+    pub(super) async fn before(&self, query: &EventQuery) -> Result<(Vec<Value>, bool), Error> {
         let head = self.follow(0).await?.head();
-        let limit = read.limit.unwrap_or(usize::MAX);
-        let end = read.from.as_ref().map_or(head + 1, |event| event.seq.min(head + 1));
+        let limit = query.limit.unwrap_or(usize::MAX);
+        let end = query.from.as_ref().map_or(head + 1, |event| event.seq.min(head + 1));
         let mut span = FIRST_LOOK_BACK.max(limit as Seq);
         loop {
             let start = end.saturating_sub(span + 1);
-            let (mut events, whole) = self.last_of(start, end, read).await?;
+            let (mut events, whole) = self.last_of(start, end, query).await?;
             if events.len() >= limit || start == 0 || !whole {
                 let more = start > 0 || events.len() > limit || !whole;
                 events.reverse();
@@ -120,14 +121,14 @@ impl History<'_> {
         }
     }
 
-    /// The last events between two, as many as one answer holds, and whether these are all.
+    /// The last events between two sequences, as many as one response holds, and whether these are all.
     async fn last_of(
         &self,
         start: Seq,
         end: Seq,
-        read: &Read,
+        query: &EventQuery,
     ) -> Result<(Vec<Value>, bool), Error> {
-        let window = Read { limit: None, ..read.clone() };
+        let window = EventQuery { limit: None, ..query.clone() };
         let mut found = self.between(start, end, &window).await?;
         if !found.more {
             return Ok((found.events, true));
@@ -139,7 +140,7 @@ impl History<'_> {
             let mut bytes = 0;
             let fits = |event: &&Value| {
                 bytes += event.to_string().len();
-                bytes <= ANSWER_BYTES_LIMIT
+                bytes <= RESPONSE_BYTES_LIMIT
             };
             let kept = last.iter().rev().take_while(fits).count().max(1);
             last.drain(..last.len().saturating_sub(kept));
@@ -147,12 +148,12 @@ impl History<'_> {
         Ok((last.into(), false))
     }
 
-    /// The last event before a moment, looked for from an event backwards.
-    pub(super) async fn before_moment(&self, head: Seq, moment: Time) -> Result<Seq, Error> {
+    /// The last event before a time, searched backwards from an event.
+    pub(super) async fn before_time(&self, head: Seq, time: Time) -> Result<Seq, Error> {
         let mut span = FIRST_LOOK_BACK;
         loop {
             let start = head.saturating_sub(span);
-            let first = self.first_from(start, moment).await?;
+            let first = self.first_from(start, time).await?;
             if start == 0 || first.is_none_or(|first| first > start + 1) {
                 return Ok(first.map_or(head, |first| first - 1));
             }
@@ -160,8 +161,8 @@ impl History<'_> {
         }
     }
 
-    /// The first event after a number that happened at or after a moment.
-    async fn first_from(&self, start: Seq, moment: Time) -> Result<Option<Seq>, Error> {
+    /// The first event after a sequence that happened at or after a time.
+    async fn first_from(&self, start: Seq, time: Time) -> Result<Option<Seq>, Error> {
         let mut follow = self.follow(start).await?;
         while follow.position().seq < follow.head() {
             for item in follow.next().await?.unwrap_or_default() {
@@ -169,20 +170,20 @@ impl History<'_> {
                     Item::Event(record) => record.at,
                     Item::Text { at, .. } | Item::Progress { at, .. } => *at,
                 };
-                if at >= moment && place(&item) > 0 {
-                    return Ok(Some(place(&item)));
+                if at >= time && sequence(&item) > 0 {
+                    return Ok(Some(sequence(&item)));
                 }
             }
         }
         Ok(None)
     }
 
-    /// The context that is needed to encode the events after one.
+    /// The context for encoding the events after a sequence.
     pub(super) async fn context(&self, after: Seq) -> Result<SessionContext, Error> {
         let mut span = FIRST_LOOK_BACK;
         loop {
             let start = after.saturating_sub(span);
-            let context = self.read_up(start, after).await?;
+            let context = self.read_context(start, after).await?;
             if start == 0 || context.is_complete() {
                 return Ok(context);
             }
@@ -190,18 +191,18 @@ impl History<'_> {
         }
     }
 
-    async fn read_up(&self, start: Seq, end: Seq) -> Result<SessionContext, Error> {
+    async fn read_context(&self, start: Seq, end: Seq) -> Result<SessionContext, Error> {
         let (default, current) = &self.models;
         let model = if start == 0 { default } else { current };
         let setting = (self.workspace.clone(), model.clone());
         let mut context = SessionContext::new(self.session.clone(), setting, start);
-        if !self.turns {
+        if !self.has_turns {
             context.mark_idle();
         }
         let mut follow = self.follow(start).await?;
         while follow.position().seq < follow.head().min(end) {
             for item in follow.next().await?.unwrap_or_default() {
-                if place(&item) > end {
+                if sequence(&item) > end {
                     break;
                 }
                 context.apply(&item);
@@ -218,12 +219,12 @@ impl History<'_> {
     }
 }
 
-/// An event in the framing that the client reads.
-fn in_framing(read: &Read, event: Value) -> Value {
-    if read.original { legacy::stored(event) } else { event }
+/// The event in the framing of the client.
+fn in_framing(query: &EventQuery, event: Value) -> Value {
+    if query.original { legacy::stored(event) } else { event }
 }
 
-fn place(item: &Item) -> Seq {
+fn sequence(item: &Item) -> Seq {
     match item {
         Item::Event(record) => record.seq,
         Item::Text { seq, .. } => *seq,

@@ -3,13 +3,13 @@
 use quintet_kernel::Time;
 use serde_json::Value;
 
-use super::decode::{need, read, session};
+use super::decode::{event_query, required, session};
 use super::event_id;
-use super::request::{Read, Request};
+use super::request::{EventQuery, Request};
 use super::wire::NOT_AVAILABLE;
 use crate::jsonrpc::{Error, Fields, METHOD_NOT_FOUND};
 
-/// How many events that led to one are shown.
+/// The most ancestors of an event in a response.
 const ANCESTORS_LIMIT: usize = 10_000;
 
 /// Methods of the original whose result is always the same here.
@@ -30,7 +30,7 @@ const STATIC_REPLIES: [(&str, &str); 13] = [
 ];
 
 /// Methods of the original that are not available here.
-const NOT_OFFERED: [&str; 29] = [
+const UNAVAILABLE: [&str; 29] = [
     "browser.startStream",
     "browser.stopStream",
     "device.register",
@@ -63,15 +63,15 @@ const NOT_OFFERED: [&str; 29] = [
 ];
 
 /// Prefixes of methods that are not available here.
-const NOT_OFFERED_PREFIXES: [&str; 3] = ["communication.", "sandbox.", "tasks."];
+const UNAVAILABLE_PREFIXES: [&str; 3] = ["communication.", "sandbox.", "tasks."];
 
 /// True if the original has a method of this name that is not available here.
-fn is_not_offered(method: &str) -> bool {
-    NOT_OFFERED.contains(&method)
-        || NOT_OFFERED_PREFIXES.iter().any(|family| method.starts_with(family))
+fn is_unavailable(method: &str) -> bool {
+    UNAVAILABLE.contains(&method)
+        || UNAVAILABLE_PREFIXES.iter().any(|family| method.starts_with(family))
 }
 
-/// The request that a method of the original stands for.
+/// Decodes a method that only the original server has.
 pub(super) fn request(method: &str, params: &Value) -> Result<Request, Error> {
     let fields = Fields::of(params)?;
     let text = |name: &str| Ok(fields.text(name)?.map(str::to_owned));
@@ -82,11 +82,12 @@ pub(super) fn request(method: &str, params: &Value) -> Result<Request, Error> {
         }
         "context.previewCompaction" => Request::PreviewCompaction(session(&fields)?),
         "events.getHistory" => {
-            Request::EventsBackwards(original(read(&fields, params, &["beforeEventId"])?))
+            Request::EventsBackwards(original(event_query(&fields, params, &["beforeEventId"])?))
         }
         "events.getSince" => {
-            let read = original(read(&fields, params, &["afterEventId", "after", "sinceEventId"])?);
-            Request::Events(Read { since: moment(&fields)?, ..read })
+            let query =
+                original(event_query(&fields, params, &["afterEventId", "after", "sinceEventId"])?);
+            Request::Events(EventQuery { since: after_timestamp(&fields)?, ..query })
         }
         "tree.getAncestors" => Request::Ancestors(ancestors(&fields)?),
         "tree.getVisualization" => Request::Tree {
@@ -99,7 +100,7 @@ pub(super) fn request(method: &str, params: &Value) -> Result<Request, Error> {
         },
         "filesystem.getHome" => Request::Home,
         "filesystem.createDir" => Request::MakeFolder {
-            path: need(&fields, "path")?.to_owned(),
+            path: required(&fields, "path")?.to_owned(),
             parents: fields.flag("recursive")?.unwrap_or(false),
         },
         _ => match STATIC_REPLIES.iter().find(|(name, _)| *name == method) {
@@ -111,23 +112,23 @@ pub(super) fn request(method: &str, params: &Value) -> Result<Request, Error> {
     })
 }
 
-fn original(read: Read) -> Read {
-    Read { original: true, ..read }
+fn original(query: EventQuery) -> EventQuery {
+    EventQuery { original: true, ..query }
 }
 
-fn moment(fields: &Fields<'_>) -> Result<Option<Time>, Error> {
+fn after_timestamp(fields: &Fields<'_>) -> Result<Option<Time>, Error> {
     let Some(text) = fields.text("afterTimestamp")? else { return Ok(None) };
-    let wrong = || fields.invalid("afterTimestamp", "a moment as in 2025-01-01T00:00:00Z");
+    let wrong = || fields.invalid("afterTimestamp", "a time such as 2025-01-01T00:00:00Z");
     Time::parse(text).map(Some).ok_or_else(wrong)
 }
 
-/// The session of an event, which is part of its name.
-fn ancestors(fields: &Fields<'_>) -> Result<Read, Error> {
-    let name = need(fields, "eventId")?;
+/// Decodes a request for the ancestors of an event. The session is part of the event's id.
+fn ancestors(fields: &Fields<'_>) -> Result<EventQuery, Error> {
+    let name = required(fields, "eventId")?;
     let (session, seq) =
         event_id::parse(name).ok_or_else(|| fields.invalid("eventId", "an event"))?;
     let limit = fields.unsigned("limit")?.and_then(|limit| usize::try_from(limit).ok());
-    Ok(Read {
+    Ok(EventQuery {
         session,
         from: Some(seq.saturating_add(1).into()),
         limit: Some(limit.unwrap_or(ANCESTORS_LIMIT).min(ANCESTORS_LIMIT)),
@@ -137,10 +138,10 @@ fn ancestors(fields: &Fields<'_>) -> Result<Read, Error> {
     })
 }
 
-/// The error for an unknown method, as the original words it.
+/// The error for an unknown method, in the original's wording.
 pub(super) fn unknown(method: &str, error: Error) -> Error {
     match error.code {
-        METHOD_NOT_FOUND if is_not_offered(method) => {
+        METHOD_NOT_FOUND if is_unavailable(method) => {
             Error::new(NOT_AVAILABLE, format!("{method} is not available"))
         }
         METHOD_NOT_FOUND => Error::new(METHOD_NOT_FOUND, format!("Unknown method: {method}")),
@@ -148,8 +149,7 @@ pub(super) fn unknown(method: &str, error: Error) -> Error {
     }
 }
 
-/// A stored event in the original's words: its names for sessions that work for others and for
-/// summaries, beside those of the text.
+/// Renames the types of stored events that the original server names differently.
 pub(super) fn stored(mut event: Value) -> Value {
     let kind = match event["type"].as_str() {
         Some("subagent.spawn") => "subagent.spawned",

@@ -14,16 +14,16 @@ use quintet_kernel::{
 };
 use serde_json::{Value, json};
 
-use super::dispatch::{FollowUp, Reply, refused, subscribe};
+use super::dispatch::{FollowUp, Reply, rpc_error, subscribe};
 use super::question::{FRONT_END, is_question};
-use super::request::{File, Message, Read, Response};
+use super::request::{EventQuery, File, Message, Response};
 use super::serve::AppState;
 use super::shape;
 use super::shown_questions::ShownQuestions;
 use super::wire::{CONTEXT_OVERFLOW, NOTHING_PENDING};
 use crate::jsonrpc::Error;
 
-/// Bytes of a message that fits every model.
+/// Messages up to this size fit the context window of every model.
 const FITS_ANY_MODEL_BYTES: usize = 4096;
 /// The most tokens of a message to a model whose context window is not known: 1 MiB of text.
 const UNKNOWN_WINDOW_LIMIT: u64 = 262_144;
@@ -34,7 +34,7 @@ impl AppState {
         let model = self.model(model.as_deref()).await?;
         let effort = effort.as_deref().map(self::effort).transpose()?;
         if text.len() > FITS_ANY_MODEL_BYTES {
-            self.fits(&session, model.as_ref(), &text).await?;
+            self.check_size(&session, model.as_ref(), &text).await?;
         }
         let parts = (!text.is_empty()).then_some(Part::Text(text)).into_iter().collect();
         let sampling = Sampling { effort, ..Sampling::default() };
@@ -45,14 +45,14 @@ impl AppState {
         } else {
             self.store_files(&session, files, queue).await?
         };
-        let say = NewMessage { files, ..NewMessage::new(Role::User, parts, run, options) };
-        let command = Command::AddMessage(Box::new(say));
-        let receipt = self.services.sessions.submit(&session, command).await.map_err(refused)?;
-        Ok(Reply { result: acknowledged(&receipt), then: subscribe(&receipt) })
+        let message = NewMessage { files, ..NewMessage::new(Role::User, parts, run, options) };
+        let command = Command::AddMessage(Box::new(message));
+        let receipt = self.services.sessions.submit(&session, command).await.map_err(rpc_error)?;
+        Ok(Reply { result: acknowledgement(&receipt), then: subscribe(&receipt) })
     }
 
-    /// Fails if no model could read a message, however much of the rest is summarized.
-    async fn fits(
+    /// Fails if a message is larger than the context window, so that no compaction would help.
+    async fn check_size(
         &self,
         session: &SessionId,
         model: Option<&ModelRef>,
@@ -66,31 +66,31 @@ impl AppState {
         if tokens <= window {
             return Ok(());
         }
-        let reads = match known {
-            Some(_) => format!("the model reads {window}"),
+        let limit = match known {
+            Some(_) => format!("the model reads at most {window}"),
             None => format!("a model whose context window is not known is sent at most {window}"),
         };
         let data = json!({ "sessionId": session.as_str(), "contextLimit": window });
-        let why = format!("the message is about {tokens} tokens, {reads}");
+        let why = format!("the message is about {tokens} tokens, {limit}");
         Err(Error::new(CONTEXT_OVERFLOW, why).with(data))
     }
 
-    /// Stores the files of a message, unless it is clear already that it will be refused.
+    /// Stores the files of a message, unless the message would be refused because a turn is open.
     async fn store_files(
         &self,
         session: &SessionId,
         files: Vec<File>,
         queue: bool,
     ) -> Result<Vec<(MediaKind, NewAttachment)>, Error> {
-        let summary = self.services.sessions.summary(session).await.map_err(refused)?;
+        let summary = self.services.sessions.summary(session).await.map_err(rpc_error)?;
         if summary.open && !queue && self.view(session).await?.busy() {
-            return Err(refused(port::Error::Refused(Refusal::Busy(session.clone()))));
+            return Err(rpc_error(port::Error::Refused(Refusal::Busy(session.clone()))));
         }
         let mut uploads = Vec::new();
         for File { name, mime, kind, content } in files {
             let size = content.len() as u64;
             let blob =
-                self.services.blobs.put(content).await.map_err(|error| refused(error.into()))?;
+                self.services.blobs.put(content).await.map_err(|error| rpc_error(error.into()))?;
             uploads.push((kind, NewAttachment { name, mime, blob, size }));
         }
         Ok(uploads)
@@ -98,7 +98,7 @@ impl AppState {
 
     pub(super) async fn abort(&self, session: &SessionId) -> Result<Reply, Error> {
         let cancel = Command::Cancel { reason: Some("aborted by the client".into()) };
-        let receipt = self.services.sessions.submit(session, cancel).await.map_err(refused)?;
+        let receipt = self.services.sessions.submit(session, cancel).await.map_err(rpc_error)?;
         Ok(json!({ "aborted": !receipt.records.is_empty() }).into())
     }
 
@@ -109,7 +109,7 @@ impl AppState {
         response: Response,
     ) -> Result<Reply, Error> {
         let (id, command) = answer_command(&*self.view(&session).await?, target, response)?;
-        let receipt = self.services.sessions.submit(&session, command).await.map_err(refused)?;
+        let receipt = self.services.sessions.submit(&session, command).await.map_err(rpc_error)?;
         let result = json!({
             "success": true, "acknowledged": true, "toolId": id.as_str(), "toolCallId": id.as_str(),
         });
@@ -125,10 +125,10 @@ impl AppState {
         let events = match &state.open {
             Some(open) => {
                 let types = ["tool.call", "tool.result"].map(String::from).into();
-                let read = Read { types, ..Read::all(session.clone()) };
+                let query = EventQuery { types, ..EventQuery::all(session.clone()) };
                 let history = self.history(session).await?;
                 let begins = state.turn(&open.id).map_or(0, |turn| turn.begins);
-                let mut found = history.after(begins, &read).await.map_err(refused)?.events;
+                let mut found = history.after(begins, &query).await.map_err(rpc_error)?.events;
                 found.reverse();
                 found
             }
@@ -144,18 +144,18 @@ impl AppState {
         };
         let written = step.output.iter().map(|segment| segment.text.len() as u64).sum();
         let from = Cursor { seq: state.head, offset: written };
-        let mut follow = self.services.sessions.follow(session, from).await.map_err(refused)?;
-        // Only what is there: this is a look, not a wait.
+        let mut follow = self.services.sessions.follow(session, from).await.map_err(rpc_error)?;
+        // Takes only what is available now.
         let items = follow.next().now_or_never().and_then(Result::ok).flatten().unwrap_or_default();
-        let said = items.into_iter().filter_map(|item| match item {
+        let texts = items.into_iter().filter_map(|item| match item {
             Item::Text { channel: Channel::Text, text, .. } => Some(text.to_string()),
             Item::Text { .. } | Item::Event(_) | Item::Progress { .. } => None,
         });
-        Ok(said.collect())
+        Ok(texts.collect())
     }
 }
 
-fn acknowledged(receipt: &Receipt) -> Value {
+fn acknowledgement(receipt: &Receipt) -> Value {
     let Some(added) = receipt.message() else { return json!({ "acknowledged": true }) };
     json!({
         "acknowledged": true,
@@ -169,96 +169,101 @@ fn acknowledged(receipt: &Receipt) -> Value {
     })
 }
 
-/// What an answer is for.
+/// The question that an answer is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AnswerTarget<'a> {
     /// The question with this id.
     Named(&'a str),
-    /// The only question that waits, if the client was shown it.
+    /// The only open question, if the client was shown it.
     OnlyShown(&'a ShownQuestions),
 }
 
 impl AnswerTarget<'_> {
-    /// Picks the question from all that wait. Fails if it is not there or not clear.
-    fn pick(self, waiting: Vec<Waiting>) -> Result<Waiting, Error> {
-        let none = || Error::new(NOTHING_PENDING, "nothing waits for this answer");
+    /// Picks the question from all open ones. Fails if it is not open or ambiguous.
+    fn pick(self, open: Vec<OpenQuestion>) -> Result<OpenQuestion, Error> {
+        let none = || Error::new(NOTHING_PENDING, "no open question for this answer");
         match self {
             Self::Named(id) => {
-                waiting.into_iter().find(|one| one.question().as_str() == id).ok_or_else(none)
+                open.into_iter().find(|one| one.id().as_str() == id).ok_or_else(none)
             }
-            Self::OnlyShown(shown) => match <[Waiting; 1]>::try_from(waiting) {
-                Ok([one]) if shown.has(&one.question()) => Ok(one),
-                Err(waiting) if waiting.is_empty() => Err(none()),
-                Ok(_) | Err(_) => Err(Error::field("toolId", "the id of what is answered")),
+            Self::OnlyShown(shown) => match <[OpenQuestion; 1]>::try_from(open) {
+                Ok([one]) if shown.has(&one.id()) => Ok(one),
+                Err(open) if open.is_empty() => Err(none()),
+                Ok(_) | Err(_) => {
+                    Err(Error::field("toolId", "the id of the question that is answered"))
+                }
             },
         }
     }
 }
 
-/// Something that waits for a person.
-enum Waiting {
-    /// An approval: may a call run, or a turn go on?
+/// A question that waits for the user.
+enum OpenQuestion {
+    /// An approval for a call, or for continuing a turn.
     Approval(ApprovalId),
-    /// A question of the model.
-    Question(CallId),
+    /// A question that the model asks with a tool.
+    AskUser(CallId),
     /// A question of a running call.
-    Asked(QuestionId, Box<Question>),
+    RunningCall(QuestionId, Box<Question>),
 }
 
-impl Waiting {
-    fn question(&self) -> ApprovalId {
+impl OpenQuestion {
+    fn id(&self) -> ApprovalId {
         match self {
             Self::Approval(question) => question.clone(),
-            Self::Question(call) => call.clone().into(),
-            Self::Asked(id, _) => id.clone().into(),
+            Self::AskUser(call) => call.clone().into(),
+            Self::RunningCall(id, _) => id.clone().into(),
         }
     }
 }
 
-/// All that waits, in a session and in its subagents.
-fn waiting(state: &State) -> Vec<Waiting> {
+/// All open questions of a session and its subagents.
+fn open_questions(state: &State) -> Vec<OpenQuestion> {
     let of_call = |call: &Call| match call.phase {
-        CallPhase::Asked { .. } => Some(Waiting::Approval(call.id().clone().into())),
+        CallPhase::Asked { .. } => Some(OpenQuestion::Approval(call.id().clone().into())),
         CallPhase::Started(_, Placement::Client) if is_question(call.front_end.as_deref()) => {
-            Some(Waiting::Question(call.id().clone()))
+            Some(OpenQuestion::AskUser(call.id().clone()))
         }
         _ => None,
     };
-    let held = state.open.iter().filter_map(|open| open.question()).map(Waiting::Approval);
+    let held = state.open.iter().filter_map(|open| open.question()).map(OpenQuestion::Approval);
     let own = state.open.iter().flat_map(|open| open.calls()).filter_map(of_call);
     let questions = state.open.iter().flat_map(|open| &open.questions);
-    let questions = questions.map(|asked| Waiting::Asked(asked.id.clone(), asked.question.clone()));
-    let theirs = state.asked.iter().map(|asked| {
+    let questions =
+        questions.map(|asked| OpenQuestion::RunningCall(asked.id.clone(), asked.question.clone()));
+    let of_subagents = state.asked.iter().map(|asked| {
         match (&asked.question, Question::from_input(&asked.input)) {
             (ApprovalId::Question(id), Some(question)) => {
-                Waiting::Asked(id.clone(), question.into())
+                OpenQuestion::RunningCall(id.clone(), question.into())
             }
-            (id, _) => Waiting::Approval(id.clone()),
+            (id, _) => OpenQuestion::Approval(id.clone()),
         }
     });
-    held.chain(own).chain(questions).chain(theirs).collect()
+    held.chain(own).chain(questions).chain(of_subagents).collect()
 }
 
-/// The command that gives an answer, and the question that it is for.
+/// The command for an answer, and the question that it answers.
 fn answer_command(
     state: &State,
     target: AnswerTarget<'_>,
     response: Response,
 ) -> Result<(ApprovalId, Command), Error> {
-    let one = target.pick(waiting(state))?;
-    let question = one.question();
+    let one = target.pick(open_questions(state))?;
+    let question = one.id();
     let command = match one {
-        Waiting::Approval(question) => Command::Approve(approval(question, response)?),
-        Waiting::Question(call) => {
+        OpenQuestion::Approval(question) => Command::Approve(approval(question, response)?),
+        OpenQuestion::AskUser(call) => {
             let by = ClientRef::named(FRONT_END);
             Command::ReturnResult { call, by, outcome: outcome(response) }
         }
-        Waiting::Asked(id, question) => Command::Approve(answered(id, &question, response)?),
+        OpenQuestion::RunningCall(id, question) => {
+            Command::Approve(question_answer(id, &question, response)?)
+        }
     };
     Ok((question, command))
 }
 
-/// The answer to an approval. Text that a person typed is none, whatever it says.
+/// The decision on an approval. Typed text is never a decision, whatever its content.
 fn approval(question: ApprovalId, response: Response) -> Result<Approve, Error> {
     let Response::Decision { allow, reason } = response else {
         return Err(Error::field("response", "an object with `approved` or `decision`"));
@@ -268,8 +273,12 @@ fn approval(question: ApprovalId, response: Response) -> Result<Approve, Error> 
     Ok(Approve { question, turn: None, answer, reason, by, remember, content: None })
 }
 
-/// The answer to a question of a running call: one of its choices, its values, or yes or no.
-fn answered(id: QuestionId, question: &Question, response: Response) -> Result<Approve, Error> {
+/// The answer to a question of a running call: one of its choices, its values, or a decision.
+fn question_answer(
+    id: QuestionId,
+    question: &Question,
+    response: Response,
+) -> Result<Approve, Error> {
     let Response::Text { text, failed: false } = response else {
         return match response {
             Response::Text { text, failed: _ } => {

@@ -6,15 +6,15 @@ use quintet_kernel::toolset::{ClientTool, Toolset};
 use serde_json::{Value, json};
 
 /// The name of this front end, and of all its clients: a question is shown to all of them, and the first
-/// that answers it has claimed it.
+/// answer claims it.
 pub(super) const FRONT_END: &str = "agent";
 
-/// True if a call is a question of this front end, and not a tool that clients of another one run.
+/// True if a call is a question of this front end, not a tool that clients of another one run.
 pub(super) fn is_question(front_end: Option<&str>) -> bool {
     front_end.is_none_or(|front_end| front_end == FRONT_END)
 }
 
-/// A question of a running call in the form of a question of the model, with what is asked for beside it.
+/// A question of a running call as arguments of `ask_user`.
 pub(super) fn question_arguments(question: &Question) -> Value {
     let mut arguments = question.as_input();
     let labels = question.choices().into_iter().map(|choice| choice.label);
@@ -23,7 +23,7 @@ pub(super) fn question_arguments(question: &Question) -> Value {
     arguments
 }
 
-/// All of the daemon's tools and the question.
+/// All tools of the daemon, and `ask_user`.
 pub(super) fn toolset() -> Toolset {
     let question = ClientTool {
         name: "ask_user".into(),

@@ -1,4 +1,4 @@
-//! Requests of clients, decoded.
+//! Decoded requests of clients.
 
 use quintet_kernel::message::MediaKind;
 use quintet_kernel::{SessionId, Time};
@@ -39,12 +39,12 @@ pub(super) enum Request {
     Models,
     /// Use another model.
     SwitchModel { session: SessionId, model: String },
-    /// Show how full the context is.
+    /// Show the size of the context.
     Context(SessionId),
-    /// Show how full the context is as the original server does, perhaps with everything in it.
+    /// Show the size of the context in the format of the original server, optionally with its content.
     Snapshot { session: SessionId, whole: bool },
-    /// Show whether a turn with so many more tokens fits.
-    ContextRoom { session: SessionId, expected: u64 },
+    /// Show whether a turn with this many more tokens fits.
+    ContextSpace { session: SessionId, expected: u64 },
     /// Summarize old history, by the model or with this text.
     Compact { session: SessionId, summary: Option<String> },
     /// Show what a compaction would do.
@@ -52,28 +52,28 @@ pub(super) enum Request {
     /// Hide all messages so far from models.
     Clear(SessionId),
     /// Read events, oldest first.
-    Events(Read),
+    Events(EventQuery),
     /// Read the newest events, newest first.
-    EventsBackwards(Read),
+    EventsBackwards(EventQuery),
     /// Read the events that were missed, and send those that follow.
-    Sync(Read),
-    /// Read an event and those that led to it, oldest first.
-    Ancestors(Read),
+    Sync(EventQuery),
+    /// Read an event and its ancestors, oldest first.
+    Ancestors(EventQuery),
     /// Show a session's events as a tree.
     Tree { session: SessionId, messages: bool },
     /// Send no more events of a session.
     Unsubscribe(SessionId),
-    /// List a folder, the home folder if none is named.
+    /// List a folder; the home folder by default.
     ListFolder { path: Option<String>, hidden: bool },
-    /// Show the home folder and usual places for work.
+    /// Show the home folder and the usual folders of projects.
     Home,
-    /// Create a folder, perhaps with those above it.
+    /// Create a folder, optionally with its parents.
     MakeFolder { path: String, parents: bool },
     /// A method of the original server whose result is always the same here.
     StaticReply(Value),
-    /// Answer that the daemon is there.
+    /// Reply that the daemon is running.
     Ping,
-    /// Show the version and the like.
+    /// Show the version, uptime and default model.
     Info,
 }
 
@@ -111,7 +111,7 @@ impl std::fmt::Debug for Message {
     }
 }
 
-/// A file that comes with a message.
+/// A file of a message.
 #[derive(Clone, PartialEq)]
 pub(super) struct File {
     pub(super) name: String,
@@ -136,30 +136,30 @@ pub(super) enum Response {
     Text { text: String, failed: bool },
 }
 
-/// Which events to read.
+/// Selects events of a session.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Read {
+pub(super) struct EventQuery {
     pub(super) session: SessionId,
     /// Only events after this one or, backwards, before it.
     pub(super) from: Option<EventRef>,
-    /// At most so many.
+    /// The most events to read.
     pub(super) limit: Option<usize>,
-    /// Only these types; all if there are none.
+    /// Only events of these types; all if empty.
     pub(super) types: Vec<String>,
-    /// Not before this moment.
+    /// Only events from this time on.
     pub(super) since: Option<Time>,
-    /// In the original server's types.
+    /// True to use the type names of the original server.
     pub(super) original: bool,
 }
 
-impl Read {
+impl EventQuery {
     /// All events of a session.
     pub(super) fn all(session: SessionId) -> Self {
         Self { session, from: None, limit: None, types: Vec::new(), since: None, original: false }
     }
 
-    /// True if an event is among the types asked for.
-    pub(super) fn wants(&self, event: &Value) -> bool {
+    /// True if an event has a requested type.
+    pub(super) fn includes(&self, event: &Value) -> bool {
         let is = |kind: &String| event["type"].as_str() == Some(kind);
         self.types.is_empty() || self.types.iter().any(is)
     }

@@ -1,4 +1,4 @@
-//! The service: its settings and routes.
+//! The HTTP service: its settings and routes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use super::connection::Connection;
 use crate::dialect::Services;
 use crate::transport::access::Denied;
 
-/// Bytes of one message.
+/// The largest message, in bytes.
 pub(super) const MESSAGE_BYTES_LIMIT: usize = 16 * 1024 * 1024;
-/// How much of a message is read. More than is taken, so that a client that sends too much gets the reason:
-/// closing a connection with something unread on it may discard what was sent last.
+/// The largest message that is read. Larger than the largest valid message, so that a client that sends too
+/// much gets the reason: closing a connection with unread data may discard what was sent last.
 const READ_LIMIT: usize = 2 * MESSAGE_BYTES_LIMIT;
-/// Connections of the listener.
+/// The most connections at once.
 const CONNECTIONS_LIMIT: usize = 256;
 
-/// How the dialect is set up.
+/// The settings of the protocol.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// The model of sessions that name none.
+    /// The model of sessions that choose none.
     pub default_model: String,
-    /// The home folder, where there is one.
+    /// The user's home folder, if known.
     pub home: Option<PathBuf>,
     /// The names of all providers.
     pub providers: Vec<String>,
@@ -46,18 +46,18 @@ pub(super) struct Settings {
     pub silence: Duration,
 }
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Clone)]
 pub(super) struct AppState {
     pub(super) services: Arc<Services>,
     pub(super) settings: Arc<Settings>,
-    pub(super) began: Time,
+    pub(super) started: Time,
 }
 
 impl AppState {
     pub(super) fn new(services: Arc<Services>, settings: Settings) -> Self {
-        let began = services.clock.now();
-        Self { services, settings: Arc::new(settings), began }
+        let started = services.clock.now();
+        Self { services, settings: Arc::new(settings), started }
     }
 
     pub(super) fn now(&self) -> Time {
@@ -65,7 +65,7 @@ impl AppState {
     }
 }
 
-/// The dialect as a service.
+/// The router of the WebSocket.
 pub(super) fn router(services: Arc<Services>, settings: Settings) -> Router {
     let app = AppState::new(services, settings);
     Router::new().route("/", get(connect)).route("/ws", get(connect)).with_state(app)
@@ -83,7 +83,7 @@ async fn connect(
     let Some(count) = ConnectionCount::add(&app.settings.connections) else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many connections").into_response();
     };
-    // Clients of the original server connect here.
+    // Clients of the original server connect at this path.
     let greets = path.path() == "/ws";
     upgrade.max_message_size(READ_LIMIT).max_frame_size(READ_LIMIT).on_upgrade(
         move |socket| async move {

@@ -1,8 +1,8 @@
-//! The encoder's knowledge of a session's past: the number of each turn, the model's output so far, when a
-//! call began.
+//! What the encoder must know of earlier events: the number of each turn, the model's output so far, when
+//! calls started.
 //!
-//! A context can begin in the middle of a session; [`SessionContext::is_complete`] says whether it began
-//! early enough for what is under way.
+//! A context may start in the middle of a session; [`SessionContext::is_complete`] is true if it started
+//! early enough to know the open turn.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use quintet_kernel::event::{Event, Record, Seq, SubagentUpdate};
 use quintet_kernel::model::{Channel, FinishReason, Usage};
 use quintet_kernel::{CallId, Item, SessionId, Time, TurnId};
 
-/// The encoder's knowledge of a session's past.
+/// What the encoder must know of a session's earlier events.
 #[derive(Clone, Debug)]
 pub(super) struct SessionContext {
     pub(super) session: SessionId,
     pub(super) workspace: String,
-    /// The model that was last chosen or asked; at first that of sessions that name none.
+    /// The model that was last chosen or called; at first the default model.
     pub(super) model: String,
     /// The last event that was encoded.
     pub(super) last: Seq,
-    /// What the open step wrote.
+    /// The output of the open step.
     pub(super) output: Vec<(Channel, String)>,
     /// The length of `output` in bytes.
     pub(super) written: u64,
@@ -38,21 +38,21 @@ pub(super) struct SessionContext {
 pub(super) struct Step {
     /// The number of the step in its turn.
     pub(super) nth: u64,
-    pub(super) began: Time,
+    pub(super) started: Time,
     pub(super) usage: Usage,
-    /// Why the model stopped, once it has.
+    /// The finish reason, after the model call ended.
     pub(super) finish: Option<FinishReason>,
 }
 
-/// A running subagent: since when, and how many model calls it has made.
+/// The start of a running subagent, and the number of its model calls.
 #[derive(Clone, Copy, Debug)]
 struct SubagentProgress {
-    began: Time,
+    started: Time,
     steps: u64,
 }
 
 impl SessionContext {
-    /// A context that begins after an event. `setting` is the workspace and the model.
+    /// A context that starts after an event. `setting` is the workspace and the model.
     pub(super) fn new(session: SessionId, setting: (String, String), after: Seq) -> Self {
         let (workspace, model) = setting;
         Self {
@@ -71,7 +71,7 @@ impl SessionContext {
         }
     }
 
-    /// Notes that no turn is under way where the context begins.
+    /// Records that no turn is open where the context starts.
     pub(super) fn mark_idle(&mut self) {
         self.knows_turn = true;
     }
@@ -82,38 +82,38 @@ impl SessionContext {
         self.knows_turn && self.open.as_ref().is_none_or(known)
     }
 
-    /// Which turn of the session this is.
+    /// The number of a turn in the session, from 1.
     pub(super) fn nth(&self, turn: &TurnId) -> Option<u64> {
         self.turns.get(turn).copied().filter(|nth| *nth > 0)
     }
 
-    /// How long the open turn has been under way.
-    pub(super) fn turn_took(&self, now: Time) -> Option<u64> {
-        self.open.as_ref().map(|(_, began)| millis(now.since(*began)))
+    /// The duration of the open turn, in milliseconds.
+    pub(super) fn turn_duration(&self, now: Time) -> Option<u64> {
+        self.open.as_ref().map(|(_, started)| millis(now.since(*started)))
     }
 
-    /// How long a call took, in milliseconds; 0 if it never began.
-    pub(super) fn call_took(&self, call: &CallId, now: Time) -> u64 {
-        self.calls.get(call).map_or(0, |began| millis(now.since(*began)))
+    /// The duration of a call, in milliseconds; 0 if it never started.
+    pub(super) fn call_duration(&self, call: &CallId, now: Time) -> u64 {
+        self.calls.get(call).map_or(0, |started| millis(now.since(*started)))
     }
 
-    /// The turn's last step.
+    /// The last step of the open turn.
     pub(super) fn step(&self) -> Option<&Step> {
         self.steps[0].as_ref()
     }
 
-    /// The step before it.
+    /// The step before the last one.
     pub(super) fn step_before(&self) -> Option<&Step> {
         self.steps[1].as_ref()
     }
 
-    /// How long a subagent has worked, and how many model calls it has made.
+    /// The duration of a subagent, in milliseconds, and the number of its model calls.
     pub(super) fn subagent(&self, session: &SessionId, now: Time) -> (u64, u64) {
         let known = self.subagents.get(session);
-        known.map_or((0, 0), |known| (millis(now.since(known.began)), known.steps))
+        known.map_or((0, 0), |known| (millis(now.since(known.started)), known.steps))
     }
 
-    /// Adds an item. What an event ends is forgotten by [`Self::finish`].
+    /// Adds an item. [`Self::finish`] must follow for each event, after it was encoded.
     pub(super) fn apply(&mut self, item: &Item) {
         match item {
             Item::Text { channel, text, .. } => {
@@ -123,12 +123,12 @@ impl SessionContext {
                     _ => self.output.push((*channel, text.to_string())),
                 }
             }
-            Item::Event(record) => self.note(record),
+            Item::Event(record) => self.apply_event(record),
             Item::Progress { .. } => {}
         }
     }
 
-    fn note(&mut self, record: &Record) {
+    fn apply_event(&mut self, record: &Record) {
         match &record.event {
             Event::SessionCreated(origin) => {
                 if let Some(model) = &origin.model {
@@ -150,8 +150,8 @@ impl SessionContext {
                 let [last, before] = &mut self.steps;
                 *before = last.take();
                 let nth = before.as_ref().map_or(1, |step| step.nth + 1);
-                let (began, usage) = (record.at, Usage::default());
-                *last = Some(Step { nth, began, usage, finish: None });
+                let (started, usage) = (record.at, Usage::default());
+                *last = Some(Step { nth, started, usage, finish: None });
             }
             Event::ModelCompleted { usage, finish, .. } => {
                 if let Some(step) = &mut self.steps[0] {
@@ -159,7 +159,7 @@ impl SessionContext {
                     step.finish = Some(finish.clone());
                 }
             }
-            Event::Subagent { session, news, .. } => self.note_subagent(session, news, record.at),
+            Event::Subagent { session, news, .. } => self.apply_subagent(session, news, record.at),
             Event::CallStarted { call, .. } => {
                 self.calls.insert(call.clone(), record.at);
             }
@@ -167,15 +167,15 @@ impl SessionContext {
         }
     }
 
-    fn note_subagent(&mut self, session: &SessionId, news: &SubagentUpdate, at: Time) {
+    fn apply_subagent(&mut self, session: &SessionId, news: &SubagentUpdate, at: Time) {
         let working = self.subagents.entry(session.clone());
-        let working = working.or_insert(SubagentProgress { began: at, steps: 0 });
+        let working = working.or_insert(SubagentProgress { started: at, steps: 0 });
         if let SubagentUpdate::Progressed { steps, .. } = news {
             working.steps = *steps;
         }
     }
 
-    /// Forgets what an event ended, once the event was encoded.
+    /// Removes what an event ended, after the event was encoded.
     pub(super) fn finish(&mut self, record: &Record) {
         self.last = record.seq;
         match &record.event {

@@ -1,4 +1,4 @@
-//! Sessions, models and contexts as clients are shown them.
+//! Encodes sessions, models and contexts.
 
 use quintet_kernel::message::{MediaKind, Message, Role};
 use quintet_kernel::model::ModelInfo;
@@ -9,16 +9,16 @@ use quintet_kernel::tool::Placement;
 use quintet_kernel::{ApprovalId, SessionSummary, State, Status};
 use serde_json::{Value, json};
 
-use super::detail::ASSUMED_CONTEXT_WINDOW;
+use super::context_detail::ASSUMED_CONTEXT_WINDOW;
 use super::event_id::event_id;
 use super::question::{is_question, question_arguments};
-use super::stored::{block, usage_of};
+use super::stored_event::{block, usage_of};
 
-/// Shares of the context from which on it counts as filling up.
+/// The levels of a context window's use, by the share that is in use.
 const LEVEL_THRESHOLDS: [(f64, &str); 4] =
     [(0.95, "exceeded"), (0.85, "critical"), (0.70, "alert"), (0.50, "warning")];
 
-/// A session at a glance.
+/// The summary of a session.
 pub(super) fn session(summary: &SessionSummary, default_model: &str) -> Value {
     let model =
         summary.model.as_ref().map_or_else(|| default_model.to_owned(), ToString::to_string);
@@ -42,7 +42,7 @@ pub(super) fn session(summary: &SessionSummary, default_model: &str) -> Value {
         "cacheReadTokens": summary.usage.cached,
         "cacheCreationTokens": summary.usage.cache_written,
         "lastTurnInputTokens": summary.context,
-        // Nobody keeps accounts here; the original's clients expect a number.
+        // Costs are not computed; the original's clients expect a number.
         "cost": 0,
         "eventCount": summary.head,
         "lastSequence": summary.head,
@@ -66,7 +66,7 @@ fn status(summary: &SessionSummary) -> &'static str {
     }
 }
 
-/// A session with everything in it.
+/// A session with its messages and open questions.
 pub(super) fn whole_session(state: &State) -> Value {
     let mut shown = session(&state.summary(), &state.current_model().to_string());
     let messages: Vec<Value> =
@@ -103,7 +103,7 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// What waits for an answer.
+/// The open questions and approvals.
 fn pending(state: &State) -> Vec<Value> {
     let asked = |call: &Call| {
         let kind = match &call.phase {
@@ -129,7 +129,7 @@ fn pending(state: &State) -> Vec<Value> {
             })
         })
     });
-    let theirs = state.asked.iter().map(|asked| {
+    let of_subagents = state.asked.iter().map(|asked| {
         let kind = match asked.question {
             ApprovalId::Question(_) => "question",
             ApprovalId::Call(_) | ApprovalId::Turn(_) => "approval",
@@ -150,18 +150,18 @@ fn pending(state: &State) -> Vec<Value> {
             "kind": "held",
         })
     });
-    held.chain(own).chain(questions).chain(theirs).collect()
+    held.chain(own).chain(questions).chain(of_subagents).collect()
 }
 
-/// The agent's activity. `events` are those of its calls, newest first; `in_flight` is text that is not in the
-/// journal yet.
+/// What the agent is doing. `events` are those of its calls, newest first; `in_flight` is text that is not
+/// in the journal yet.
 pub(super) fn agent_status(state: &State, in_flight: &str, events: &[Value]) -> Value {
     let open = state.open.as_ref();
     let text: Option<String> = open.and_then(|open| open.step()).map(|step| {
-        let said = |segment: &&quintet_kernel::session::Segment| {
+        let is_text = |segment: &&quintet_kernel::session::Segment| {
             segment.channel == quintet_kernel::model::Channel::Text
         };
-        let written = step.output.iter().filter(said).map(|segment| segment.text.as_str());
+        let written = step.output.iter().filter(is_text).map(|segment| segment.text.as_str());
         written.chain([in_flight]).collect()
     });
     let own: Vec<&Call> = open.iter().flat_map(|open| open.calls()).collect();
@@ -188,17 +188,17 @@ pub(super) fn agent_status(state: &State, in_flight: &str, events: &[Value]) -> 
 }
 
 /// A call of an earlier step of the turn.
-fn earlier_call(id: &str, began: &Value, events: &[Value]) -> Value {
-    let over = event_of(events, "tool.result", id);
-    let failed = over.is_some_and(|event| event["payload"]["isError"] == true);
+fn earlier_call(id: &str, started: &Value, events: &[Value]) -> Value {
+    let ended = event_of(events, "tool.result", id);
+    let failed = ended.is_some_and(|event| event["payload"]["isError"] == true);
     let shown = json!({
         "toolCallId": id,
-        "toolName": began["payload"]["toolName"],
-        "arguments": began["payload"]["arguments"],
+        "toolName": started["payload"]["toolName"],
+        "arguments": started["payload"]["arguments"],
         "status": if failed { "error" } else { "completed" },
-        "startedAt": began["timestamp"],
+        "startedAt": started["timestamp"],
     });
-    with_result(shown, over)
+    with_result(shown, ended)
 }
 
 /// The newest event of this type about a call.
@@ -207,11 +207,11 @@ fn event_of<'a>(events: &'a [Value], kind: &str, call: &str) -> Option<&'a Value
     events.iter().find(is)
 }
 
-fn with_result(mut shown: Value, over: Option<&Value>) -> Value {
-    if let Some(over) = over {
-        shown["result"] = over["payload"]["content"].clone();
-        shown["isError"] = (over["payload"]["isError"] == true).into();
-        shown["completedAt"] = over["timestamp"].clone();
+fn with_result(mut shown: Value, ended: Option<&Value>) -> Value {
+    if let Some(ended) = ended {
+        shown["result"] = ended["payload"]["content"].clone();
+        shown["isError"] = (ended["payload"]["isError"] == true).into();
+        shown["completedAt"] = ended["timestamp"].clone();
     }
     shown
 }
@@ -219,8 +219,8 @@ fn with_result(mut shown: Value, over: Option<&Value>) -> Value {
 fn call_status(state: &State, call: &Call, events: &[Value]) -> Value {
     let id = call.id().as_str();
     let event = |kind: &str| event_of(events, kind, id);
-    let (began, over) = (event("tool.call"), event("tool.result"));
-    let failed = over.is_some_and(|event| event["payload"]["isError"] == true);
+    let (started, ended) = (event("tool.call"), event("tool.result"));
+    let failed = ended.is_some_and(|event| event["payload"]["isError"] == true);
     let status = match &call.phase {
         CallPhase::Done(_) if failed => "error",
         CallPhase::Done(_) => "completed",
@@ -232,51 +232,51 @@ fn call_status(state: &State, call: &Call, events: &[Value]) -> Value {
         "toolName": call.request.tool,
         "arguments": call.request.input,
         "status": status,
-        // One that waits for its turn, or for a person, has waited since the last thing happened.
-        "startedAt": began.map_or_else(
+        // A call that has not started has waited since the last event.
+        "startedAt": started.map_or_else(
             || state.updated.to_rfc3339_millis().into(),
             |event| event["timestamp"].clone(),
         ),
     });
-    with_result(shown, over)
+    with_result(shown, ended)
 }
 
-/// How full the context is.
+/// The size of the context and its parts.
 pub(super) fn context(state: &State, models: &dyn Models) -> Value {
-    let weight = count_prompt_tokens(state, models);
+    let counts = count_prompt_tokens(state, models);
     let model = state.current_model();
     let limit = models.profile(model).and_then(|profile| profile.context_window);
     let rules = state.context.current();
     let tokens = |text: &str| models.count(model, text).tokens;
     let rules: u64 = rules.iter().map(|section| tokens(&section.text)).sum();
-    let mut shown = snapshot(weight, limit, rules);
+    let mut shown = snapshot(counts, limit, rules);
     shown["sessionId"] = state.id.as_str().into();
     shown["model"] = model.to_string().into();
     shown
 }
 
-/// Whether history would be summarized before the next model call, and whether a turn fits.
-pub(super) fn room(state: &State, models: &dyn Models, expected: u64) -> Value {
+/// Whether history would be compacted before the next model call, and whether a turn fits.
+pub(super) fn space(state: &State, models: &dyn Models, expected: u64) -> Value {
     let (now, model) = (count_prompt_tokens(state, models).total().tokens, state.current_model());
     let limit = models.profile(model).and_then(|profile| profile.context_window);
     let after = now.saturating_add(expected);
     let percent = state.rules().limits.compact_at_percent;
-    let full = limit.is_some_and(|limit| after > limit);
-    let crowded = limit.is_some_and(|limit| now * 100 >= limit.saturating_mul(percent));
+    let exceeds = limit.is_some_and(|limit| after > limit);
+    let is_due = limit.is_some_and(|limit| now * 100 >= limit.saturating_mul(percent));
     json!({
-        "shouldCompact": crowded,
-        "needsCompaction": crowded || full,
-        "wouldExceedLimit": full,
-        "canProceed": !full,
+        "shouldCompact": is_due,
+        "needsCompaction": is_due || exceeds,
+        "wouldExceedLimit": exceeds,
+        "canProceed": !exceeds,
         "currentTokens": now,
         "estimatedAfterTurn": after,
         "contextLimit": limit.unwrap_or(ASSUMED_CONTEXT_WINDOW),
     })
 }
 
-fn snapshot(weight: PromptTokens, limit: Option<u64>, rules: u64) -> Value {
-    let total = weight.total().tokens;
-    // Only where the model's window is known can it fill up.
+fn snapshot(counts: PromptTokens, limit: Option<u64>, rules: u64) -> Value {
+    let total = counts.total().tokens;
+    // The level is known only if the model's context window is.
     let share = limit.map(|limit| total as f64 / limit.max(1) as f64);
     let level = share.map_or("normal", level);
     json!({
@@ -285,23 +285,23 @@ fn snapshot(weight: PromptTokens, limit: Option<u64>, rules: u64) -> Value {
         "usagePercent": share.unwrap_or(0.0),
         "thresholdLevel": level,
         "level": level,
-        "estimated": !weight.total().exact,
+        "estimated": !counts.total().exact,
         "breakdown": {
-            "systemPrompt": weight.system.tokens.saturating_sub(rules),
-            "system": weight.system.tokens.saturating_sub(rules),
-            "tools": weight.tools.tokens,
-            "rules": rules.min(weight.system.tokens),
-            "messages": weight.messages.tokens,
+            "systemPrompt": counts.system.tokens.saturating_sub(rules),
+            "system": counts.system.tokens.saturating_sub(rules),
+            "tools": counts.tools.tokens,
+            "rules": rules.min(counts.system.tokens),
+            "messages": counts.messages.tokens,
         },
     })
 }
 
-/// How full a context counts as.
+/// The level for a share of the context window.
 pub(super) fn level(share: f64) -> &'static str {
     LEVEL_THRESHOLDS.iter().find(|(from, _)| share >= *from).map_or("normal", |(_, level)| level)
 }
 
-/// A model that can be chosen.
+/// A model of the list.
 pub(super) fn model(listed: &ModelInfo) -> Value {
     let about = &listed.about;
     let levels: Vec<String> =
@@ -310,7 +310,7 @@ pub(super) fn model(listed: &ModelInfo) -> Value {
         "id": listed.model.to_string(),
         "name": if about.label.is_empty() { listed.model.model.clone() } else { about.label.clone() },
         "provider": listed.model.provider,
-        // Clients of the original cannot do without a number.
+        // Clients of the original need a number.
         "contextWindow": listed.profile.context_window.unwrap_or(ASSUMED_CONTEXT_WINDOW),
         "contextWindowKnown": listed.profile.context_window.is_some(),
         "supportsTools": listed.profile.tools,

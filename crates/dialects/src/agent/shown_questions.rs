@@ -7,7 +7,7 @@ use quintet_kernel::tool::Placement;
 use quintet_kernel::{ApprovalId, Item};
 use serde_json::Value;
 
-/// How many questions are remembered; a client that was shown more may have to name the one it answers.
+/// Questions that are remembered; a client that was shown more may have to send the id with its answer.
 const QUESTIONS_LIMIT: usize = 1000;
 
 /// The questions that a connection was shown.
@@ -19,8 +19,8 @@ impl ShownQuestions {
         self.0.contains(question.as_str())
     }
 
-    /// Notes an item that the client was sent.
-    pub(super) fn note_item(&mut self, item: &Item) {
+    /// Adds the question of an item that was sent to the client.
+    pub(super) fn add_from_item(&mut self, item: &Item) {
         let Item::Event(record) = item else { return };
         match &record.event {
             Event::ApprovalRequested { call, .. }
@@ -36,10 +36,10 @@ impl ShownQuestions {
         }
     }
 
-    /// Notes a result that the client was sent, which may list what waits.
-    pub(super) fn note_result(&mut self, result: &Value) {
-        let waiting = result["pending"].as_array().into_iter().flatten();
-        for id in waiting.filter_map(|one| one["toolId"].as_str()) {
+    /// Adds the open questions in a result that was sent to the client.
+    pub(super) fn add_from_result(&mut self, result: &Value) {
+        let pending = result["pending"].as_array().into_iter().flatten();
+        for id in pending.filter_map(|one| one["toolId"].as_str()) {
             self.add(id);
         }
     }

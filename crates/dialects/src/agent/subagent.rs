@@ -4,13 +4,13 @@ use quintet_kernel::event::SubagentUpdate;
 use quintet_kernel::{SessionId, Time};
 use serde_json::{Value, json};
 
-use super::detail::summary;
+use super::context_detail::summary;
 use super::encode::status;
 use super::session_context::SessionContext;
-use super::stored::{assessed, usage_of, word};
+use super::stored_event::{assessment_json, decision_name, usage_of};
 use super::wire::Notification;
 
-/// The call, the session that works for it, and when.
+/// The call, the subagent's session, and the time of the update.
 type SubagentRef<'a> = (&'a str, &'a SessionId, Time);
 
 /// Notifications for clients of the parent session.
@@ -60,7 +60,7 @@ fn with_both_names(
     let (call, session, at) = of;
     let (kind, mut data) = with_text(context, (session, at), news);
     data["subagentSessionId"] = session.as_str().into();
-    // Notification of a question names the call that waits.
+    // An approval request has the id of the call that waits for it.
     if data.get("toolId").is_none() {
         data["toolId"] = call.into();
         data["toolCallId"] = call.into();
@@ -73,7 +73,7 @@ fn with_text(
     of: (&SessionId, Time),
     news: &SubagentUpdate,
 ) -> (&'static str, Value) {
-    let (took, turns) = context.subagent(of.0, of.1);
+    let (duration, turns) = context.subagent(of.0, of.1);
     match news {
         SubagentUpdate::Spawned { task, model, .. } => (
             "subagent.spawn",
@@ -89,7 +89,7 @@ fn with_text(
             ("subagent.progress", data)
         }
         SubagentUpdate::Asked { call, tool, input, assessment, expires } => {
-            let mut data = assessed(assessment);
+            let mut data = assessment_json(assessment);
             data["toolName"] = tool.as_str().into();
             data["toolId"] = call.as_str().into();
             data["toolCallId"] = call.as_str().into();
@@ -99,7 +99,7 @@ fn with_text(
         }
         SubagentUpdate::Settled { call, answer } => (
             "subagent.approval_answered",
-            json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "answer": answer.map(word) }),
+            json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "answer": answer.map(decision_name) }),
         ),
         SubagentUpdate::Completed { result, ok, usage } => (
             "subagent.complete",
@@ -112,7 +112,7 @@ fn with_text(
                 "fullOutput": result,
                 "error": (!ok).then_some(result),
                 "totalTurns": turns,
-                "duration": took,
+                "duration": duration,
             }),
         ),
     }

@@ -1,7 +1,8 @@
-//! The sessions whose events a connection is sent.
+//! The sessions whose events are sent on a connection.
 //!
-//! A JSON-RPC client is sent those of the sessions that it used. A legacy client is bound to the session
-//! that it created or resumed last and is sent the events of that one alone; until then those of all.
+//! A JSON-RPC client is sent the events of the sessions that it used. A legacy client is bound to the
+//! session that it created or resumed last and is sent the events of that one alone; until then those of
+//! all sessions.
 
 use std::collections::HashMap;
 
@@ -21,21 +22,22 @@ use super::wire::{Framing, Notification};
 use crate::change_feed::{Change, Changes, Subscription};
 use crate::jsonrpc;
 
-/// How many sessions are read where it is not known which have new events.
+/// The most sessions that are checked for new events when a subscription to all begins.
 const RECENT_LIMIT: usize = 256;
 
-/// The sessions whose events a connection is sent.
+/// The sessions whose events are sent on a connection.
 pub(super) struct Subscriptions {
     app: AppState,
     followed: HashMap<SessionId, FollowedSession>,
-    /// Counts how often following a session began anew.
+    /// Incremented each time that following a session starts, to recognize deliveries of an earlier
+    /// follower.
     generation: u64,
     deliveries: FuturesUnordered<BoxFuture<'static, Delivery>>,
     /// The only session that a legacy client is sent events of.
     bound: Option<SessionId>,
-    /// Which sessions changed; none unless the client is sent the events of all.
+    /// Changes of all sessions; `None` unless the client is sent the events of all.
     all_changes: Option<Subscription>,
-    /// From when on a legacy client is sent the events of all sessions.
+    /// The time from which a legacy client is sent the events of all sessions.
     since: Time,
     shown: ShownQuestions,
 }
@@ -47,7 +49,7 @@ struct FollowedSession {
     position: Cursor,
 }
 
-/// A follower and what it brought.
+/// A follower and its next items.
 pub(super) type Delivery = (SessionId, u64, Box<dyn Follower>, Result<Option<Vec<Item>>, Error>);
 
 /// Something new for the client.
@@ -73,19 +75,19 @@ impl Subscriptions {
         }
     }
 
-    /// The questions that the client was shown.
+    /// The questions that the client was shown on this connection.
     pub(super) fn shown(&self) -> &ShownQuestions {
         &self.shown
     }
 
-    /// Notes a result that the client is sent.
+    /// Records the questions in a result that the client is sent.
     pub(super) fn note_result(&mut self, outcome: &Result<Value, jsonrpc::Error>) {
         if let Ok(result) = outcome {
-            self.shown.note_result(result);
+            self.shown.add_from_result(result);
         }
     }
 
-    /// Waits for something new. Safe to drop and call again.
+    /// Waits for something new. Cancel-safe.
     pub(super) async fn next(&mut self) -> Update {
         tokio::select! {
             Some(delivery) = self.deliveries.next() => Update::Items(delivery),
@@ -93,7 +95,7 @@ impl Subscriptions {
         }
     }
 
-    /// Sends the events of all sessions, from when the client connected.
+    /// Sends the events of all sessions since the client connected.
     pub(super) async fn subscribe_to_all(&mut self) {
         if self.bound.is_none() && self.all_changes.is_none() {
             self.all_changes = Some(self.app.services.change_feed.subscribe());
@@ -101,7 +103,7 @@ impl Subscriptions {
         }
     }
 
-    /// Does what is to be done once a request is answered.
+    /// Applies the follow-up of a request, after its response was sent.
     pub(super) async fn follow_up(&mut self, framing: Framing, then: FollowUp) {
         match then {
             FollowUp::Nothing => {}
@@ -119,7 +121,7 @@ impl Subscriptions {
                 let (session, cursor) = (events.context.session.clone(), events.cursor());
                 let ahead = self.followed.get(&session).is_some_and(|one| one.position >= cursor);
                 if !ahead && self.may_follow(&session) {
-                    self.begin(session, events.context, cursor).await;
+                    self.start_following(session, events.context, cursor).await;
                 }
             }
         }
@@ -144,14 +146,14 @@ impl Subscriptions {
             Ok(history) => history.context(from).await.ok(),
             Err(_) => None,
         };
-        // A session that is gone again has no events.
+        // A session that was deleted meanwhile has no events.
         if let Some(context) = context {
             let cursor = Cursor { seq: from, offset: context.written };
-            self.begin(session, context, cursor).await;
+            self.start_following(session, context, cursor).await;
         }
     }
 
-    async fn begin(&mut self, session: SessionId, context: SessionContext, from: Cursor) {
+    async fn start_following(&mut self, session: SessionId, context: SessionContext, from: Cursor) {
         let Ok(follow) = self.app.services.sessions.follow(&session, from).await else { return };
         self.generation += 1;
         let followed = FollowedSession { generation: self.generation, context, position: from };
@@ -159,12 +161,12 @@ impl Subscriptions {
         self.deliveries.push(next_delivery(session, self.generation, follow));
     }
 
-    /// Follows sessions that changed, where the client is sent the events of all.
+    /// Follows sessions that changed, if the client is sent the events of all.
     pub(super) async fn changed(&mut self, changes: Changes) {
         for (session, change) in changes {
             match change {
                 Change::Head(head) => self.discover(session, head).await,
-                // Its follower ends with an error.
+                // The follower of the session ends with an error.
                 Change::Erased => {}
             }
         }
@@ -174,7 +176,7 @@ impl Subscriptions {
         let recent =
             self.app.services.sessions.recent(None, RECENT_LIMIT).await.unwrap_or_default();
         let since = self.since;
-        // Text in flight does not count as an update, so an open turn may be older.
+        // Text in flight does not update the summary, so an open turn may look older.
         for summary in recent.into_iter().filter(|summary| summary.open || summary.updated >= since)
         {
             self.discover(summary.id, summary.head).await;
@@ -186,7 +188,7 @@ impl Subscriptions {
             return;
         }
         let from = match self.app.history(&session).await {
-            Ok(history) => history.before_moment(head, self.since).await.ok(),
+            Ok(history) => history.before_time(head, self.since).await.ok(),
             Err(_) => None,
         };
         if let Some(from) = from {
@@ -194,7 +196,7 @@ impl Subscriptions {
         }
     }
 
-    /// The frames for what a follower brought; none if following has begun anew, or ended, meanwhile.
+    /// The frames for a delivery; none if the session is no longer followed by this follower.
     pub(super) fn frames(&mut self, framing: Framing, delivery: Delivery) -> Vec<String> {
         let (session, generation, follow, items) = delivery;
         let Some(followed) =
@@ -204,7 +206,7 @@ impl Subscriptions {
         };
         match items {
             Ok(Some(items)) => {
-                items.iter().for_each(|item| self.shown.note_item(item));
+                items.iter().for_each(|item| self.shown.add_from_item(item));
                 let context = &mut followed.context;
                 let frames = items.iter().flat_map(|item| encode(context, framing, item)).collect();
                 followed.position = follow.position();
@@ -222,8 +224,12 @@ impl Subscriptions {
                     Error::NotFound(_) => "deleted",
                     _ => "unavailable",
                 };
-                let news = Notification::both("session.status", json!({ "status": status }));
-                news.frame(framing, Some(session.as_str()), self.since).into_iter().collect()
+                let notification =
+                    Notification::both("session.status", json!({ "status": status }));
+                notification
+                    .frame(framing, Some(session.as_str()), self.since)
+                    .into_iter()
+                    .collect()
             }
         }
     }

@@ -1,9 +1,8 @@
-//! Golden transcripts: what a client sends and what it is sent, one story a file.
+//! Golden transcripts of what a client sends and receives, one scenario per file.
 //!
-//! `>` a frame of the client and `=` what it asks for, or the answer if that is "no"; `!` an event of
-//! the journal (or text in flight as `! text …`) and `<` what a JSON-RPC client is sent; `~` the same
-//! for one of the original server's clients from there on. `UPDATE_GOLDEN=1` rewrites the `=` and `<`
-//! lines.
+//! `>` is a frame of the client and `=` the decoded request or the error response; `!` is an event of the
+//! journal (or text in flight, `! text …`) and `<` is what a JSON-RPC client is sent; after `~` it is a
+//! client of the original server. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,11 +15,11 @@ use quintet_kernel::{Item, ItemReader, SessionId, StepId, Time, TurnId, codec};
 use super::decode::{Decoded, RequestFrame, decode};
 use super::encode::encode;
 use super::session_context::SessionContext;
-use super::wire::{Framing, answer};
+use super::wire::{Framing, response};
 
 #[test]
 fn transcripts() {
-    crate::golden::check("src/agent/golden", |script| Story::default().tell(script));
+    crate::golden::check("src/agent/golden", |script| Transcript::default().replay(script));
 }
 
 #[test]
@@ -39,8 +38,8 @@ fn no_frame_panics() {
     }
 }
 
-/// One client and what happens around it.
-struct Story {
+/// One client and one session.
+struct Transcript {
     framing: Framing,
     records: u64,
     reader: ItemReader,
@@ -49,7 +48,7 @@ struct Story {
     out: String,
 }
 
-impl Default for Story {
+impl Default for Transcript {
     fn default() -> Self {
         let session = SessionId::parse("s1").unwrap();
         let context = SessionContext::new(session, ("/repo".into(), "fake/fake".into()), 0);
@@ -58,8 +57,8 @@ impl Default for Story {
     }
 }
 
-impl Story {
-    fn tell(mut self, script: &str) -> String {
+impl Transcript {
+    fn replay(mut self, script: &str) -> String {
         for line in script.lines() {
             match line.get(..2) {
                 Some("= " | "< ") => continue,
@@ -77,16 +76,16 @@ impl Story {
 
     fn request(&mut self, line: &str) {
         match decode(self.framing, line) {
-            Decoded::One(request) => self.asked(request),
-            Decoded::Batch(requests) => requests.into_iter().for_each(|one| self.asked(one)),
+            Decoded::One(request) => self.show_request(request),
+            Decoded::Batch(requests) => requests.into_iter().for_each(|one| self.show_request(one)),
         }
     }
 
-    fn asked(&mut self, request: RequestFrame) {
+    fn show_request(&mut self, request: RequestFrame) {
         let RequestFrame { framing, id, request } = request;
         let line = match request {
             Ok(request) => format!("{request:?}"),
-            Err(error) => answer(framing, id.as_ref(), &Err(error), at(0)).unwrap_or_default(),
+            Err(error) => response(framing, id.as_ref(), &Err(error), at(0)).unwrap_or_default(),
         };
         writeln!(self.out, "= {}", line.trim_end()).unwrap();
     }

@@ -6,22 +6,22 @@ use quintet_kernel::event::Seq;
 use quintet_kernel::{SessionId, SessionSummary};
 use serde_json::{Value, json};
 
-use super::detail::summary;
-use super::dispatch::{Reply, refused};
+use super::context_detail::summary;
+use super::dispatch::{Reply, rpc_error};
 use super::event_id::event_id;
-use super::request::Read;
+use super::request::EventQuery;
 use super::serve::AppState;
 use super::shape;
 use crate::jsonrpc::Error;
 
-/// Events that a tree shows at most, the newest.
+/// The most events of a tree; the newest ones are shown.
 const NODES_LIMIT: usize = 10_000;
 
 impl AppState {
     pub(super) async fn branches(&self, session: &SessionId) -> Result<Reply, Error> {
         let sessions = &self.services.sessions;
-        let summary = self.services.sessions.summary(session).await.map_err(refused)?;
-        let forks = sessions.forks(session).await.map_err(refused)?;
+        let summary = self.services.sessions.summary(session).await.map_err(rpc_error)?;
+        let forks = sessions.forks(session).await.map_err(rpc_error)?;
         let show = |summary| shape::session(summary, &self.settings.default_model);
         Ok(json!({
             "session": show(&summary),
@@ -32,10 +32,10 @@ impl AppState {
         .into())
     }
 
-    /// An event and those that led to it, across the sessions that it was forked from.
-    pub(super) async fn ancestors(&self, read: &Read) -> Result<Reply, Error> {
-        let history = self.history(&read.session).await?;
-        let (mut events, _) = history.before(read).await.map_err(refused)?;
+    /// An event and its ancestors, also in the sessions that this one was forked from.
+    pub(super) async fn ancestors(&self, query: &EventQuery) -> Result<Reply, Error> {
+        let history = self.history(&query.session).await?;
+        let (mut events, _) = history.before(query).await.map_err(rpc_error)?;
         let target = events.first().cloned();
         events.reverse();
         Ok(json!({ "events": events, "ancestors": events, "targetEvent": target }).into())
@@ -43,16 +43,20 @@ impl AppState {
 
     pub(super) async fn tree(&self, session: SessionId, messages: bool) -> Result<Reply, Error> {
         let history = self.history(&session).await?;
-        let read = Read { limit: Some(NODES_LIMIT), original: true, ..Read::all(session.clone()) };
-        let (mut events, _) = history.before(&read).await.map_err(refused)?;
+        let query = EventQuery {
+            limit: Some(NODES_LIMIT),
+            original: true,
+            ..EventQuery::all(session.clone())
+        };
+        let (mut events, _) = history.before(&query).await.map_err(rpc_error)?;
         events.reverse();
-        let forks = self.services.sessions.forks(&session).await.map_err(refused)?;
+        let forks = self.services.sessions.forks(&session).await.map_err(rpc_error)?;
         let head = events.last().map(|event| event["id"].clone());
         let count = events.len();
-        let said = |event: &Value| {
+        let is_shown = |event: &Value| {
             !messages || event["type"].as_str().is_some_and(|kind| kind.starts_with("message."))
         };
-        events.retain(said);
+        events.retain(is_shown);
         let nodes = nodes(&events, &forks, head.as_ref());
         Ok(json!({
             "sessionId": session.as_str(),
@@ -81,7 +85,7 @@ fn branch(summary: &SessionSummary) -> Value {
     })
 }
 
-/// A session is a line; where others branched off, it has more than one child.
+/// The nodes of a tree. Events are a chain; an event that others forked from has more than one child.
 fn nodes(events: &[Value], forks: &[SessionSummary], head: Option<&Value>) -> Vec<Value> {
     let mut branched: HashMap<Seq, usize> = HashMap::new();
     for fork in forks.iter().filter_map(|summary| summary.forked.as_ref()) {
@@ -110,10 +114,10 @@ fn nodes(events: &[Value], forks: &[SessionSummary], head: Option<&Value>) -> Ve
     nodes
 }
 
-/// A summary of an event in a few words.
+/// A short description of an event.
 fn summary_of(event: &Value) -> String {
     let payload = &event["payload"];
-    let words = match &payload["content"] {
+    let text = match &payload["content"] {
         Value::String(text) => Some(text.clone()),
         Value::Array(blocks) => {
             let texts = blocks.iter().filter_map(|block| block["text"].as_str());
@@ -122,5 +126,5 @@ fn summary_of(event: &Value) -> String {
         _ => None,
     };
     let name = || payload["name"].as_str().map(str::to_owned);
-    words.or_else(name).unwrap_or_else(|| event["type"].as_str().unwrap_or_default().to_owned())
+    text.or_else(name).unwrap_or_else(|| event["type"].as_str().unwrap_or_default().to_owned())
 }

@@ -1,37 +1,37 @@
-//! Frames: how answers and notifications are written, in either framing.
+//! Frames: responses and notifications in both framings.
 
 use quintet_kernel::Time;
 use serde_json::{Map, Value, json};
 
 use crate::jsonrpc::{self, Error, Id};
 
-/// No such session.
+/// The session does not exist.
 pub(super) const SESSION_NOT_FOUND: i64 = -32000;
-/// A turn is under way.
+/// The session has an open turn.
 pub(super) const BUSY: i64 = -32001;
-/// The conversation is longer than the model can read.
+/// The conversation does not fit the model's context window.
 pub(super) const CONTEXT_OVERFLOW: i64 = -32002;
-// The original's frames have words for more errors than JSON-RPC has codes for. These stand for them
-// until a frame is written; a JSON-RPC client is sent one of the specified codes, see `specified`.
+// The original has more error codes than the specification. These values stand for them until a frame is
+// encoded; a JSON-RPC client is sent a specified code instead, see `specified`.
 /// No question waits for this answer.
 pub(super) const NOTHING_PENDING: i64 = 1;
-/// The original does this; it is not done here.
+/// The original server has this method; it is not available here.
 pub(super) const NOT_AVAILABLE: i64 = 2;
-/// The file system refused.
+/// A file operation failed.
 pub(super) const FILESYSTEM_ERROR: i64 = 3;
 
-/// How the frames of a connection are written.
+/// The format of a connection's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Framing {
     /// JSON-RPC 2.0.
     #[default]
     JsonRpc,
-    /// The frames of the original server: answers have `success`, notifications `type` and `data`.
+    /// The frames of the original server: responses have `success`, notifications `type` and `data`.
     Legacy,
 }
 
-/// The answer to a request; none if it has no id.
-pub(super) fn answer(
+/// The response to a request; `None` if the request has no id.
+pub(super) fn response(
     framing: Framing,
     id: Option<&Id>,
     outcome: &Result<Value, Error>,
@@ -45,22 +45,22 @@ pub(super) fn answer(
                 jsonrpc::response(id?, &Err(Error { code, ..error.clone() }))
             }
         }),
-        Framing::Legacy => Some(legacy_answer(id, outcome, now).to_string()),
+        Framing::Legacy => Some(legacy_response(id, outcome, now).to_string()),
     }
 }
 
-fn legacy_answer(id: Option<&Id>, outcome: &Result<Value, Error>, now: Time) -> Value {
-    let asked = |code| ![jsonrpc::PARSE_ERROR, jsonrpc::INVALID_REQUEST].contains(&code);
+fn legacy_response(id: Option<&Id>, outcome: &Result<Value, Error>, now: Time) -> Value {
+    let is_request = |code| ![jsonrpc::PARSE_ERROR, jsonrpc::INVALID_REQUEST].contains(&code);
     match (id, outcome) {
         (Some(Id::Text(id)), Ok(result)) => json!({ "id": id, "success": true, "result": result }),
-        (Some(Id::Text(id)), Err(error)) if asked(error.code) => {
-            let mut shown = json!({ "code": word(error.code), "message": error.message });
+        (Some(Id::Text(id)), Err(error)) if is_request(error.code) => {
+            let mut shown = json!({ "code": code_name(error.code), "message": error.message });
             if let Some(details) = &error.data {
                 shown["details"] = details.clone();
             }
             json!({ "id": id, "success": false, "error": shown })
         }
-        // The original answers only what is a request, and has a text for an id.
+        // The original responds only to valid requests whose id is a string.
         (_, outcome) => {
             let (code, message) = match outcome {
                 Err(error) if error.code == jsonrpc::PARSE_ERROR => {
@@ -87,8 +87,8 @@ fn specified(code: i64) -> i64 {
     }
 }
 
-/// The original server's word for a code.
-fn word(code: i64) -> &'static str {
+/// The original server's name for a code.
+fn code_name(code: i64) -> &'static str {
     match code {
         jsonrpc::PARSE_ERROR => "PARSE_ERROR",
         jsonrpc::INVALID_REQUEST => "INVALID_FORMAT",
@@ -104,7 +104,7 @@ fn word(code: i64) -> &'static str {
     }
 }
 
-/// The first frame of the original server; in both framings at once where that of a client is not known.
+/// The first frame of the original server; in both framings at once if the client's framing is not known.
 pub(super) fn greeting(framing: Option<Framing>, now: Time) -> Value {
     let name = "system.connected";
     let data = json!({ "clientId": format!("client_{:012x}", now.micros() & 0xffff_ffff_ffff) });
@@ -117,34 +117,34 @@ pub(super) fn greeting(framing: Option<Framing>, now: Time) -> Value {
     frame
 }
 
-/// Something that clients are sent unasked.
+/// A notification, with its names in both framings.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Notification {
-    /// The method, if JSON-RPC clients are sent it.
+    /// The method; `None` if JSON-RPC clients are not sent it.
     pub(super) json_rpc: Option<&'static str>,
-    /// The type, if legacy clients are sent it.
+    /// The type; `None` if legacy clients are not sent it.
     pub(super) legacy: Option<&'static str>,
-    /// The content, besides the session.
+    /// The content, without the session.
     pub(super) data: Value,
 }
 
 impl Notification {
-    /// For all clients, by the same name.
+    /// A notification for all clients, with the same name.
     pub(super) fn both(name: &'static str, data: Value) -> Self {
         Self { json_rpc: Some(name), legacy: Some(name), data }
     }
 
-    /// For JSON-RPC clients alone.
+    /// A notification for JSON-RPC clients only.
     pub(super) fn json_rpc(name: &'static str, data: Value) -> Self {
         Self { json_rpc: Some(name), legacy: None, data }
     }
 
-    /// For legacy clients alone.
+    /// A notification for legacy clients only.
     pub(super) fn legacy(name: &'static str, data: Value) -> Self {
         Self { json_rpc: None, legacy: Some(name), data }
     }
 
-    /// The frame, if a client with this framing is sent one.
+    /// The frame; `None` if clients with this framing are not sent it.
     pub(super) fn frame(self, framing: Framing, session: Option<&str>, at: Time) -> Option<String> {
         match framing {
             Framing::JsonRpc => {

@@ -24,7 +24,7 @@ async fn an_answer_without_an_id_applies_to_the_only_shown_request() {
     socket.say(&id, script).await.unwrap();
     let mut calls = Vec::new();
     for _ in 0..2 {
-        let told = socket.until_told("agent.approval").await;
+        let told = socket.until_notified("agent.approval").await;
         calls.push(told[told.len() - 1]["params"]["toolId"].clone());
     }
     let yes = json!({ "approved": true });
@@ -46,7 +46,7 @@ async fn an_answer_without_an_id_applies_to_the_only_shown_request() {
     let waiting = socket.ask("session.get", json!({ "sessionId": id })).await.unwrap();
     assert_eq!(waiting["pending"].as_array().unwrap().len(), 1, "{waiting}");
     assert_eq!(respond(&mut socket, &id, yes.clone()).await, None);
-    socket.until_told("agent.turn_complete").await;
+    socket.until_notified("agent.turn_complete").await;
     assert_eq!(respond(&mut socket, &id, yes).await, Some(-32602), "nothing waits");
 }
 

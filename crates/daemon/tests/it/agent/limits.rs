@@ -1,4 +1,4 @@
-//! What is too much, too slow or too quiet, and what comes along with a message.
+//! Limits of messages and connections, and files of messages.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -13,14 +13,14 @@ const PINGING: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n\
                        [agent]\nping_seconds = 1\nsilence_seconds = 6\n";
 
 #[tokio::test]
-async fn a_message_that_is_too_large_ends_its_connection_and_nothing_else() {
+async fn a_message_that_is_too_large_closes_only_its_connection() {
     let world = World::start("").await;
     let (mut other, mut socket) = (world.socket().await, world.socket().await);
     let id = other.create(world.workspace()).await;
     let mut ping = r#"{"jsonrpc":"2.0","id":"a","method":"system.ping"}"#.to_owned();
     ping.push_str(&" ".repeat(MESSAGE_BYTES_LIMIT - ping.len()));
     socket.send(&ping).await;
-    assert_eq!(socket.frame().await.unwrap()["result"]["pong"], true, "this is just not too large");
+    assert_eq!(socket.frame().await.unwrap()["result"]["pong"], true, "exactly at the limit");
     ping.push(' ');
     socket.send(&ping).await;
     assert_eq!(socket.close_code().await, Some(1009));
@@ -29,7 +29,7 @@ async fn a_message_that_is_too_large_ends_its_connection_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_announced_as_far_too_large_is_not_even_read() {
+async fn a_frame_that_is_far_too_large_is_not_read() {
     let world = World::start("").await;
     for bytes in [3 * MESSAGE_BYTES_LIMIT as u64, 1 << 40] {
         let mut socket = raw(&world).await;
@@ -66,24 +66,25 @@ async fn a_client_that_reads_late_is_served_from_the_journal() {
     let (mut quick, mut slow) = (world.socket().await, world.socket().await);
     let id = quick.create(world.workspace()).await;
     slow.ask("events.sync", json!({ "sessionId": id, "lastSequence": 0 })).await.unwrap();
-    // More than the buffers between two sockets hold: from somewhere on nothing more is sent.
+    // More than the buffers between two sockets hold, so that sending stops.
     let line = "word after word ".repeat(1000);
-    let told = quick.turn(&id, json!([{ "deltas": [line], "repeat": 700 }])).await;
-    let late = slow.until_told("agent.turn_complete").await;
-    assert!(text(&told).len() == 16 * 1000 * 700);
-    assert!(text(&late) == text(&told), "not the same text");
-    let ids = |told: &[Value]| -> Vec<Value> {
-        stored(told).iter().map(|event| event["id"].clone()).collect()
+    let frames = quick.turn(&id, json!([{ "deltas": [line], "repeat": 700 }])).await;
+    let late = slow.until_notified("agent.turn_complete").await;
+    assert!(text(&frames).len() == 16 * 1000 * 700);
+    assert!(text(&late) == text(&frames), "not the same text");
+    let ids = |frames: &[Value]| -> Vec<Value> {
+        stored(frames).iter().map(|event| event["id"].clone()).collect()
     };
-    let (late, told) = (ids(&late), ids(&told));
-    assert_eq!(late, told[told.len() - late.len()..], "what came before was synced");
+    let (late, frames) = (ids(&late), ids(&frames));
+    assert_eq!(late, frames[frames.len() - late.len()..], "the rest was synced before");
     quick.ask("model.switch", json!({ "sessionId": id, "model": "fake/other" })).await.unwrap();
-    let switched = |news: &Value| news["params"]["event"]["type"] == "config.model_switch";
+    let switched =
+        |notification: &Value| notification["params"]["event"]["type"] == "config.model_switch";
     assert_eq!(slow.until(switched).await.pop(), quick.until(switched).await.pop());
 }
 
 #[tokio::test]
-async fn who_answers_pings_stays_and_who_does_not_is_let_go() {
+async fn clients_that_do_not_answer_pings_are_disconnected() {
     let world = World::start(PINGING).await;
     let mut socket = world.socket().await;
     let address = world.agent().trim_start_matches("ws://").to_owned();
@@ -95,15 +96,15 @@ async fn who_answers_pings_stays_and_who_does_not_is_let_go() {
     silent.write_all(hello.as_bytes()).await.unwrap();
     let mut received = Vec::new();
     let (ended, ()) = tokio::join!(silent.read_to_end(&mut received), socket.pinged(8));
-    // The end may be a reset: what was sent to it is of no interest any more.
+    // The connection may end with a reset.
     drop(ended);
     let head = received.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-    assert_eq!(received[head + 4..][..2], [0x89, 0x00], "it was asked");
+    assert_eq!(received[head + 4..][..2], [0x89, 0x00], "it was pinged");
     socket.ask("session.list", json!({})).await.unwrap();
 }
 
 #[tokio::test]
-async fn files_come_with_a_message_or_not_at_all() {
+async fn files_are_stored_with_their_message_or_not_at_all() {
     let world = World::start("").await;
     let mut socket = world.socket().await;
     let id = socket.create(world.workspace()).await;
@@ -115,16 +116,19 @@ async fn files_come_with_a_message_or_not_at_all() {
     message["idempotencyKey"] = "m1".into();
     let first = socket.ask("agent.message", message.clone()).await.unwrap();
     assert_eq!(first["acknowledged"], true);
-    let told = stored(&socket.until_told("agent.turn_complete").await);
+    let frames = stored(&socket.until_notified("agent.turn_complete").await);
     let sent_again = socket.ask("agent.message", message).await.unwrap();
-    assert_eq!(sent_again["acknowledged"], true, "it is answered, but not worked on again");
-    let said = told.iter().find(|event| event["type"] == "message.user").unwrap();
-    assert_eq!(said["payload"]["imageCount"], 1, "{said}");
-    assert_eq!(kinds(&told).iter().filter(|kind| **kind == "file.attached").count(), 2);
-    let asked = world.model.calls();
-    assert_eq!(asked.len(), 1);
-    let asked = asked[0].to_string();
-    assert!(asked.contains("data:image/png;base64,aGVsbG8=") && asked.contains("note"), "{asked}");
+    assert_eq!(sent_again["acknowledged"], true, "it is acknowledged, but runs only once");
+    let added = frames.iter().find(|event| event["type"] == "message.user").unwrap();
+    assert_eq!(added["payload"]["imageCount"], 1, "{added}");
+    assert_eq!(kinds(&frames).iter().filter(|kind| **kind == "file.attached").count(), 2);
+    let requests = world.model.calls();
+    assert_eq!(requests.len(), 1);
+    let requests = requests[0].to_string();
+    assert!(
+        requests.contains("data:image/png;base64,aGVsbG8=") && requests.contains("note"),
+        "{requests}"
+    );
     let bad = json!([{ "data": "no base64!", "mimeType": "image/png" }]);
     let bad = json!({ "sessionId": id, "content": "look", "attachments": bad });
     assert_eq!(code(socket.ask("agent.message", bad).await), -32602);
@@ -136,11 +140,11 @@ async fn files_come_with_a_message_or_not_at_all() {
     socket.ask("agent.abort", of(&id)).await.unwrap();
     let events = socket.events(&id, 0).await;
     let attached = kinds(&events).into_iter().filter(|kind| *kind == "file.attached").count();
-    assert_eq!(attached, 2, "what was refused left nothing behind");
+    assert_eq!(attached, 2, "files of refused messages are not stored");
 }
 
 #[tokio::test]
-async fn a_message_that_no_summary_makes_fit_is_an_overflow() {
+async fn a_message_larger_than_the_context_window_is_refused() {
     let small = "[approval]\nkinds = []\n[verify]\nauto = false\n\
                  [providers.small]\napi = \"demo\"\ncontext_window = 5000\n";
     let world = World::start(small).await;
@@ -157,8 +161,8 @@ async fn a_message_that_no_summary_makes_fit_is_an_overflow() {
     );
     let fits = json!({ "sessionId": id, "content": "hello" });
     assert_eq!(socket.ask("agent.message", fits).await.unwrap()["acknowledged"], true);
-    socket.until_told("agent.turn_complete").await;
-    // The window of this one is not known.
+    socket.until_notified("agent.turn_complete").await;
+    // The context window of this model is not known.
     let id = socket.create(world.workspace()).await;
     let too_long = json!({ "sessionId": id, "content": "word ".repeat(1_000_000) });
     let refused = socket.ask("agent.message", too_long).await.unwrap_err();

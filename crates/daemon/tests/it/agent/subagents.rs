@@ -1,8 +1,8 @@
-//! Subagents, as clients of the session that they work for see them.
+//! Subagents, as clients of the parent session see them.
 
 use serde_json::{Value, json};
 
-use super::{ASKING, code, of};
+use super::{WITH_APPROVALS, code, of};
 use crate::daemon::World;
 use crate::socket::{Socket, kinds, text};
 
@@ -12,26 +12,27 @@ fn spawn(task: &str, script: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_question_of_a_subagent_is_seen_and_answered_above() {
-    let world = World::start(ASKING).await;
+async fn an_approval_of_a_subagent_is_answered_at_the_parent() {
+    let world = World::start(WITH_APPROVALS).await;
     let (mut socket, mut other) = (world.socket().await, world.socket().await);
     let id = socket.create(world.workspace()).await;
     let shell = json!({ "name": "shell", "args": { "command": "echo hi" } });
     let work = json!([{ "tools": [shell] }, { "text": "it ran" }]);
     let script = json!([{ "tools": [spawn("run it", &work)] }, { "text": "done" }]);
     socket.say(&id, script).await.unwrap();
-    let asked = socket.until_told("agent.approval").await.pop().unwrap()["params"].clone();
-    assert_eq!((&asked["sessionId"], &asked["toolName"]), (&json!(id), &json!("shell")));
-    let child = asked["subagentSessionId"].as_str().unwrap().to_owned();
+    let request = socket.until_notified("agent.approval").await.pop().unwrap()["params"].clone();
+    assert_eq!((&request["sessionId"], &request["toolName"]), (&json!(id), &json!("shell")));
+    let child = request["subagentSessionId"].as_str().unwrap().to_owned();
     assert_ne!(child, id);
     let shown = other.ask("session.get", of(&id)).await.unwrap();
     assert_eq!(shown["pending"][0]["subagentSessionId"], child.as_str(), "{shown}");
-    let response = json!({ "sessionId": id, "response": true, "toolId": asked["toolId"] });
+    let response = json!({ "sessionId": id, "response": true, "toolId": request["toolId"] });
     other.ask("agent.respond", response.clone()).await.unwrap();
     assert_eq!(code(other.ask("agent.respond", response).await), -32602);
-    let told = socket.until_told("agent.turn_complete").await;
-    assert_eq!(text(&told), "done");
-    let complete = told.iter().find(|news| news["method"] == "subagent.complete").unwrap();
+    let frames = socket.until_notified("agent.turn_complete").await;
+    assert_eq!(text(&frames), "done");
+    let complete =
+        frames.iter().find(|notification| notification["method"] == "subagent.complete").unwrap();
     assert_eq!(complete["params"]["result"], "it ran");
     let events = socket.events(&id, 0).await;
     for kind in ["subagent.approval_requested", "subagent.approval_answered"] {
@@ -43,15 +44,15 @@ async fn a_question_of_a_subagent_is_seen_and_answered_above() {
 }
 
 #[tokio::test]
-async fn a_kill_loses_neither_the_subagent_nor_its_parent() {
+async fn a_subagent_and_its_parent_survive_a_kill() {
     let mut world = World::start("").await;
     let mut socket = world.socket().await;
     let id = socket.create(world.workspace()).await;
-    // Whenever it is asked, the answer takes long enough to be in the middle of it.
+    // The answer takes long enough to be killed during it.
     let work = json!([{ "text": "found", "delay_ms": 1500 }]);
     let script = json!([{ "tools": [spawn("find it", &work)] }, { "text": "read" }]);
     socket.say(&id, script).await.unwrap();
-    socket.until_told("subagent.progress").await;
+    socket.until_notified("subagent.progress").await;
     world.kill();
     world.restart();
     let mut socket = world.socket().await;
@@ -59,7 +60,7 @@ async fn a_kill_loses_neither_the_subagent_nor_its_parent() {
     let page = socket.ask("events.sync", synced).await.unwrap();
     let events = page["events"].as_array().unwrap().clone();
     if !kinds(&events).contains(&"turn.end") {
-        socket.until_told("agent.turn_complete").await;
+        socket.until_notified("agent.turn_complete").await;
     }
     let events = socket.events(&id, 0).await;
     let of_kind = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
@@ -70,7 +71,7 @@ async fn a_kill_loses_neither_the_subagent_nor_its_parent() {
 }
 
 #[tokio::test]
-async fn a_subagent_keeps_within_its_budget() {
+async fn a_subagent_has_its_own_step_limit() {
     let world =
         World::start("[approval]\nkinds = []\n[verify]\nauto = false\n[subagents]\nsteps = 1\n")
             .await;
@@ -79,14 +80,15 @@ async fn a_subagent_keeps_within_its_budget() {
     let shell = json!({ "name": "shell", "args": { "command": "true" } });
     let work = json!([{ "text": "one moment", "tools": [shell] }, { "text": "never said" }]);
     let script = json!([{ "tools": [spawn("work", &work)] }, { "text": "done" }]);
-    let told = socket.turn(&id, script).await;
-    let complete = told.iter().find(|news| news["method"] == "subagent.complete").unwrap();
+    let frames = socket.turn(&id, script).await;
+    let complete =
+        frames.iter().find(|notification| notification["method"] == "subagent.complete").unwrap();
     assert_eq!(complete["params"]["success"], false);
     assert_eq!(complete["params"]["result"], "max turn iterations reached");
 }
 
 #[tokio::test]
-async fn what_a_restart_cut_off_goes_on_when_somebody_says_so() {
+async fn an_interrupted_turn_continues_after_approval() {
     let asking = "[approval]\nkinds = []\n[verify]\nauto = false\n[recovery]\npolicy = \"ask\"\n";
     let mut world = World::start(asking).await;
     let mut socket = world.socket().await;
@@ -105,33 +107,33 @@ async fn what_a_restart_cut_off_goes_on_when_somebody_says_so() {
     assert_eq!((&own[0]["kind"], &own[0]["toolName"]), (&json!("held"), &json!("resume_turn")));
     let yes = json!({ "sessionId": id, "response": true });
     socket.ask("agent.respond", yes.clone()).await.unwrap();
-    let asked = socket.until_told("agent.approval").await.pop().unwrap();
-    let (params, waits) = (&asked["params"], pending(&mut socket).await);
+    let request = socket.until_notified("agent.approval").await.pop().unwrap();
+    let (params, waits) = (&request["params"], pending(&mut socket).await);
     assert_eq!(params["toolName"], "resume_turn");
     assert_eq!(waits[0]["subagentSessionId"], params["subagentSessionId"], "{waits}");
     let no =
         json!({ "sessionId": id, "response": { "toolId": params["toolId"], "approved": false } });
     socket.ask("agent.respond", no).await.unwrap();
-    socket.until_told("agent.turn_complete").await;
+    socket.until_notified("agent.turn_complete").await;
     assert_eq!(pending(&mut socket).await, json!([]));
 }
 
 #[tokio::test]
-async fn clients_of_the_original_are_told_all_they_read_of_subagents() {
+async fn clients_of_the_original_get_all_members_about_subagents() {
     let world = World::start("").await;
     let mut socket = Socket::connect(&format!("{}/ws", world.agent())).await;
     let params = json!({ "workingDirectory": world.workspace() });
-    let created = socket.ask_natively("session.create", params).await.unwrap();
+    let created = socket.ask_legacy("session.create", params).await.unwrap();
     let id = created["sessionId"].as_str().unwrap().to_owned();
-    let mut told = Vec::new();
+    let mut frames = Vec::new();
     for work in [json!([{ "text": "found" }]), json!([{ "status": 400, "message": "no" }])] {
         let script = json!([{ "tools": [spawn("work", &work)] }, { "text": "done" }]);
         let script = script.to_string().replace("{{script:", "\\u007b{script:");
         let prompt = json!({ "sessionId": id, "prompt": format!("go {{{{script: {script}}}}}") });
-        socket.ask_natively("agent.prompt", prompt).await.unwrap();
-        told.extend(socket.until(|frame| frame["type"] == "agent.ready").await);
+        socket.ask_legacy("agent.prompt", prompt).await.unwrap();
+        frames.extend(socket.until(|frame| frame["type"] == "agent.ready").await);
     }
-    for (news, stored, members) in [
+    for (name, stored, members) in [
         ("spawned", "subagent.spawned", &["task", "model", "workingDirectory", "toolCallId"][..]),
         ("status", "subagent.status_update", &["status", "currentTurn"]),
         (
@@ -141,15 +143,15 @@ async fn clients_of_the_original_are_told_all_they_read_of_subagents() {
         ),
         ("failed", "subagent.failed", &["error", "duration"]),
     ] {
-        let kind = format!("agent.subagent_{news}");
-        let live = told.iter().find(|frame| frame["type"] == kind.as_str());
-        let live = &live.unwrap_or_else(|| panic!("{kind} was not told"))["data"];
+        let kind = format!("agent.subagent_{name}");
+        let live = frames.iter().find(|frame| frame["type"] == kind.as_str());
+        let live = &live.unwrap_or_else(|| panic!("{kind} was not sent"))["data"];
         let read = json!({ "sessionId": id, "types": [stored] });
-        let kept = socket.ask_natively("events.getHistory", read).await.unwrap();
-        let kept = &kept["events"][0]["payload"];
+        let history = socket.ask_legacy("events.getHistory", read).await.unwrap();
+        let event = &history["events"][0]["payload"];
         for member in members.iter().chain(&["subagentSessionId"]) {
             assert!(!live[member].is_null(), "{kind} lacks {member}: {live}");
-            assert!(!kept[member].is_null(), "{stored} lacks {member}: {kept}");
+            assert!(!event[member].is_null(), "{stored} lacks {member}: {event}");
         }
     }
 }

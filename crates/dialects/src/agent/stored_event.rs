@@ -1,4 +1,4 @@
-//! Events as clients read them in a session's history.
+//! Encodes events for a session's history.
 
 use quintet_kernel::change::changed_paths;
 use quintet_kernel::event::{ApprovalDecision, Event, NewSession, Record};
@@ -13,7 +13,7 @@ use super::event_id::event_id;
 use super::session_context::SessionContext;
 use super::subagent;
 
-/// An event with its place. `context` has taken it in, but has not closed it.
+/// Encodes an event. `context` must have applied the event and not finished it.
 pub(super) fn event(context: &SessionContext, record: &Record) -> Value {
     let (kind, payload) = content(context, record);
     let parent = match &record.event {
@@ -203,7 +203,7 @@ fn of_calls(context: &SessionContext, record: &Record) -> (&'static str, Value) 
             json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "name": tool, "toolName": tool, "arguments": input }),
         ),
         Event::CallCompleted { call, tool, outcome, .. } => {
-            let duration = context.call_took(call, record.at);
+            let duration = context.call_duration(call, record.at);
             let files = changed_paths(&outcome.changes);
             (
                 "tool.result",
@@ -228,17 +228,17 @@ fn of_calls(context: &SessionContext, record: &Record) -> (&'static str, Value) 
             json!({ "toolId": call.id.as_str(), "toolCallId": call.id.as_str(), "name": call.tool, "arguments": call.input }),
         ),
         Event::ReviewRequested { call, tool, assessment, .. } => {
-            let mut payload = assessed(assessment);
+            let mut payload = assessment_json(assessment);
             payload["toolId"] = call.as_str().into();
             payload["name"] = tool.as_str().into();
             ("tool.review", payload)
         }
         Event::Reviewed { call, tool, answer, comment, .. } => (
             "tool.reviewed",
-            json!({ "toolId": call.as_str(), "name": tool, "answer": answer.map(word), "comment": comment }),
+            json!({ "toolId": call.as_str(), "name": tool, "answer": answer.map(decision_name), "comment": comment }),
         ),
         Event::ApprovalRequested { call, tool, input, assessment, expires, .. } => {
-            let mut payload = assessed(assessment);
+            let mut payload = assessment_json(assessment);
             payload["toolId"] = call.as_str().into();
             payload["toolCallId"] = call.as_str().into();
             payload["name"] = tool.as_str().into();
@@ -248,7 +248,7 @@ fn of_calls(context: &SessionContext, record: &Record) -> (&'static str, Value) 
         }
         Event::ApprovalAnswered { call, tool, answer, reason, .. } => (
             "tool.approval_answered",
-            json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "name": tool, "answer": word(*answer), "reason": reason }),
+            json!({ "toolId": call.as_str(), "toolCallId": call.as_str(), "name": tool, "answer": decision_name(*answer), "reason": reason }),
         ),
         Event::QuestionAsked { call, tool, id, question, expires, .. } => (
             "tool.question_asked",
@@ -261,7 +261,7 @@ fn of_calls(context: &SessionContext, record: &Record) -> (&'static str, Value) 
             }),
         ),
         Event::QuestionAnswered { call, tool, id, answer, reason, .. } => {
-            let (word, content) = match answer {
+            let (decision_name, content) = match answer {
                 QuestionAnswer::Accepted { content } => ("accepted", Some(content)),
                 QuestionAnswer::Declined => ("declined", None),
                 QuestionAnswer::Cancelled => ("cancelled", None),
@@ -270,19 +270,19 @@ fn of_calls(context: &SessionContext, record: &Record) -> (&'static str, Value) 
                 "toolId": id.as_str(),
                 "toolCallId": call.as_str(),
                 "name": tool,
-                "answer": word,
+                "answer": decision_name,
                 "content": content,
                 "reason": reason,
             });
             ("tool.question_answered", payload)
         }
-        // Everything else is told above; a kind that is new to this dialect is shown by its number.
+        // All current events are handled above; a new one is shown without content.
         _ => ("event.other", json!({})),
     }
 }
 
 fn start(context: &SessionContext, origin: &NewSession) -> Value {
-    // The context knows of it already.
+    // The context was given the session's model before.
     let model = context.model.as_str();
     json!({
         "workingDirectory": origin.workspace.to_string_lossy(),
@@ -303,7 +303,7 @@ fn message_event(role: Role, payload: Value) -> (&'static str, Value) {
     (kind, payload)
 }
 
-/// The content of a message: a string if a user's message is text alone, else blocks.
+/// The content of a message: a string if a user's message has only text, otherwise blocks.
 fn message_content(role: Role, parts: &[Part]) -> Value {
     let only_text = parts.iter().all(|part| matches!(part, Part::Text(_) | Part::Context(_)));
     match role {
@@ -347,7 +347,7 @@ pub(super) fn result_text(outcome: &Outcome) -> String {
     text_of(&outcome.parts)
 }
 
-pub(super) fn assessed(assessment: &Assessment) -> Value {
+pub(super) fn assessment_json(assessment: &Assessment) -> Value {
     json!({
         "risk": assessment.risk.name(),
         "reasons": assessment.reasons,
@@ -356,14 +356,14 @@ pub(super) fn assessed(assessment: &Assessment) -> Value {
     })
 }
 
-pub(super) fn word(answer: ApprovalDecision) -> &'static str {
+pub(super) fn decision_name(answer: ApprovalDecision) -> &'static str {
     match answer {
         ApprovalDecision::Allow => "allow",
         ApprovalDecision::Deny => "deny",
     }
 }
 
-/// Tokens, by both servers' names.
+/// Token counts, with the field names of both servers.
 pub(super) fn usage_of(usage: Usage) -> Value {
     json!({
         "inputTokens": usage.input,
@@ -381,6 +381,6 @@ pub(super) fn stop_reason(finish: &FinishReason) -> &str {
         FinishReason::ToolCalls => "tool_use",
         FinishReason::Length => "max_tokens",
         FinishReason::Refused => "refusal",
-        FinishReason::Other(word) => word,
+        FinishReason::Other(decision_name) => decision_name,
     }
 }

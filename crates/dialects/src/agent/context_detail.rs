@@ -1,4 +1,4 @@
-//! Contexts as the original server shows them: always with a limit, and message by message.
+//! Contexts in the format of the original server: always with a limit, and message by message.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ pub(super) const ASSUMED_CONTEXT_WINDOW: u64 = 200_000;
 /// Characters of a message's summary.
 const SUMMARY_LENGTH_LIMIT: usize = 100;
 
-/// How full the context is.
+/// The size of the context and its parts.
 pub(super) fn snapshot(state: &State, models: &dyn Models) -> Value {
     let mut shown = shape::context(state, models);
     if shown["contextLimit"].is_null() {
@@ -31,13 +31,13 @@ pub(super) fn snapshot(state: &State, models: &dyn Models) -> Value {
     shown
 }
 
-/// The same with everything in it, as a model would be sent it.
+/// The size of the context, with its whole content as sent to a model.
 pub(super) fn whole(state: &State, models: &dyn Models) -> Value {
     let prompt = assemble(state);
     let mut shown = snapshot(state, models);
-    let scales = |text: &str| models.count(&prompt.model, text).tokens;
+    let count_tokens = |text: &str| models.count(&prompt.model, text).tokens;
     let messages = prompt.messages.iter().enumerate();
-    let messages: Vec<Value> = messages.map(|(n, one)| message(n, one, &scales)).collect();
+    let messages: Vec<Value> = messages.map(|(n, one)| message(n, one, &count_tokens)).collect();
     let tools = prompt.tools.iter().map(|tool| format!("{}: {}", tool.name, tool.description));
     shown["messages"] = messages.into();
     shown["systemPromptContent"] = system_prompt(state).into();
@@ -46,22 +46,22 @@ pub(super) fn whole(state: &State, models: &dyn Models) -> Value {
     shown
 }
 
-fn message(index: usize, message: &PromptMessage, scales: &dyn Fn(&str) -> u64) -> Value {
+fn message(index: usize, message: &PromptMessage, count_tokens: &dyn Fn(&str) -> u64) -> Value {
     let (role, content) = match message {
         PromptMessage::System(text) => ("system", text.clone()),
-        PromptMessage::User(parts) => ("user", words(parts)),
+        PromptMessage::User(parts) => ("user", plain_text(parts)),
         PromptMessage::Assistant { parts, .. } => ("assistant", assistant_text(parts)),
         PromptMessage::Result { text, .. } => ("toolResult", text.clone()),
     };
     let mut shown = json!({
         "index": index,
         "role": role,
-        "tokens": scales(&content),
+        "tokens": count_tokens(&content),
         "summary": summary(&content),
         "content": content,
     });
     match message {
-        PromptMessage::Assistant { parts, .. } => add_calls(&mut shown, parts, scales),
+        PromptMessage::Assistant { parts, .. } => add_calls(&mut shown, parts, count_tokens),
         PromptMessage::Result { call, ok, .. } => {
             shown["toolCallId"] = call.as_str().into();
             shown["isError"] = (!ok).into();
@@ -71,11 +71,11 @@ fn message(index: usize, message: &PromptMessage, scales: &dyn Fn(&str) -> u64) 
     shown
 }
 
-fn add_calls(shown: &mut Value, parts: &[AssistantPart], scales: &dyn Fn(&str) -> u64) {
+fn add_calls(shown: &mut Value, parts: &[AssistantPart], count_tokens: &dyn Fn(&str) -> u64) {
     let calls: Vec<(u64, Value)> = assistant_calls(parts)
         .map(|call| {
             let arguments = call.input.to_string();
-            let tokens = scales(&call.tool) + scales(&arguments);
+            let tokens = count_tokens(&call.tool) + count_tokens(&arguments);
             let id = call.call.as_str();
             let shown =
                 json!({ "id": id, "name": call.tool, "tokens": tokens, "arguments": arguments });
@@ -90,12 +90,12 @@ fn add_calls(shown: &mut Value, parts: &[AssistantPart], scales: &dyn Fn(&str) -
     shown["toolCalls"] = calls.into_iter().map(|(_, call)| call).collect::<Vec<_>>().into();
 }
 
-fn words(parts: &[PromptPart]) -> String {
-    let word = |part: &PromptPart| match part {
+fn plain_text(parts: &[PromptPart]) -> String {
+    let text = |part: &PromptPart| match part {
         PromptPart::Text(text) => text.clone(),
         PromptPart::Media { name, .. } => format!("[{name}]"),
     };
-    parts.iter().map(word).collect::<Vec<_>>().join("\n")
+    parts.iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
 /// The beginning of a text, on one line.
@@ -107,20 +107,20 @@ pub(super) fn summary(text: &str) -> String {
     }
 }
 
-/// What a compaction would replace, from the session's state now and after it.
-pub(super) fn preview(now: &State, then: &State) -> Vec<(&'static str, Value)> {
-    let written = then.compaction.summary.as_ref();
-    let written = written.filter(|_| now.compaction.summary != then.compaction.summary);
-    let (read, kept) = (turns_read(now), turns_read(then));
+/// What a compaction would replace, from the session's state before and after it.
+pub(super) fn preview(before: &State, after: &State) -> Vec<(&'static str, Value)> {
+    let written = after.compaction.summary.as_ref();
+    let written = written.filter(|_| before.compaction.summary != after.compaction.summary);
+    let (total, kept) = (turns_in_prompt(before), turns_in_prompt(after));
     vec![
         ("summary", written.map_or("", |summary| &summary.text).into()),
         ("preservedTurns", kept.into()),
-        ("summarizedTurns", read.saturating_sub(kept).into()),
+        ("summarizedTurns", total.saturating_sub(kept).into()),
     ]
 }
 
-/// The turns that a model reads word for word.
-fn turns_read(state: &State) -> usize {
+/// The number of turns whose messages are in the prompt unchanged.
+fn turns_in_prompt(state: &State) -> usize {
     let upto = state.compaction.summary.as_ref().map(|summary| &summary.upto);
     let end = state.messages.iter().position(|message| Some(&message.id) == upto);
     let from = end.map_or(state.forgotten, |end| end + 1).max(state.forgotten);
