@@ -4,7 +4,6 @@ mod body;
 mod decode;
 mod dialect;
 mod encode;
-mod openapi;
 mod policy;
 mod position;
 mod routes;

@@ -1,4 +1,4 @@
-//! The bodies of requests.
+//! Reads the bodies of requests.
 
 use axum::body::{Body, Bytes};
 use axum::extract::multipart::MultipartError;
@@ -8,10 +8,10 @@ use axum::http::{HeaderMap, header};
 use super::decode::{BODY_BYTES_LIMIT, FILE_BYTES_LIMIT, File, Reply};
 use crate::transport::body::{self, BodyError};
 
-/// Reads a body.
-pub(super) async fn whole(body: Body, limit: usize) -> Result<Bytes, Reply> {
-    body::read_body(body, limit).await.map_err(|unread| match unread {
-        BodyError::Broken => Reply::new(400, "the request body broke off"),
+/// Reads a whole body. Fails with the reply if it is incomplete or too large.
+pub(super) async fn read_whole(body: Body, limit: usize) -> Result<Bytes, Reply> {
+    body::read_body(body, limit).await.map_err(|error| match error {
+        BodyError::Broken => Reply::new(400, "the request body is incomplete"),
         BodyError::TooLarge => Reply::new(413, "request body too large"),
     })
 }
@@ -21,7 +21,7 @@ pub(super) fn is_multipart(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("multipart/form-data"))
 }
 
-/// The file in a form.
+/// Reads the file of a multipart form.
 pub(super) async fn multipart(request: Request) -> Result<File, Reply> {
     let large = || Reply::new(413, "attachment is larger than 25 MiB");
     let broken = |error: MultipartError| {
@@ -29,11 +29,11 @@ pub(super) async fn multipart(request: Request) -> Result<File, Reply> {
     };
     let (head, body) = request.into_parts();
     let body =
-        whole(body, FILE_BYTES_LIMIT + BODY_BYTES_LIMIT).await.map_err(|reply| {
-            match reply.status {
-                413 => large(),
-                _ => reply,
-            }
+        read_whole(body, FILE_BYTES_LIMIT + BODY_BYTES_LIMIT).await.map_err(|reply| match reply
+            .status
+        {
+            413 => large(),
+            _ => reply,
         })?;
     let mut request = Request::from_parts(head, Body::from(body));
     DefaultBodyLimit::disable().apply(&mut request);

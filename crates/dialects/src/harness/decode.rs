@@ -1,4 +1,4 @@
-//! Requests of the harness as commands of the core.
+//! Decodes requests into commands.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(super) const FILE_BYTES_LIMIT: usize = 25 * 1024 * 1024;
 /// The largest body of any other request.
 pub(super) const BODY_BYTES_LIMIT: usize = 8 * 1024 * 1024;
 
-/// What a request is about.
+/// The route of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     Health,
@@ -30,7 +30,8 @@ pub(super) enum Route {
     Policy,
     SetPolicy,
     Folder,
-    /// Spec runs are another product's; there are never any here, but its dashboard asks.
+    /// Spec runs do not exist here; the list is always empty, because dashboards of the original server
+    /// request it.
     Runs,
     CreateSession,
     ListSessions,
@@ -52,7 +53,7 @@ pub(super) enum Route {
     Complete(SessionId),
 }
 
-/// A response without the core: a status and, mostly, a reason.
+/// A response without a result: a status and, usually, an error.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -69,18 +70,18 @@ impl Reply {
     }
 }
 
-/// What to do about a request that changes something.
+/// The decoded form of a request that changes something.
 #[derive(Debug)]
 pub(super) enum Step {
     Create(NewSession),
     Submit(SessionId, Command),
-    /// Two, in order.
+    /// Two commands, in order.
     Both(SessionId, Box<[Command; 2]>),
-    /// Keep this content first, then attach it.
+    /// Content to store and then to attach.
     Upload(SessionId, File),
 }
 
-/// A file as it was sent.
+/// An uploaded file.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) name: String,
@@ -88,7 +89,7 @@ pub(super) struct File {
     pub(super) content: Vec<u8>,
 }
 
-/// Reads the body of a request that changes something.
+/// Decodes a request that changes something. Fails with the reply if the body is invalid.
 pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
     match route {
         Route::CreateSession => create(json(body)?),
@@ -125,10 +126,10 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
     }
 }
 
-/// The harness's words and codes for refusals of the core.
-pub(super) fn refusal(error: &Error) -> Reply {
+/// Maps an error of the core to a reply.
+pub(super) fn error_reply(error: &Error) -> Reply {
     let status = match error {
-        // The original's codes for these, which its clients know.
+        // Clients of the original server expect these statuses.
         Error::Refused(Refusal::Busy(_)) => 500,
         Error::Refused(Refusal::NothingPending(_) | Refusal::NotPending(_)) => 400,
         error => http_status::of(error),
@@ -150,15 +151,15 @@ fn create(body: wire::CreateSession) -> Result<Step, Reply> {
     if !Path::new(&body.workspace_path).is_absolute() || body.workspace_path.contains('\0') {
         return Err(Reply::new(400, "workspace_path must be an absolute path"));
     }
-    let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let mode = filled(body.mode).unwrap_or_else(|| "chat".into());
-    known_mode(&mode)?;
+    let non_empty = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let mode = non_empty(body.mode).unwrap_or_else(|| "chat".into());
+    check_mode(&mode)?;
     let mut labels = BTreeMap::from([("mode".to_owned(), mode)]);
-    labels.extend(filled(body.spec_path).map(|path| ("spec_path".to_owned(), path)));
+    labels.extend(non_empty(body.spec_path).map(|path| ("spec_path".to_owned(), path)));
     Ok(Step::Create(NewSession {
         workspace: body.workspace_path.into(),
-        system_prompt: filled(body.system_prompt),
-        model: filled(body.model).map(|model| model_ref(&model)).transpose()?,
+        system_prompt: non_empty(body.system_prompt),
+        model: non_empty(body.model).map(|model| model_ref(&model)).transpose()?,
         labels,
         ..NewSession::default()
     }))
@@ -179,18 +180,18 @@ fn message(session: &SessionId, body: wire::AddMessage) -> Result<Step, Reply> {
     let model = body.model.as_deref().filter(|model| !model.is_empty());
     let model = model.map(model_ref).transpose()?;
     let options = TurnOptions { model, sampling, ..TurnOptions::default() };
-    let say = NewMessage::new(role, parts, run, options);
-    Ok(Step::Submit(session.clone(), Command::AddMessage(Box::new(say))))
+    let message = NewMessage::new(role, parts, run, options);
+    Ok(Step::Submit(session.clone(), Command::AddMessage(Box::new(message))))
 }
 
-/// How to answer.
+/// The sampling options of a message.
 fn sampling(body: &wire::AddMessage) -> Result<Sampling, Reply> {
-    let known = |word: &str| {
-        let words = Effort::ALL.map(Effort::name).join(", ");
-        let wrong = || Reply::new(400, format!("effort must be one of {words}, not {word}"));
-        Effort::parse(word).ok_or_else(wrong)
+    let parse = |name: &str| {
+        let names = Effort::ALL.map(Effort::name).join(", ");
+        let wrong = || Reply::new(400, format!("effort must be one of {names}, not {name}"));
+        Effort::parse(name).ok_or_else(wrong)
     };
-    let effort = body.effort.as_deref().filter(|word| !word.is_empty()).map(known).transpose()?;
+    let effort = body.effort.as_deref().filter(|name| !name.is_empty()).map(parse).transpose()?;
     if body.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
         return Err(Reply::new(400, "temperature must be between 0 and 2"));
     }
@@ -255,12 +256,12 @@ fn cancel(session: &str, body: &[u8]) -> Result<Step, Reply> {
         [] => wire::Cancel::default(),
         body => json(body)?,
     };
-    // Cancelling what is not there is no mistake here, see `serve`.
+    // Cancelling an unknown session is not an error, see `serve`.
     let id = SessionId::parse(session).ok_or(Reply::bare(200))?;
     Ok(Step::Submit(id, Command::Cancel { reason: body.reason }))
 }
 
-/// A turn that a path names.
+/// Parses the turn id in a path.
 pub(super) fn turn_id(turn: &str) -> Result<TurnId, Reply> {
     TurnId::parse(turn).ok_or_else(|| Reply::new(404, format!("turn not found: {turn}")))
 }
@@ -275,7 +276,7 @@ fn attach(session: &SessionId, body: wire::Attach) -> Result<Step, Reply> {
     upload(session, body.name, body.mime_type, content)
 }
 
-/// A file, however it was sent.
+/// Checks an uploaded file.
 pub(super) fn upload(
     session: &SessionId,
     name: String,
@@ -297,7 +298,7 @@ fn mode(session: &SessionId, body: wire::SetMode) -> Result<Step, Reply> {
     if body.mode.is_empty() {
         return Err(Reply::new(400, "mode is required"));
     }
-    known_mode(&body.mode)?;
+    check_mode(&body.mode)?;
     let set = |key: &str, value| Command::SetLabel { key: key.into(), value: Some(value) };
     let mode = set("mode", body.mode);
     Ok(match body.spec_path.filter(|path| !path.is_empty()) {
@@ -306,7 +307,7 @@ fn mode(session: &SessionId, body: wire::SetMode) -> Result<Step, Reply> {
     })
 }
 
-fn known_mode(mode: &str) -> Result<(), Reply> {
+fn check_mode(mode: &str) -> Result<(), Reply> {
     match mode {
         "chat" | "spec" => Ok(()),
         _ => Err(Reply::new(400, "mode must be chat or spec")),

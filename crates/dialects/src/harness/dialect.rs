@@ -39,7 +39,7 @@ struct Harness {
     hosts: Vec<String>,
     /// The folder of the session tree.
     tree_root: PathBuf,
-    /// False if no session tree is kept.
+    /// True if the session tree is written.
     writes_tree: bool,
 }
 
@@ -60,12 +60,12 @@ impl Harness {
     }
 
     /// Clears the list of erased sessions, unless an older session tree may still have them.
-    fn forget_erased(&self, services: &Services) -> impl Future<Output = ()> + Send + 'static {
-        let (is_needed, notes) =
+    fn clear_erased(&self, services: &Services) -> impl Future<Output = ()> + Send + 'static {
+        let (is_needed, preferences) =
             (self.tree_root.exists(), Arc::clone(&services.stored_preferences));
         let parked = services.sessions_parked.clone();
         async move {
-            if !is_needed && let Err(error) = forget(&*notes).await {
+            if !is_needed && let Err(error) = clear(&*preferences).await {
                 tracing::warn!(%error, "the list of erased sessions was not cleared");
             }
             parked.cancelled().await;
@@ -82,7 +82,7 @@ impl Protocol for Harness {
         });
         let background = match tree.clone() {
             Some(tree) => ("the session tree", Task::new(tree_task(tree, services))),
-            None => ("the list of erased sessions", Task::new(self.forget_erased(services))),
+            None => ("the list of erased sessions", Task::new(self.clear_erased(services))),
         };
         let settings = Settings { default_model: self.default_model.clone() };
         let access = AccessRules::new(self.hosts.clone(), refuse);
@@ -97,10 +97,12 @@ impl Protocol for Harness {
     }
 }
 
-async fn forget(notes: &dyn Preferences) -> Result<(), StorageError> {
-    let names = notes.names(ERASED_SPACE).await?;
-    try_join_all(names.iter().map(|name| notes.set_preference(ERASED_SPACE, name, Value::Null)))
-        .await?;
+async fn clear(preferences: &dyn Preferences) -> Result<(), StorageError> {
+    let names = preferences.names(ERASED_SPACE).await?;
+    try_join_all(
+        names.iter().map(|name| preferences.set_preference(ERASED_SPACE, name, Value::Null)),
+    )
+    .await?;
     Ok(())
 }
 
@@ -111,8 +113,8 @@ fn tree_task(tree: Tree, services: &Services) -> impl Future<Output = ()> + Send
         clock: Arc::clone(&services.clock),
         stop: services.sessions_parked.clone(),
     };
-    let notes = Arc::clone(&services.stored_preferences);
-    async move { projection::run(tree.projection(notes).await, sources).await }
+    let preferences = Arc::clone(&services.stored_preferences);
+    async move { projection::run(tree.projection(preferences).await, sources).await }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Events of the core as events of the harness.
+//! Encodes events of the core as events of the harness.
 
 use std::path::Path;
 
@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 use super::position::Position;
 use super::{shape, wire};
 
-/// What one stream must remember.
+/// The state of one stream.
 #[derive(Debug)]
 pub(super) struct Link {
     session: SessionId,
-    /// Where the stream began.
+    /// The position at which the stream started.
     from: Position,
-    /// What was sent last.
+    /// The position of the last frame.
     last: Position,
 }
 
-/// One event of the harness, ready to be sent.
+/// One encoded event of the harness.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) position: Position,
@@ -37,13 +37,13 @@ impl Link {
         Self { session, from, last: from }
     }
 
-    /// Translates one item; some are nothing here and some are several events.
+    /// Encodes an item, which may be no event or several.
     pub(super) fn encode(&mut self, item: &Item) -> Vec<Frame> {
         match item {
             Item::Event(record) => self.event(record),
             Item::Text { position, turn, channel, text, at, .. } => {
-                // Thoughts are events of their own: clients put the deltas of an answer together
-                // without a look at their kind.
+                // Thoughts have their own event type, because clients join all deltas of an answer without
+                // checking their kind.
                 let (event, kind) = match channel {
                     Channel::Text => ("model_output_delta", "text"),
                     Channel::Thought => ("model_thought_delta", "thought"),
@@ -61,7 +61,7 @@ impl Link {
 
     fn event(&mut self, record: &Record) -> Vec<Frame> {
         let parts = parts(&record.event);
-        let (count, skip) = (parts.len(), self.from.skips(record.seq));
+        let (count, skip) = (parts.len(), self.from.parts_seen(record.seq));
         let turn = record.event.turn();
         let mut frames = Vec::with_capacity(count);
         for (n, part) in parts.into_iter().enumerate().skip(skip) {
@@ -167,7 +167,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
             let added = message.as_ref().map(|id| message_added(id.as_str(), "assistant", None));
             [Some(completed), added].into_iter().flatten().collect()
         }
-        // The check itself shows as a tool call.
+        // The verification is shown as a tool call.
         Event::VerificationRequested { .. } => Vec::new(),
         Event::ReviewRequested { .. }
         | Event::Reviewed { .. }
@@ -178,7 +178,7 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
             "tool_call_started",
             json!({ "tool": tool, "tool_call_id": call.as_str(), "input": input }),
         )],
-        // Which client runs a call is of no concern to those who watch.
+        // Observers do not need to know which client runs a call.
         Event::CallClaimed { .. } | Event::ClaimHolderLost { .. } | Event::ClaimReleased { .. } => {
             Vec::new()
         }
@@ -188,12 +188,12 @@ fn parts(event: &Event) -> Vec<Part<'_>> {
         Event::Subagent { call, session, news, .. } => {
             vec![subagent(call.as_str(), session.as_str(), news)]
         }
-        // Which tools there are shows when they are called, and what models read when they answer.
+        // Tools are shown when they are called.
         Event::ToolsChosen(_) | Event::Instructed { .. } => Vec::new(),
         Event::Moved { workspace } => vec![moved(workspace)],
         Event::Forgotten { upto } => vec![forgotten(upto)],
         Event::Superseded { from } => vec![superseded(from)],
-        // The end of it is what counts here, and text never comes as an event.
+        // Only the end of these is shown, and text is never sent as an event.
         Event::StopRequested { .. }
         | Event::TextAppended { .. }
         | Event::RevertRequested { .. }
@@ -371,7 +371,7 @@ fn approval(event: &Event) -> Vec<Part<'_>> {
     }
 }
 
-/// A question of a running call is an approval whose id is that of the question.
+/// A question of a running call is encoded as an approval with the question's id.
 fn question(event: &Event) -> Vec<Part<'_>> {
     match event {
         Event::QuestionAsked { call, tool, id, question, expires, .. } => {

@@ -1,7 +1,7 @@
 //! The model policy: the models that users of this protocol prefer.
 //!
-//! The original chooses among its models by such a policy at every turn. Here the first of the preferred
-//! models answers where neither the message nor the session names one; the rest is kept for clients.
+//! The original server chooses a model by this policy for every turn. Here the first preferred model is
+//! used if neither the message nor the session names one; the other fields are only stored for clients.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use super::decode::Reply;
 
-/// Where it is kept.
+/// The preference that stores the policy.
 const SPACE: &str = "harness";
 const NAME: &str = "model_policy";
 
-/// A policy, as clients send and get it.
+/// A policy, as clients send and receive it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Policy {
@@ -26,8 +26,9 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    /// Reads a policy. Models may be named as the original does, `provider:model`.
-    pub(super) fn read(body: &[u8]) -> Result<Self, Reply> {
+    /// Parses a policy. Models may be written as in the original server, `provider:model`. Fails with the
+    /// reply if the body is invalid.
+    pub(super) fn parse(body: &[u8]) -> Result<Self, Reply> {
         let mut policy: Self =
             serde_json::from_slice(body).map_err(|_| Reply::new(400, "invalid json"))?;
         for name in &mut policy.preferred_models {
@@ -43,7 +44,7 @@ impl Policy {
         self.preferred_models.first().and_then(|name| ModelRef::parse(name))
     }
 
-    /// The policy with the default model if it names none.
+    /// The policy, with the default model if it has none.
     pub(super) fn or_default(mut self, model: &str) -> Self {
         self.max_cost_usd.get_or_insert(0.0);
         if self.preferred_models.is_empty() {
@@ -53,15 +54,15 @@ impl Policy {
     }
 }
 
-/// The policy that is in force.
+/// The stored policy.
 #[derive(Clone)]
-pub(super) struct Policies {
+pub(super) struct PolicyStore {
     store: Arc<dyn Preferences>,
-    /// What was last read or written.
+    /// The policy that was last read or written.
     cached: Arc<Mutex<Option<Policy>>>,
 }
 
-impl Policies {
+impl PolicyStore {
     pub(super) fn new(store: Arc<dyn Preferences>) -> Self {
         Self { store, cached: Arc::default() }
     }
@@ -71,11 +72,11 @@ impl Policies {
         if let Some(policy) = cached {
             return Ok(policy);
         }
-        let store = self.store.preference(SPACE, NAME).await?;
-        let store = store.and_then(|store| serde_json::from_value::<Policy>(store).ok());
-        // Somebody may have set another one while this one was read.
+        let stored = self.store.preference(SPACE, NAME).await?;
+        let stored = stored.and_then(|value| serde_json::from_value::<Policy>(value).ok());
+        // Another request may have set a policy while this one was read.
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(cached.get_or_insert(store.unwrap_or_default()).clone())
+        Ok(cached.get_or_insert(stored.unwrap_or_default()).clone())
     }
 
     pub(super) async fn set(&self, policy: Policy) -> Result<(), StorageError> {

@@ -8,12 +8,12 @@ use std::fmt;
 use quintet_kernel::Cursor;
 use quintet_kernel::event::Seq;
 
-/// A place in the stream.
+/// A position in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
     /// After an event or some text.
     After(Cursor),
-    /// After so many parts of an event.
+    /// After this many parts of an event.
     Within(Seq, usize),
 }
 
@@ -31,7 +31,7 @@ impl Position {
         }
     }
 
-    /// Where to follow from.
+    /// The cursor to follow from.
     pub(super) fn cursor(self) -> Cursor {
         match self {
             Self::After(cursor) => cursor,
@@ -39,8 +39,8 @@ impl Position {
         }
     }
 
-    /// How many parts of an event are known already.
-    pub(super) fn skips(self, seq: Seq) -> usize {
+    /// The number of parts of an event that the client has already.
+    pub(super) fn parts_seen(self, seq: Seq) -> usize {
         match self {
             Self::Within(within, parts) if within == seq => parts,
             Self::Within(..) | Self::After(_) => 0,
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_read_what_they_write() {
+    fn positions_parse_what_they_print() {
         for text in ["0", "17", "17.345", "17~1"] {
             assert_eq!(Position::parse(text).unwrap().to_string(), text);
         }

@@ -1,11 +1,12 @@
-//! The routes of the harness.
+//! The routes of the harness, and the document that describes them.
 
 use quintet_kernel::SessionId;
+use serde_json::Value;
 
 use super::decode::{Reply, Route};
 use crate::transport::routes::{ANY, PathParameters, Refusals, Row};
 
-/// Which requests there are.
+/// All routes.
 pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/healthz", |_| Ok(Route::Health)),
     ("GET", "/openapi.json", |_| Ok(Route::OpenApi)),
@@ -41,19 +42,24 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/v1/sessions/{session}/turns/{turn}/changes", |path| {
         Ok(Route::Changes(session(path)?, turn(path)))
     }),
-    // Clients of the original show people the reason.
+    // Clients of the original server show the reason to the user.
     ("GET", "/v1/runs", |_| Ok(Route::Runs)),
-    ("POST", "/v1/runs", |_| Err(Reply::new(501, "there are no spec runs here"))),
+    ("POST", "/v1/runs", |_| Err(Reply::new(501, "spec runs are not supported"))),
     (ANY, "/v1/runs/{run}", no_run),
     (ANY, "/v1/runs/{run}/{*rest}", no_run),
-    ("POST", "/v1/specs/generate", |_| Err(Reply::new(501, "specs are not generated here"))),
+    ("POST", "/v1/specs/generate", |_| Err(Reply::new(501, "generating specs is not supported"))),
 ];
 
-/// What is said to any other request.
+/// The replies to all other requests.
 pub(super) const REFUSALS: &Refusals<Reply> = &Refusals {
     unknown_path: |_| Reply::new(404, "unknown endpoint"),
     wrong_method: |_, _| Reply::bare(405),
 };
+
+/// The OpenAPI document.
+pub(super) fn openapi() -> Value {
+    serde_json::from_str(include_str!("openapi.json")).expect("openapi.json is checked by a test")
+}
 
 fn session(path: &PathParameters<'_>) -> Result<SessionId, Reply> {
     let id = path.get("session");

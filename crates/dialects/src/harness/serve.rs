@@ -15,60 +15,61 @@ use quintet_kernel::{Cursor, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::body::{is_multipart, multipart, whole};
+use super::body::{is_multipart, multipart, read_whole};
 use super::decode::{
-    BODY_BYTES_LIMIT, FILE_BYTES_LIMIT, File, Reply, Route, Step, decode, refusal, turn_id, upload,
+    BODY_BYTES_LIMIT, FILE_BYTES_LIMIT, File, Reply, Route, Step, decode, error_reply, turn_id,
+    upload,
 };
 use super::encode::Link;
-use super::policy::{Policies, Policy};
+use super::policy::{Policy, PolicyStore};
 use super::position::Position;
-use super::routes::{REFUSALS, ROUTES};
+use super::routes::{REFUSALS, ROUTES, openapi};
 use super::stream::{Stream, history, reset};
 use super::tree::Tree;
-use super::{openapi, shape, wire};
+use super::{shape, wire};
 use crate::dialect::Services;
 use crate::fallback;
 use crate::transport::access::Denied;
 use crate::transport::query::parameter;
 use crate::transport::routes;
 
-/// Sessions of a list, unless the client sets a limit.
+/// The most sessions of a list, unless the client sets a limit.
 const LIST_LIMIT: usize = 1000;
-/// Files of a folder that are listed.
+/// The most files of a folder listing.
 const FOLDER_ENTRIES_LIMIT: usize = 800;
 
-/// How the dialect is set up.
+/// The settings of the protocol.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// The model of sessions that name none.
+    /// The model of sessions that choose none.
     pub default_model: String,
 }
 
 #[derive(Clone)]
 struct AppState {
     services: Arc<Services>,
-    /// The session tree on disk, where one is kept.
+    /// The session tree on disk, if it is written.
     tree: Option<Tree>,
     settings: Arc<Settings>,
-    policies: Policies,
+    policies: PolicyStore,
 }
 
-/// The dialect as a service.
+/// The router of the protocol.
 pub(super) fn router(services: Arc<Services>, tree: Option<Tree>, settings: Settings) -> Router {
-    let policies = Policies::new(Arc::clone(&services.preferences));
+    let policies = PolicyStore::new(Arc::clone(&services.preferences));
     let app = AppState { services, tree, settings: Arc::new(settings), policies };
     routes::router(ROUTES, REFUSALS, serve).with_state(app)
 }
 
 async fn serve(app: AppState, route: Result<Route, Reply>, request: Request) -> Response {
-    let answer = match route {
+    let response = match route {
         _ if request.method() == Method::OPTIONS => {
             return status(StatusCode::NO_CONTENT, Body::empty());
         }
-        Ok(route) => app.answer(route, request).await,
+        Ok(route) => app.respond(route, request).await,
         Err(refused) => Err(refused),
     };
-    answer.unwrap_or_else(reply)
+    response.unwrap_or_else(reply)
 }
 
 impl AppState {
@@ -79,11 +80,11 @@ impl AppState {
         }
     }
 
-    async fn answer(&self, route: Route, request: Request) -> Result<Response, Reply> {
+    async fn respond(&self, route: Route, request: Request) -> Result<Response, Reply> {
         let query = request.uri().query().unwrap_or_default().to_owned();
         match &route {
             Route::Health => self.health().await,
-            Route::OpenApi => Ok(ok(&openapi::document())),
+            Route::OpenApi => Ok(ok(&openapi())),
             Route::Models => {
                 let models = self.services.models.list().await;
                 let models: Vec<Value> = models.iter().map(shape::model).collect();
@@ -91,9 +92,9 @@ impl AppState {
             }
             Route::Policy => Ok(ok(&self.policy().await?)),
             Route::SetPolicy => {
-                let body = whole(request.into_body(), BODY_BYTES_LIMIT).await?;
-                let set = self.policies.set(Policy::read(&body)?).await;
-                set.map_err(|error| refusal(&error.into()))?;
+                let body = read_whole(request.into_body(), BODY_BYTES_LIMIT).await?;
+                let set = self.policies.set(Policy::parse(&body)?).await;
+                set.map_err(|error| error_reply(&error.into()))?;
                 Ok(ok(&self.policy().await?))
             }
             Route::Folder => self.folder(&query).await,
@@ -101,53 +102,54 @@ impl AppState {
             Route::ListSessions => self.list(&query).await,
             Route::GetSession(id) => {
                 let state =
-                    self.services.sessions.view(id).await.map_err(|error| refusal(&error))?;
+                    self.services.sessions.view(id).await.map_err(|error| error_reply(&error))?;
                 Ok(ok(&shape::session(&state)))
             }
             Route::Context(id) => {
                 let state =
-                    self.services.sessions.view(id).await.map_err(|error| refusal(&error))?;
-                // Counting tokens may take a table that has to be read first.
+                    self.services.sessions.view(id).await.map_err(|error| error_reply(&error))?;
+                // Counting tokens may first have to read a tokenizer's table.
                 let models = Arc::clone(&self.services.models);
                 let shown =
                     tokio::task::spawn_blocking(move || shape::whole_context(&state, &*models));
-                let shown =
-                    shown.await.map_err(|_| Reply::new(500, "the prompt could not be weighed"))?;
+                let shown = shown.await.map_err(|_| Reply::new(500, "counting tokens failed"))?;
                 Ok(ok(&shown))
             }
             Route::Changes(id, turn) => {
                 let turn = turn_id(turn)?;
                 let changes = self.services.inspection.turn_changes(id, &turn).await;
-                Ok(ok(&shape::changes(&turn, &changes.map_err(|error| refusal(&error))?)))
+                Ok(ok(&shape::changes(&turn, &changes.map_err(|error| error_reply(&error))?)))
             }
             Route::CheckRevert(id, turn) => {
                 let turn = turn_id(turn)?;
                 let conflicts = self.services.inspection.revert_conflicts(id, &turn).await;
-                let conflicts = conflicts.map_err(|error| refusal(&error))?;
+                let conflicts = conflicts.map_err(|error| error_reply(&error))?;
                 Ok(ok(&json!({ "ok": conflicts.is_none(), "reason": conflicts })))
             }
             Route::Events(id) => self.events(id, request.headers(), &query).await,
             Route::Attach(id) if is_multipart(request.headers()) => {
                 let file = multipart(request).await?;
-                self.carry_out(&route, upload(id, file.name, Some(file.mime), file.content)?).await
+                self.dispatch(&route, upload(id, file.name, Some(file.mime), file.content)?).await
             }
             _ => {
                 let limit = match route {
-                    // Base64 makes four bytes of three, and the envelope wants room too.
+                    // Base64 encodes three bytes as four; the rest of the body needs space, too.
                     Route::Attach(_) => FILE_BYTES_LIMIT / 3 * 4 + BODY_BYTES_LIMIT,
                     _ => BODY_BYTES_LIMIT,
                 };
-                let body = whole(request.into_body(), limit).await?;
-                self.carry_out(&route, decode(&route, &body)?).await
+                let body = read_whole(request.into_body(), limit).await?;
+                self.dispatch(&route, decode(&route, &body)?).await
             }
         }
     }
 
-    async fn carry_out(&self, route: &Route, step: Step) -> Result<Response, Reply> {
+    async fn dispatch(&self, route: &Route, step: Step) -> Result<Response, Reply> {
         let sessions = &self.services.sessions;
-        let done = match step {
+        let submitted = match step {
             Step::Create(origin) => sessions.create(origin).await,
-            Step::Submit(id, Command::AddMessage(say)) => self.submit_message(&id, say).await,
+            Step::Submit(id, Command::AddMessage(message)) => {
+                self.submit_message(&id, message).await
+            }
             Step::Submit(id, command) => sessions.submit(&id, command).await,
             Step::Both(id, both) => {
                 let [first, second] = *both;
@@ -158,26 +160,26 @@ impl AppState {
             }
             Step::Upload(id, file) => self.store_file(&id, file).await,
         };
-        let receipt = match done {
+        let receipt = match submitted {
             Ok(receipt) => receipt,
-            // The original says "ok" whatever is cancelled.
+            // The original server replies "ok" to every cancel request.
             Err(Error::NotFound(_)) if matches!(route, Route::Cancel(_)) => {
                 return Ok(ok(&json!({ "ok": true })));
             }
-            // And it does not tell an unknown session from a bad request.
+            // The original server does not distinguish an unknown session from a bad request.
             Err(Error::NotFound(id)) if matches!(route, Route::Approve(_)) => {
                 return Err(Reply::new(400, format!("no approvals pending for session {id}")));
             }
             Err(error @ Error::NotFound(_)) if matches!(route, Route::AddMessage(_)) => {
                 return Err(Reply::new(400, error.to_string()));
             }
-            Err(error) => return Err(refusal(&error)),
+            Err(error) => return Err(error_reply(&error)),
         };
         if let (Route::CreateSession | Route::Attach(_), Some(tree)) = (route, &self.tree) {
             tree.write(&receipt.session).await;
         }
         if let Route::SetMode(id) = route {
-            let summary = sessions.summary(id).await.map_err(|error| refusal(&error))?;
+            let summary = sessions.summary(id).await.map_err(|error| error_reply(&error))?;
             let shown = shape::summary(&summary);
             return Ok(ok(
                 &json!({ "session_id": shown.id, "mode": shown.mode, "spec_path": shown.spec_path }),
@@ -190,7 +192,7 @@ impl AppState {
     }
 
     async fn store_file(&self, session: &SessionId, file: File) -> Result<Receipt, Error> {
-        // Nothing is kept for a session that is not there.
+        // No content is stored for a session that does not exist.
         self.services.sessions.summary(session).await?;
         let File { name, mime, content } = file;
         let size = content.len() as u64;
@@ -207,16 +209,16 @@ impl AppState {
             Some(limit) => limit.parse().map_err(|_| Reply::new(400, "limit must be a number"))?,
         };
         let summaries =
-            self.services.sessions.list(limit).await.map_err(|error| refusal(&error))?;
+            self.services.sessions.list(limit).await.map_err(|error| error_reply(&error))?;
         Ok(ok(&summaries.iter().map(shape::summary).collect::<Vec<_>>()))
     }
 
     async fn policy(&self) -> Result<Policy, Reply> {
-        let policy = self.policies.current().await.map_err(|error| refusal(&error.into()))?;
+        let policy = self.policies.current().await.map_err(|error| error_reply(&error.into()))?;
         Ok(policy.or_default(&self.settings.default_model))
     }
 
-    /// The files of a folder, as the original's page shows them before there is a session.
+    /// The files of a folder. The original's page shows them before a session exists.
     async fn folder(&self, query: &str) -> Result<Response, Reply> {
         let path = parameter(query, "workspace_path").filter(|path| !path.trim().is_empty());
         let path = path.ok_or_else(|| Reply::new(400, "workspace_path required"))?;
@@ -234,21 +236,21 @@ impl AppState {
         Ok(ok(&json!({ "root": folder, "files": files })))
     }
 
-    /// Submits a message, to the preferred model unless it or its session names another.
+    /// Submits a message, to the preferred model unless the message or the session names one.
     async fn submit_message(
         &self,
         id: &SessionId,
-        mut say: Box<NewMessage>,
+        mut message: Box<NewMessage>,
     ) -> Result<Receipt, Error> {
         let sessions = &self.services.sessions;
-        if say.options.model.is_none()
+        if message.options.model.is_none()
             && let Some(preferred) = self.policies.preferred_model().await?
             && sessions.summary(id).await?.model.is_none()
         {
-            say.options.model = Some(preferred);
-            return fallback::submit_message(&**sessions, id, *say).await;
+            message.options.model = Some(preferred);
+            return fallback::submit_message(&**sessions, id, *message).await;
         }
-        sessions.submit(id, Command::AddMessage(say)).await
+        sessions.submit(id, Command::AddMessage(message)).await
     }
 
     async fn events(
@@ -258,30 +260,35 @@ impl AppState {
         query: &str,
     ) -> Result<Response, Reply> {
         let header = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-        let asked = parameter(query, "after").or(header.map(Into::into));
-        let asked = asked.as_deref().unwrap_or("0");
-        let from = Position::parse(asked)
-            .ok_or_else(|| Reply::new(400, format!("not a position in the events: {asked}")))?;
+        let requested = parameter(query, "after").or(header.map(Into::into));
+        let requested = requested.as_deref().unwrap_or("0");
+        let from = Position::parse(requested)
+            .ok_or_else(|| Reply::new(400, format!("not a position in the events: {requested}")))?;
         if parameter(query, "format").as_deref() == Some("json") {
-            let follow = self.follow(id, from).await.map_err(|error| refusal(&error))?;
-            let most = match parameter(query, "max").as_deref() {
+            let follow = self.follow(id, from).await.map_err(|error| error_reply(&error))?;
+            let limit = match parameter(query, "max").as_deref() {
                 None | Some("0") => usize::MAX,
                 Some(max) => max.parse().map_err(|_| Reply::new(400, "max must be a number"))?,
             };
-            return Ok(json(history(follow, Link::new(id.clone(), from), most).await?));
+            return Ok(json(history(follow, Link::new(id.clone(), from), limit).await?));
         }
         let (follow, stream) = match self.follow(id, from).await {
             Ok(follow) => (follow, Stream { link: Link::new(id.clone(), from), first: Vec::new() }),
-            // The client has seen more than there is: it is told, and gets everything anew.
+            // The client's position is after the end of the session: it is notified and gets everything
+            // again.
             Err(Error::Ahead(_, head)) => {
                 let start = Position::After(Cursor::START);
-                let follow = self.follow(id, start).await.map_err(|error| refusal(&error))?;
-                let summary =
-                    self.services.sessions.summary(id).await.map_err(|error| refusal(&error))?;
-                let first = reset(&summary, asked, head);
+                let follow = self.follow(id, start).await.map_err(|error| error_reply(&error))?;
+                let summary = self
+                    .services
+                    .sessions
+                    .summary(id)
+                    .await
+                    .map_err(|error| error_reply(&error))?;
+                let first = reset(&summary, requested, head);
                 (follow, Stream { link: Link::new(id.clone(), start), first })
             }
-            Err(error) => return Err(refusal(&error)),
+            Err(error) => return Err(error_reply(&error)),
         };
         Ok(stream.response(follow))
     }
@@ -299,7 +306,7 @@ fn not_reverted(receipt: &Receipt) -> Option<&str> {
     })
 }
 
-/// What a request is answered with, read off the events it led to.
+/// The result of a request, from the events that it caused.
 fn result(route: &Route, receipt: &Receipt) -> Value {
     let mut body = match route {
         Route::CreateSession => json!({ "session_id": receipt.session.as_str() }),

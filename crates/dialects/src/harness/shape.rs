@@ -1,4 +1,4 @@
-//! A session as the harness shows it.
+//! Encodes sessions, contexts, changes and models.
 
 use quintet_kernel::change::{
     FileChange, FileKind, FileVersion, UnrecordedChange, changed_paths, net_changes,
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::wire;
 
-/// A session with everything in it.
+/// A session with its messages and turns.
 pub(super) fn session(state: &State) -> wire::Session {
     let mut shown = summary(&state.summary());
     shown.messages = Some(state.current_messages().map(|message| self::message(message)).collect());
@@ -31,7 +31,7 @@ pub(super) fn session(state: &State) -> wire::Session {
     shown
 }
 
-/// A session at a glance.
+/// The summary of a session.
 pub(super) fn summary(summary: &SessionSummary) -> wire::Session {
     wire::Session {
         id: summary.id.to_string(),
@@ -72,29 +72,29 @@ pub(super) fn assessment(assessment: &Assessment) -> Value {
     })
 }
 
-/// What a model is told of the workspace, as an event.
+/// The sections about the workspace, as an event.
 pub(super) fn context(sections: &[Section], tokens: u64) -> Value {
     json!({ "sections": sections_of(sections), "tokens": tokens })
 }
 
-/// Everything that stands before the conversation, to the letter.
+/// The whole text before the conversation.
 pub(super) fn whole_context(state: &State, models: &dyn Models) -> Value {
     let update = |update: &ContextUpdate| json!({ "turn_id": update.turn.as_str(), "text": context::format_update(&update.sections) });
     json!({
         "system": prompt::system_prompt(state),
         "updates": state.context.updates.iter().map(update).collect::<Vec<_>>(),
         "sections": sections_of(state.context.current()),
-        "tokens": weight(prompt::count_prompt_tokens(state, models)),
+        "tokens": token_counts(prompt::count_prompt_tokens(state, models)),
     })
 }
 
-/// What the next prompt weighs, as things stand.
-fn weight(weight: PromptTokens) -> Value {
-    let total = weight.total();
+/// The token counts of the next prompt.
+fn token_counts(counts: PromptTokens) -> Value {
+    let total = counts.total();
     json!({
-        "system": weight.system.tokens,
-        "tools": weight.tools.tokens,
-        "messages": weight.messages.tokens,
+        "system": counts.system.tokens,
+        "tools": counts.tools.tokens,
+        "messages": counts.messages.tokens,
         "total": total.tokens,
         "estimated": !total.exact,
     })
@@ -105,7 +105,7 @@ fn sections_of(sections: &[Section]) -> Vec<Value> {
     sections.iter().map(one).collect()
 }
 
-/// What a turn did to files.
+/// The changes of a turn to files.
 pub(super) fn changes(turn: &TurnId, set: &Changeset) -> Value {
     json!({
         "turn_id": turn.as_str(),
@@ -127,11 +127,11 @@ pub(super) fn reverted(files: &[String], more: u64) -> Value {
 }
 
 pub(super) fn file_change(change: &FileChange) -> Value {
-    let (size, kept) = (
+    let (size, is_stored) = (
         |version: &Option<FileVersion>| version.as_ref().map(|version| version.size),
         |version: &Option<FileVersion>| {
-            let is_kept = |it: &FileVersion| it.blob.is_some() || !it.shape.has_content();
-            version.as_ref().is_none_or(is_kept)
+            let has_content = |it: &FileVersion| it.blob.is_some() || !it.shape.has_content();
+            version.as_ref().is_none_or(has_content)
         },
     );
     let kind = match (&change.before, &change.after) {
@@ -147,7 +147,7 @@ pub(super) fn file_change(change: &FileChange) -> Value {
         "change": kind,
         "size_before": size(&change.before),
         "size_after": size(&change.after),
-        "revertible": kept(&change.before) && kept(&change.after),
+        "revertible": is_stored(&change.before) && is_stored(&change.after),
     });
     for (name, side) in [("hash_before", &change.before), ("hash_after", &change.after)] {
         if let Some(blob) = side.as_ref().and_then(|side| side.blob.as_ref()) {
@@ -162,7 +162,7 @@ pub(super) fn file_change(change: &FileChange) -> Value {
     shown
 }
 
-/// What may have happened to files and is not recorded.
+/// A possible change that is not recorded.
 pub(super) fn gap(gap: &UnrecordedChange) -> Value {
     json!({ "path": gap.path, "paths": gap.paths, "reason": gap.reason })
 }
@@ -202,7 +202,7 @@ fn message(message: &Message) -> wire::Message {
     }
 }
 
-/// Thoughts are streamed but are no part of what was said.
+/// Encodes a part. Thoughts are streamed, but are not part of a message.
 fn part(part: &Part) -> Option<wire::OutPart> {
     match part {
         Part::Text(text) | Part::Context(text) => Some(wire::OutPart::Text { text: text.clone() }),
@@ -270,7 +270,7 @@ fn pending(open: &OpenTurn) -> Vec<Value> {
     open.calls().iter().filter_map(asked).chain(questions).collect()
 }
 
-/// A model that can be chosen.
+/// A model of the list.
 pub(super) fn model(listed: &ModelInfo) -> Value {
     let Profile { inputs, tools, context_window, search: _ } = &listed.profile;
     json!({

@@ -12,23 +12,23 @@ use quintet_kernel::port::{Error, Follower};
 use quintet_kernel::session_summary::SessionSummary;
 use serde_json::json;
 
-use super::decode::{Reply, refusal};
+use super::decode::{Reply, error_reply};
 use super::encode::Link;
 use crate::transport::sse::{self, Encode};
 
-/// Interval of heartbeats on a silent stream.
+/// The interval of heartbeats on a stream without events.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Everything that was durable when the request came, or the first part of it, as an array. Read as the
-/// client takes it. Fails if nothing can be read; later the response breaks off.
+/// All events that were durable when the request came, or the first `limit` of them, as an array. They are
+/// read as fast as the client reads. Fails if nothing can be read; a later failure ends the response early.
 pub(super) async fn history(
     follow: Box<dyn Follower>,
     link: Link,
-    most: usize,
+    limit: usize,
 ) -> Result<Body, Reply> {
-    let mut array = Array { head: follow.head(), follow, link, most, count: 0 };
+    let mut array = Array { head: follow.head(), follow, link, limit, count: 0 };
     let mut first = b"[".to_vec();
-    let more = array.page(&mut first).await.map_err(|error| refusal(&error))?;
+    let more = array.page(&mut first).await.map_err(|error| error_reply(&error))?;
     let rest = stream::try_unfold(more.then_some(array), async |array| {
         let Some(mut array) = array else { return Ok(None) };
         let mut page = Vec::new();
@@ -42,23 +42,23 @@ pub(super) async fn history(
 struct Array {
     follow: Box<dyn Follower>,
     link: Link,
-    /// The last event in it.
+    /// The last event of the array.
     head: Seq,
-    most: usize,
+    limit: usize,
     count: usize,
 }
 
 impl Array {
-    /// Writes some more of it; false if that was all.
+    /// Writes the next events; false if that was all.
     async fn page(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
-        let left = self.follow.position().seq < self.head && self.count < self.most;
-        let items = if left { self.follow.next().await? } else { None };
+        let has_more = self.follow.position().seq < self.head && self.count < self.limit;
+        let items = if has_more { self.follow.next().await? } else { None };
         let Some(items) = items else {
             out.push(b']');
             return Ok(false);
         };
         let frames = items.iter().flat_map(|item| self.link.encode(item));
-        for frame in frames.take(self.most - self.count) {
+        for frame in frames.take(self.limit - self.count) {
             if self.count > 0 {
                 out.push(b',');
             }
@@ -72,13 +72,13 @@ impl Array {
 /// The event stream of one client.
 pub(super) struct Stream {
     pub(super) link: Link,
-    /// What it is sent before anything else.
+    /// Bytes to send before the first event.
     pub(super) first: Vec<u8>,
 }
 
 impl Stream {
     pub(super) fn response(mut self, follow: Box<dyn Follower>) -> Response {
-        // Something must flow at once, or clients wait for the first event to see the headers.
+        // Something must be sent at once, or some clients do not get the headers until the first event.
         let mut first = b": connected\n\n".to_vec();
         first.append(&mut self.first);
         let mut response = Response::new(sse::body(follow, self, first, HEARTBEAT_INTERVAL));
@@ -106,13 +106,13 @@ impl Encode for Stream {
 }
 
 /// The event for a client whose position is after the end of the session.
-pub(super) fn reset(summary: &SessionSummary, asked: &str, head: u64) -> Vec<u8> {
+pub(super) fn reset(summary: &SessionSummary, requested: &str, head: u64) -> Vec<u8> {
     let event = json!({
         "ts": summary.updated.to_string(),
         "session_id": summary.id.as_str(),
         "type": "stream_reset",
         "message": "the position is after the end of the session; everything is sent again",
-        "data": { "requested": asked, "last_event_id": head.to_string() },
+        "data": { "requested": requested, "last_event_id": head.to_string() },
     });
     let mut out = Vec::new();
     sse::frame(&mut out, "0", "message", event.to_string().as_bytes());

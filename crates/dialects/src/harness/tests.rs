@@ -1,8 +1,8 @@
-//! Golden transcripts: what a client sends and what it is sent, one story a file.
+//! Golden transcripts of what a client sends and receives, one scenario per file.
 //!
-//! `>` a request and `=` what it decodes to; `!` an event of the journal (or text in flight as
-//! `! text …`) and `<` what the client is sent, with its `id:`; `~` a client that comes back from a
-//! position and gets what it missed. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
+//! `>` is a request and `=` its decoded form; `!` is an event of the journal (or text in flight, `! text
+//! …`) and `<` is what the client is sent, with its `id:`; `~` is a client that reconnects at a position
+//! and gets what it missed. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,9 +14,8 @@ use quintet_kernel::{Cursor, Item, ItemReader, SessionId, StepId, Time, TurnId, 
 
 use super::decode::{Reply, Route, Step, decode};
 use super::encode::Link;
-use super::openapi;
 use super::position::Position;
-use super::routes::{REFUSALS, ROUTES};
+use super::routes::{REFUSALS, ROUTES, openapi};
 use crate::transport::routes::find;
 
 fn route(method: &str, path: &str) -> Result<Route, Reply> {
@@ -25,27 +24,27 @@ fn route(method: &str, path: &str) -> Result<Route, Reply> {
 
 #[test]
 fn transcripts() {
-    crate::golden::check("src/harness/golden", |script| Story::default().tell(script));
+    crate::golden::check("src/harness/golden", |script| Transcript::default().replay(script));
 }
 
 #[test]
-fn the_openapi_document_names_every_route_and_no_other() {
-    let document = openapi::document();
+fn the_openapi_document_has_exactly_the_routes() {
+    let document = openapi();
     let paths = document["paths"].as_object().unwrap();
-    let mut named = 0;
+    let mut documented = 0;
     for (path, methods) in paths {
         let concrete = path.replace("{session_id}", "s1").replace("{turn_id}", "t1");
         for method in methods.as_object().unwrap().keys().filter(|key| *key != "parameters") {
             let known = route(&method.to_uppercase(), &concrete);
             assert!(known.is_ok(), "{method} {path} is documented but not served");
-            named += 1;
+            documented += 1;
         }
     }
-    assert_eq!(named, 25, "a route is served but not documented");
+    assert_eq!(documented, 25, "a route is served but not documented");
 }
 
 #[test]
-fn a_slash_at_the_end_makes_no_difference() {
+fn a_trailing_slash_is_ignored() {
     let session = SessionId::parse("s1").unwrap();
     assert_eq!(route("GET", "/v1/sessions/"), Ok(Route::ListSessions));
     assert_eq!(route("GET", "/v1/sessions/s1/"), Ok(Route::GetSession(session)));
@@ -81,8 +80,8 @@ fn no_request_panics() {
     }
 }
 
-/// One client and what happens around it.
-struct Story {
+/// One client and one session.
+struct Transcript {
     records: Vec<Arc<Record>>,
     reader: ItemReader,
     link: Link,
@@ -90,7 +89,7 @@ struct Story {
     out: String,
 }
 
-impl Default for Story {
+impl Default for Transcript {
     fn default() -> Self {
         let start = Position::After(Cursor::START);
         let link = Link::new(SessionId::parse("s1").unwrap(), start);
@@ -99,8 +98,8 @@ impl Default for Story {
     }
 }
 
-impl Story {
-    fn tell(mut self, script: &str) -> String {
+impl Transcript {
+    fn replay(mut self, script: &str) -> String {
         for line in script.lines() {
             match line.get(..2) {
                 Some("= " | "< ") => continue,
@@ -109,7 +108,7 @@ impl Story {
             match line.get(..2) {
                 Some("> ") => self.request(&line[2..]),
                 Some("! ") => self.event(&line[2..]),
-                Some("~ ") => self.come_back(&line[2..]),
+                Some("~ ") => self.reconnect(&line[2..]),
                 _ => {}
             }
         }
@@ -150,19 +149,19 @@ impl Story {
         let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
         let record = Arc::new(Record { seq: self.records.len() as u64 + 1, at, event });
         self.records.push(Arc::clone(&record));
-        self.take(&record);
+        self.apply(&record);
     }
 
-    fn come_back(&mut self, position: &str) {
+    fn reconnect(&mut self, position: &str) {
         let position = Position::parse(position).expect(position);
         self.reader = position.cursor().into();
         self.link = Link::new(SessionId::parse("s1").unwrap(), position);
         for record in self.records.clone() {
-            self.take(&record);
+            self.apply(&record);
         }
     }
 
-    fn take(&mut self, record: &Arc<Record>) {
+    fn apply(&mut self, record: &Arc<Record>) {
         let mut items = Vec::new();
         self.reader.take(record, &mut items);
         self.show(&items);

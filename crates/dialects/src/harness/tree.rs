@@ -1,10 +1,10 @@
 //! The session tree on disk: `sessions/<id>/{session.json, events.ndjson, attachments/, artifacts/}`.
 //!
-//! A projection for people and scripts, rebuilt from the journal whenever it does not fit. Events are
-//! appended as they come, text that was made durable together as one of them. `session.json` is as large
-//! as the session: it is written when a turn is over, that of a larger session only if much is new or
-//! nothing has happened for a while. `position.json` says how far both go; what a crash left behind that point
-//! is cut off.
+//! A projection for people and scripts, rebuilt from the journal if it is inconsistent. Events are appended
+//! as they happen; text that became durable together is one event. `session.json` is as large as the
+//! session, so it is written when a turn ends, and for a larger session only after much has changed or
+//! after a quiet time. `position.json` records how much of the journal both contain; what a crash left
+//! after that point is cut off.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -32,18 +32,17 @@ use crate::projection::{DEFERRED_INTERVAL, Deferred, Projection, ProjectionError
 const EVENTS_FILE: &str = "events.ndjson";
 const SESSION_FILE: &str = "session.json";
 const POSITION_FILE: &str = "position.json";
-/// The position of the whole tree, beside the folders.
+/// The position of the whole tree.
 const SINCE_FILE: &str = ".since.json";
-/// A `session.json` of fewer bytes is written after every turn.
+/// Below this size, `session.json` is written after every turn.
 const SMALL_SESSION_LIMIT: u64 = 16 * 1024;
-/// One of fewer bytes is written as soon as no turn follows at once.
+/// Below this size, `session.json` is written if no turn follows at once.
 const LARGE_SESSION_LIMIT: u64 = 256 * 1024;
-/// Any other is written when there is as much new as there was, or when nothing has happened for so many
-/// intervals.
+/// A larger `session.json` is written when it would double, or after this many intervals without events.
 const QUIET_INTERVALS: u32 = 60 / DEFERRED_INTERVAL.as_secs() as u32;
-/// The position of the whole tree stays so far behind while something is put off.
+/// The position of the whole tree stays this far behind while a write is deferred.
 const DEFERRED_LIMIT: Duration = Duration::from_secs(120);
-/// How long `position.json` is at least, so that it can be written over in place.
+/// The minimum length of `position.json`, so that it can be overwritten in place.
 const POSITION_BYTES: usize = 192;
 
 /// The session tree. Cheap to clone.
@@ -52,11 +51,11 @@ pub struct Tree {
     root: Arc<Path>,
     blobs: Arc<dyn Blobs>,
     sessions: Arc<dyn Sessions>,
-    /// Reads sessions whose reader is gone.
+    /// Reads sessions when the runtime is shutting down.
     archive: Arc<dyn Sessions>,
-    /// One writer a session.
+    /// One lock per session, because a folder may have only one writer.
     writing: Arc<Mutex<HashMap<SessionId, Arc<AsyncMutex<()>>>>>,
-    /// Sessions whose `session.json` is to be written later.
+    /// Sessions whose `session.json` is written later.
     stale: Arc<Mutex<HashMap<SessionId, Stale>>>,
 }
 
@@ -67,7 +66,7 @@ impl std::fmt::Debug for Tree {
 }
 
 impl Tree {
-    /// A tree of these sessions below `root`. The archive is read where they are closed.
+    /// A tree of these sessions in `root`. The archive is read while the runtime shuts down.
     pub fn new(
         root: PathBuf,
         blobs: Arc<dyn Blobs>,
@@ -78,13 +77,12 @@ impl Tree {
         Self { root: root.into(), blobs, sessions, archive, writing, stale }
     }
 
-    /// The tree as something that is kept up to date. Sessions that were erased are noted in these
-    /// preferences.
-    pub async fn projection(self, notes: Arc<dyn Preferences>) -> impl Projection {
-        TreeProjection::new(self, notes).await
+    /// The projection that keeps the tree up to date. The preferences contain the list of erased sessions.
+    pub async fn projection(self, preferences: Arc<dyn Preferences>) -> impl Projection {
+        TreeProjection::new(self, preferences).await
     }
 
-    /// Writes the folders of all sessions; returns how many.
+    /// Writes the folders of all sessions and returns their number. Fails if a folder cannot be written.
     pub async fn export(&self) -> io::Result<usize> {
         let summaries = self.sessions.list(usize::MAX).await.map_err(io::Error::other)?;
         for summary in &summaries {
@@ -95,10 +93,10 @@ impl Tree {
         Ok(summaries.len())
     }
 
-    /// Brings one session's folder up to date; it may not be there any more.
+    /// Brings a session's folder up to date, or removes it if the session was deleted.
     pub async fn write(&self, session: &SessionId) {
         if let Err(error) = self.update(session).await {
-            tracing::warn!(%session, %error, "the session's folder is behind");
+            tracing::warn!(%session, %error, "writing the session's folder failed");
         }
     }
 
@@ -107,7 +105,7 @@ impl Tree {
         let _only = lock.lock().await;
         match self.project(session).await {
             Err(ProjectionError::Session(Error::NotFound(_))) => self.remove(session).await,
-            // What is there was of another session by that name.
+            // The folder belongs to a deleted session with the same name.
             Err(ProjectionError::Session(Error::Ahead(..))) => {
                 self.remove(session).await?;
                 self.project(session).await
@@ -116,7 +114,7 @@ impl Tree {
         }
     }
 
-    /// The session is gone, and nothing of it stays behind.
+    /// Removes the folder of a deleted session.
     async fn remove(&self, session: &SessionId) -> Result<(), ProjectionError> {
         match fs::remove_dir_all(self.folder(session)).await {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
@@ -128,17 +126,17 @@ impl Tree {
         let folder = self.folder(id);
         let mut written: FolderState = load(&folder.join(POSITION_FILE)).await.unwrap_or_default();
         fs::create_dir_all(folder.join("attachments")).await?;
-        let mut file = open_at(&folder.join(EVENTS_FILE), &mut written).await?;
+        let mut file = open_log(&folder.join(EVENTS_FILE), &mut written).await?;
         let mut follow = self.sessions.follow(id, Cursor::after(written.seq)).await?;
         let mut link = Link::new(id.clone(), Position::After(Cursor::after(written.seq)));
-        let mut turn_over = written.seq == 0;
+        let mut turn_ended = written.seq == 0;
         let (first, before) = (written.seq, written.bytes);
         while follow.position().seq < follow.head() {
             let Some(items) = follow.next().await? else { break };
             let mut lines = Vec::new();
-            for item in joined(items) {
+            for item in join_text(items) {
                 self.files(&folder, &item).await?;
-                turn_over |= written.take(&item);
+                turn_ended |= written.apply(&item);
                 for frame in link.encode(&item) {
                     lines.extend_from_slice(&frame.json);
                     lines.push(b'\n');
@@ -151,7 +149,7 @@ impl Tree {
         file.flush().await?;
         let changed = written.seq > first;
         written.unwritten += if changed { (written.bytes - before).max(1) } else { 0 };
-        if (turn_over || !written.running) && written.session_is_due(changed) {
+        if (turn_ended || !written.running) && written.session_is_due(changed) {
             let session = self.session_json(id).await?;
             replace(&folder.join(SESSION_FILE), &session).await?;
             (written.session_bytes, written.unwritten) = (session.len() as u64, 0);
@@ -169,7 +167,7 @@ impl Tree {
         };
     }
 
-    /// Takes what is to be written now of what was put off.
+    /// Takes the deferred sessions that are due.
     fn take_stale(&self, which: Deferred) -> Vec<SessionId> {
         let mut known = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
         let due = |stale: &mut Stale| which == Deferred::All || stale.is_due();
@@ -185,23 +183,24 @@ impl Tree {
             Err(Error::Closing) => self.archive.view(id).await?,
             view => view?,
         };
-        // As long as the session is: nobody else should have to wait for it.
+        // The text may be long, so it is not encoded on an async thread.
         let text = tokio::task::spawn_blocking(move || session_json(&state)).await;
         Ok(text.map_err(io::Error::other)?)
     }
 
-    /// Attachments and artifacts that an event mentions. One that will never be there keeps nothing else
-    /// of the session from being written.
+    /// Copies the attachments and artifacts of an event. A file that can never be copied does not stop the
+    /// rest of the session from being written.
     async fn files(&self, folder: &Path, item: &Item) -> Result<(), ProjectionError> {
         let Item::Event(record) = item else { return Ok(()) };
         match &record.event {
             Event::AttachmentAdded(file) => {
-                self.copy_if_any(&file.blob, &folder.join("attachments"), &file.name).await
+                self.copy_or_skip(&file.blob, &folder.join("attachments"), &file.name).await
             }
             Event::CallCompleted { turn, call, outcome, .. } => {
-                let place = folder.join("artifacts").join(turn.as_str());
+                let artifacts = folder.join("artifacts").join(turn.as_str());
                 for file in &outcome.artifacts {
-                    self.copy_if_any(&file.blob, &place, &format!("{call}-{}", file.name)).await?;
+                    self.copy_or_skip(&file.blob, &artifacts, &format!("{call}-{}", file.name))
+                        .await?;
                 }
                 Ok(())
             }
@@ -209,7 +208,7 @@ impl Tree {
         }
     }
 
-    async fn copy_if_any(
+    async fn copy_or_skip(
         &self,
         blob: &BlobId,
         folder: &Path,
@@ -217,7 +216,7 @@ impl Tree {
     ) -> Result<(), ProjectionError> {
         match self.copy(blob, folder, name).await {
             Err(error) if !is_transient(&error) => {
-                tracing::warn!(folder = %folder.display(), name, %error, "a file is left out");
+                tracing::warn!(folder = %folder.display(), name, %error, "skipping a file that cannot be copied");
                 Ok(())
             }
             done => done,
@@ -225,7 +224,7 @@ impl Tree {
     }
 
     async fn copy(&self, blob: &BlobId, folder: &Path, name: &str) -> Result<(), ProjectionError> {
-        // Names are the kernel's and the tools' own; still, never leave the folder.
+        // Names come from the kernel and the tools; even so, they must not leave the folder.
         let Some(name) = Path::new(name).file_name() else { return Ok(()) };
         let content = self.blobs.get(blob).await.map_err(Error::Storage)?;
         fs::create_dir_all(folder).await?;
@@ -244,31 +243,32 @@ impl Tree {
     }
 }
 
-/// The tree and the time before which nothing is missing in it.
+/// The tree, and the time up to which it is complete.
 struct TreeProjection {
     tree: Tree,
     since: Time,
-    /// Where sessions are noted that were erased.
-    notes: Arc<dyn Preferences>,
-    /// Notes that are not needed any more once a session's folder is up to date.
-    noted: HashSet<SessionId>,
-    /// Notes that are not needed any more.
-    done: HashSet<SessionId>,
+    /// Stores the list of erased sessions.
+    preferences: Arc<dyn Preferences>,
+    /// Erased sessions whose folders are still to be removed.
+    erased: HashSet<SessionId>,
+    /// Erased sessions whose folders were removed; they are deleted from the list at the next checkpoint.
+    removed: HashSet<SessionId>,
 }
 
 impl TreeProjection {
-    async fn new(tree: Tree, notes: Arc<dyn Preferences>) -> Self {
+    async fn new(tree: Tree, preferences: Arc<dyn Preferences>) -> Self {
         let since = load(&tree.root.join(SINCE_FILE)).await.unwrap_or_default();
-        let (noted, done) = Default::default();
-        Self { tree, since, notes, noted, done }
+        let (erased, removed) = Default::default();
+        Self { tree, since, preferences, erased, removed }
     }
 
-    /// Writes what was put off. What fails and may work later is put off again; gives one such failure.
+    /// Writes the deferred sessions. A write that may work later is deferred again; returns the last such
+    /// error.
     async fn write_stale(&self, which: Deferred) -> Result<(), ProjectionError> {
         let mut failed = Ok(());
         for session in self.tree.take_stale(which) {
             let Err(error) = self.tree.update(&session).await else { continue };
-            tracing::warn!(%session, %error, "the session's folder is behind");
+            tracing::warn!(%session, %error, "writing the session's folder failed");
             if is_transient(&error) {
                 self.tree.note_stale(&session, Some(Stale::default()));
                 failed = Err(error);
@@ -277,11 +277,12 @@ impl TreeProjection {
         failed
     }
 
-    async fn forget_notes(&mut self) -> Result<(), ProjectionError> {
-        let forget =
-            |id: &SessionId| self.notes.set_preference(ERASED_SPACE, id.as_str(), Value::Null);
-        try_join_all(self.done.iter().map(forget)).await?;
-        self.done.clear();
+    async fn clear_removed(&mut self) -> Result<(), ProjectionError> {
+        let clear = |id: &SessionId| {
+            self.preferences.set_preference(ERASED_SPACE, id.as_str(), Value::Null)
+        };
+        try_join_all(self.removed.iter().map(clear)).await?;
+        self.removed.clear();
         Ok(())
     }
 }
@@ -300,9 +301,9 @@ impl Projection for TreeProjection {
     }
 
     async fn erased(&mut self) -> Result<Vec<SessionId>, ProjectionError> {
-        let names = self.notes.names(ERASED_SPACE).await?;
-        self.noted = names.iter().filter_map(|name| SessionId::parse(name)).collect();
-        Ok(self.noted.iter().cloned().collect())
+        let names = self.preferences.names(ERASED_SPACE).await?;
+        self.erased = names.iter().filter_map(|name| SessionId::parse(name)).collect();
+        Ok(self.erased.iter().cloned().collect())
     }
 
     async fn update(&mut self, session: &SessionId, change: Change) -> Result<(), ProjectionError> {
@@ -312,10 +313,10 @@ impl Projection for TreeProjection {
                 let lock = self.tree.lock_of(session);
                 let _only = lock.lock().await;
                 self.tree.remove(session).await?;
-                self.noted.insert(session.clone());
+                self.erased.insert(session.clone());
             }
         }
-        self.done.extend(self.noted.take(session));
+        self.removed.extend(self.erased.take(session));
         Ok(())
     }
 
@@ -328,22 +329,22 @@ impl Projection for TreeProjection {
     }
 
     async fn checkpoint(&mut self, since: Time) -> Result<(), ProjectionError> {
-        // What is put off must be found again after a crash.
+        // Deferred writes must be found again after a crash.
         let since = if self.tree.has_stale() { since.before(DEFERRED_LIMIT) } else { since };
         fs::create_dir_all(&self.tree.root).await?;
         replace(&self.tree.root.join(SINCE_FILE), &json(&since)).await?;
         self.since = since;
-        self.forget_notes().await
+        self.clear_removed().await
     }
 }
 
-/// A `session.json` that is to be written later.
+/// A `session.json` that is written later.
 #[derive(Debug, Default)]
 struct Stale {
-    /// True if a turn is under way, at whose end the file is looked at again.
+    /// True if a turn is open; its end triggers the next check.
     running: bool,
     large: bool,
-    /// For how many intervals nothing has happened.
+    /// The number of intervals without events.
     quiet: u32,
 }
 
@@ -353,7 +354,7 @@ impl Stale {
         (written.unwritten > 0).then_some(Self { running: written.running, large, quiet: 0 })
     }
 
-    /// Counts an interval in which nothing happened; true if there were enough.
+    /// Counts an interval without events; true if there were enough.
     fn is_due(&mut self) -> bool {
         self.quiet += 1;
         let enough = if self.large { QUIET_INTERVALS } else { 2 };
@@ -361,61 +362,60 @@ impl Stale {
     }
 }
 
-/// How far a folder goes.
+/// The state of a session's folder.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct FolderState {
-    /// The last event.
+    /// The last event in the folder.
     seq: Seq,
-    /// How long the event log is with it.
+    /// The length of the event log.
     bytes: u64,
-    /// True if that event is in the middle of a turn.
+    /// True if a turn was open after the last event.
     running: bool,
-    /// How long `session.json` is.
+    /// The length of `session.json`.
     #[serde(default)]
     session_bytes: u64,
-    /// How much of the event log came after `session.json` was written, in bytes; at least one if
-    /// anything did.
+    /// Bytes of the event log after the last write of `session.json`; at least 1 if anything changed.
     #[serde(default)]
     unwritten: u64,
 }
 
 impl FolderState {
-    /// True if `session.json` is worth writing: it is small, much of it is new, or nothing else is to be
-    /// done.
+    /// True if `session.json` should be written now: it is small, much has changed, or the session is
+    /// quiet.
     fn session_is_due(&self, changed: bool) -> bool {
         let small = self.session_bytes < SMALL_SESSION_LIMIT;
         let grown = self.unwritten >= self.session_bytes;
         self.unwritten > 0 && (small || grown || !changed)
     }
 
-    /// Notes a turn's beginning and end; true if this is an end.
-    fn take(&mut self, item: &Item) -> bool {
+    /// Tracks whether a turn is open; true if this item ends one.
+    fn apply(&mut self, item: &Item) -> bool {
         let Item::Event(record) = item else { return false };
-        let over = matches!(
+        let ended = matches!(
             record.event,
             Event::TurnCompleted { .. } | Event::TurnFailed { .. } | Event::TurnCancelled { .. }
         );
         self.running = match record.event {
             Event::TurnStarted { .. } => true,
-            _ => self.running && !over,
+            _ => self.running && !ended,
         };
-        over
+        ended
     }
 }
 
-/// The items with text that belongs together as one: a log needs no more lines than commits.
-fn joined(items: Vec<Item>) -> Vec<Item> {
+/// Joins consecutive pieces of text, so that the log has one line per commit instead of one per piece.
+fn join_text(items: Vec<Item>) -> Vec<Item> {
     let mut joined = Vec::new();
     let mut items = items.into_iter().peekable();
     while let Some(mut item) = items.next() {
         if let Item::Text { position, seq, step, channel, text, .. } = &mut item {
             let mut whole = String::from(&**text);
-            let goes_on = |next: &Item| match next {
+            let continues = |next: &Item| match next {
                 Item::Text { step: of, channel: kind, .. } => of == step && kind == channel,
                 Item::Event(_) | Item::Progress { .. } => false,
             };
             while let Some(Item::Text { position: end, seq: last, text: more, .. }) =
-                items.next_if(|next| goes_on(next))
+                items.next_if(|next| continues(next))
             {
                 (*position, *seq) = (end, last);
                 whole.push_str(&more);
@@ -427,13 +427,13 @@ fn joined(items: Vec<Item>) -> Vec<Item> {
     joined
 }
 
-/// Nothing if there is no such file or it makes no sense, in which case it is written anew.
+/// Reads a JSON file; `None` if it is missing or invalid, in which case it is rewritten.
 async fn load<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).await.ok()?).ok()
 }
 
-/// The event log, cut to what is known to be whole; from the start if it is shorter than that.
-async fn open_at(path: &Path, written: &mut FolderState) -> io::Result<fs::File> {
+/// Opens the event log and cuts it to the recorded length; starts again if it is shorter.
+async fn open_log(path: &Path, written: &mut FolderState) -> io::Result<fs::File> {
     let file = fs::OpenOptions::new().create(true).append(true).open(path).await?;
     let bytes = file.metadata().await?.len();
     if bytes < written.bytes {
@@ -455,8 +455,8 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("our types serialize")
 }
 
-/// Writes a position over the one before, with spaces at its end: a file that is replaced costs a new page
-/// each time. One that is torn makes no sense, and the folder is written anew.
+/// Overwrites the position in place, padded with spaces, because replacing a small file costs a new page
+/// each time. A torn write makes it invalid, and the folder is rewritten.
 async fn write_position(path: &Path, written: &FolderState) -> io::Result<()> {
     let mut text = json(written);
     text.resize(text.len().max(POSITION_BYTES), b' ');
@@ -466,12 +466,12 @@ async fn write_position(path: &Path, written: &FolderState) -> io::Result<()> {
     file.flush().await
 }
 
-/// Readers see the old file or the new one. A session's folder has one writer, so one name is enough for
-/// what is not whole yet; with the file's own in it, it could be too long.
+/// Replaces a file atomically. A folder has one writer, so one temporary name is enough; a name with the
+/// file's own in it could be too long.
 async fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let draft = path.with_file_name(".new");
-    fs::write(&draft, content).await?;
-    fs::rename(&draft, path).await
+    let temporary = path.with_file_name(".new");
+    fs::write(&temporary, content).await?;
+    fs::rename(&temporary, path).await
 }
 
 #[cfg(test)]

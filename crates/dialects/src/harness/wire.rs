@@ -1,9 +1,9 @@
-//! The harness's own types, in the words of its specification.
+//! The types of the protocol, with the names of its specification.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// Reads a member that may be null, which means the same as leaving it out, as in the original.
+/// Deserializes a member that may be null, which means the same as leaving it out.
 fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -20,7 +20,7 @@ pub(super) struct CreateSession {
     pub(super) mode: Option<String>,
     pub(super) spec_path: Option<String>,
     pub(super) model: Option<String>,
-    #[expect(dead_code, reason = "there is nothing to run yet, but its type is checked")]
+    #[expect(dead_code, reason = "a new session has nothing to run, but the type is checked")]
     auto_run: Option<bool>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Approve {
     pub(super) remember_choice: bool,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) apply_to_similar: bool,
-    /// The values that a question of a running call asks for.
+    /// The values that answer a question of a running call.
     pub(super) content: Option<Value>,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Event<'a> {
     pub(super) data: Data<'a>,
 }
 
-/// Deltas are by far the most frequent events and are written without a detour.
+/// Deltas are the most frequent events, so they are serialized without an intermediate `Value`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Data<'a> {

@@ -1,4 +1,4 @@
-//! The session tree: what fails, what is missing, and what was erased.
+//! The session tree: failures, missing files and erased sessions.
 
 use quintet_kernel::event::Record;
 use quintet_kernel::message::Attachment;
@@ -17,9 +17,9 @@ use super::*;
 use crate::change_feed::ChangeFeed;
 use crate::projection::{self, Sources};
 
-/// Sessions that all have the same events; none, once they are gone.
+/// Sessions that all have the same events, or do not exist if `gone` is set.
 #[derive(Default)]
-struct Alike {
+struct SameSessions {
     events: Vec<Event>,
     gone: AtomicBool,
 }
@@ -42,7 +42,7 @@ impl Follower for Reader {
     }
 }
 
-impl Sessions for Alike {
+impl Sessions for SameSessions {
     fn view(&self, session: &SessionId) -> BoxFuture<'_, Result<Arc<State>, Error>> {
         let state = State::new(session.clone(), Arc::new(rules()));
         Box::pin(async { Ok(Arc::new(state)) })
@@ -113,15 +113,15 @@ fn rules() -> Rules {
     }
 }
 
-struct World {
+struct Fixture {
     home: tempfile::TempDir,
-    sessions: Arc<Alike>,
+    sessions: Arc<SameSessions>,
     store: Arc<memory::MemoryStore>,
 }
 
-impl World {
+impl Fixture {
     fn new(events: Vec<Event>) -> Self {
-        let sessions = Arc::new(Alike { events, ..Alike::default() });
+        let sessions = Arc::new(SameSessions { events, ..SameSessions::default() });
         Self { home: tempfile::tempdir().unwrap(), sessions, store: Arc::default() }
     }
 
@@ -152,69 +152,69 @@ fn attachment(name: &str) -> Event {
 }
 
 #[tokio::test]
-async fn one_folder_that_fails_is_tried_again_and_holds_up_no_other() {
-    let world = World::new(Vec::new());
-    let mut kept = world.start().await;
-    // Where its folder should be is a file.
-    std::fs::write(world.home.path().join("bad"), "").unwrap();
+async fn a_folder_that_fails_is_retried_and_delays_no_other() {
+    let fixture = Fixture::new(Vec::new());
+    let mut projection = fixture.start().await;
+    // A file has the name of its folder.
+    std::fs::write(fixture.home.path().join("bad"), "").unwrap();
     let good: Vec<String> = (0..8).map(|n| format!("s{n}")).collect();
     for name in good.iter().map(String::as_str).chain(["bad"]) {
-        kept.tree.note_stale(&session(name), Some(Stale::default()));
+        projection.tree.note_stale(&session(name), Some(Stale::default()));
     }
-    assert!(kept.write_deferred(Deferred::All).await.is_err());
-    assert!(good.iter().all(|name| world.has(&format!("{name}/{POSITION_FILE}"))));
-    assert!(kept.has_deferred());
-    std::fs::remove_file(world.home.path().join("bad")).unwrap();
-    kept.write_deferred(Deferred::All).await.unwrap();
-    assert!(world.has("bad/position.json") && !kept.has_deferred());
+    assert!(projection.write_deferred(Deferred::All).await.is_err());
+    assert!(good.iter().all(|name| fixture.has(&format!("{name}/{POSITION_FILE}"))));
+    assert!(projection.has_deferred());
+    std::fs::remove_file(fixture.home.path().join("bad")).unwrap();
+    projection.write_deferred(Deferred::All).await.unwrap();
+    assert!(fixture.has("bad/position.json") && !projection.has_deferred());
 }
 
 #[tokio::test]
-async fn a_file_that_will_never_be_there_holds_up_nothing() {
+async fn a_file_that_cannot_be_copied_is_skipped() {
     let long = "x".repeat(255);
     for (name, content) in [("a.txt", None), (long.as_str(), Some("ab")), ("y/../..", Some("ab"))] {
         let mut event = attachment(name);
-        let world = World::new(Vec::new());
+        let fixture = Fixture::new(Vec::new());
         if let (Some(content), Event::AttachmentAdded(file)) = (content, &mut event) {
-            file.blob = world.store.put(content.into()).await.unwrap();
+            file.blob = fixture.store.put(content.into()).await.unwrap();
         }
-        let sessions = Arc::new(Alike { events: vec![event], ..Alike::default() });
-        let world = World { sessions, ..world };
-        let mut kept = world.start().await;
-        kept.update(&session("s"), Change::Head(1)).await.unwrap();
-        assert!(kept.has(&session("s"), 1).await);
-        // As long as a name may be.
-        assert_eq!(world.has(&format!("s/attachments/{long}")), name == long);
+        let sessions = Arc::new(SameSessions { events: vec![event], ..SameSessions::default() });
+        let fixture = Fixture { sessions, ..fixture };
+        let mut projection = fixture.start().await;
+        projection.update(&session("s"), Change::Head(1)).await.unwrap();
+        assert!(projection.has(&session("s"), 1).await);
+        // The longest valid file name.
+        assert_eq!(fixture.has(&format!("s/attachments/{long}")), name == long);
     }
     let too_long = ProjectionError::File(io::ErrorKind::InvalidFilename.into());
     assert!(!is_transient(&too_long));
 }
 
 #[tokio::test]
-async fn what_was_erased_while_nobody_looked_is_removed_at_the_next_start() {
-    let world = World::new(vec![attachment("a.txt")]);
-    let mut kept = world.start().await;
-    kept.update(&session("s"), Change::Head(1)).await.unwrap();
-    kept.update(&session("t"), Change::Head(1)).await.unwrap();
-    kept.checkpoint(Time::default()).await.unwrap();
-    world.store.set_preference(ERASED_SPACE, "s", true.into()).await.unwrap();
-    world.sessions.gone.store(true, Ordering::Relaxed);
-    let mut kept = world.start().await;
-    assert_eq!(kept.erased().await.unwrap(), [session("s")]);
-    kept.update(&session("s"), Change::Head(0)).await.unwrap();
-    assert!(!world.has("s") && world.has("t"));
-    // The note is gone when that is known to be kept.
-    assert_eq!(world.store.names(ERASED_SPACE).await.unwrap(), ["s"]);
-    kept.checkpoint(Time::default()).await.unwrap();
-    assert_eq!(world.store.names(ERASED_SPACE).await.unwrap(), [] as [&str; 0]);
-    // So is that of a session that is erased meanwhile.
-    world.store.set_preference(ERASED_SPACE, "t", true.into()).await.unwrap();
-    kept.update(&session("t"), Change::Erased).await.unwrap();
-    kept.checkpoint(Time::default()).await.unwrap();
-    assert!(!world.has("t") && world.store.names(ERASED_SPACE).await.unwrap().is_empty());
+async fn sessions_erased_while_the_tree_was_off_are_removed_at_the_next_start() {
+    let fixture = Fixture::new(vec![attachment("a.txt")]);
+    let mut projection = fixture.start().await;
+    projection.update(&session("s"), Change::Head(1)).await.unwrap();
+    projection.update(&session("t"), Change::Head(1)).await.unwrap();
+    projection.checkpoint(Time::default()).await.unwrap();
+    fixture.store.set_preference(ERASED_SPACE, "s", true.into()).await.unwrap();
+    fixture.sessions.gone.store(true, Ordering::Relaxed);
+    let mut projection = fixture.start().await;
+    assert_eq!(projection.erased().await.unwrap(), [session("s")]);
+    projection.update(&session("s"), Change::Head(0)).await.unwrap();
+    assert!(!fixture.has("s") && fixture.has("t"));
+    // The session stays on the list until the checkpoint.
+    assert_eq!(fixture.store.names(ERASED_SPACE).await.unwrap(), ["s"]);
+    projection.checkpoint(Time::default()).await.unwrap();
+    assert_eq!(fixture.store.names(ERASED_SPACE).await.unwrap(), [] as [&str; 0]);
+    // The same holds for a session that is erased while the projection runs.
+    fixture.store.set_preference(ERASED_SPACE, "t", true.into()).await.unwrap();
+    projection.update(&session("t"), Change::Erased).await.unwrap();
+    projection.checkpoint(Time::default()).await.unwrap();
+    assert!(!fixture.has("t") && fixture.store.names(ERASED_SPACE).await.unwrap().is_empty());
 }
 
-/// One session that is to be found at a start, at a time that stands still.
+/// One session, and a clock that does not move.
 struct OneSession(SessionSummary);
 
 impl Sessions for OneSession {
@@ -259,11 +259,11 @@ impl Clock for OneSession {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_between_the_log_and_its_position_leaves_no_session_json_behind() {
-    let world = World::new(vec![attachment("a.txt"), attachment("b.txt")]);
-    let folder = world.home.path().join("s");
+async fn a_crash_before_the_position_is_written_leaves_no_outdated_session_json() {
+    let fixture = Fixture::new(vec![attachment("a.txt"), attachment("b.txt")]);
+    let folder = fixture.home.path().join("s");
     std::fs::create_dir(&folder).unwrap();
-    // The log has both events; the position, and a large `session.json`, only the first.
+    // The log has both events; the position and a large `session.json` have only the first.
     let position =
         FolderState { seq: 1, session_bytes: LARGE_SESSION_LIMIT, ..FolderState::default() };
     std::fs::write(folder.join(EVENTS_FILE), "both\n").unwrap();
@@ -280,7 +280,7 @@ async fn a_crash_between_the_log_and_its_position_leaves_no_session_json_behind(
         clock: index,
         stop: CancellationToken::new(),
     };
-    let running = projection::run(world.start().await, sources);
+    let running = projection::run(fixture.start().await, sources);
     // The next checkpoint is a minute away.
     let stopped = tokio::time::timeout(Duration::from_secs(1), running).await;
     assert!(stopped.is_err());
@@ -291,10 +291,10 @@ async fn a_crash_between_the_log_and_its_position_leaves_no_session_json_behind(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_put_off_is_written_once_nothing_happens_any_more() {
-    let world = World::new(vec![attachment("a.txt"), attachment("b.txt")]);
-    let folder = world.home.path().join("s");
-    let kept = world.start().await;
+async fn deferred_writes_are_done_when_a_session_is_quiet() {
+    let fixture = Fixture::new(vec![attachment("a.txt"), attachment("b.txt")]);
+    let folder = fixture.home.path().join("s");
+    let projection = fixture.start().await;
     for (session_bytes, running, intervals) in [
         (SMALL_SESSION_LIMIT, false, Some(2)),
         (LARGE_SESSION_LIMIT, false, Some(QUIET_INTERVALS)),
@@ -304,13 +304,13 @@ async fn what_was_put_off_is_written_once_nothing_happens_any_more() {
         std::fs::create_dir(&folder).unwrap();
         let position = FolderState { seq: 1, session_bytes, running, ..FolderState::default() };
         std::fs::write(folder.join(POSITION_FILE), json(&position)).unwrap();
-        kept.tree.update(&session("s")).await.unwrap();
-        assert!(kept.has_deferred() && !world.has("s/session.json"));
+        projection.tree.update(&session("s")).await.unwrap();
+        assert!(projection.has_deferred() && !fixture.has("s/session.json"));
         for n in 1..=2 * QUIET_INTERVALS {
-            kept.write_stale(Deferred::Quiet).await.unwrap();
+            projection.write_stale(Deferred::Quiet).await.unwrap();
             let written = intervals.is_some_and(|intervals| n >= intervals);
-            assert_eq!(world.has("s/session.json"), written, "after {n} intervals");
-            assert_eq!(kept.has_deferred(), !written);
+            assert_eq!(fixture.has("s/session.json"), written, "after {n} intervals");
+            assert_eq!(projection.has_deferred(), !written);
         }
     }
 }
