@@ -6,7 +6,6 @@ mod claim_priority;
 mod decode;
 mod dialect;
 mod encode;
-mod openapi;
 mod reply;
 mod serve;
 mod sessions;

@@ -1,4 +1,4 @@
-//! The desktop-assistant protocol as a desktop meets it.
+//! The desktop-assistant protocol over real sockets.
 
 mod audit;
 mod memory;
@@ -11,24 +11,24 @@ use serde_json::{Value, json};
 use crate::daemon::World;
 use crate::desktop::{Frame, events, scripted, text};
 
-/// Nothing is asked about and nothing verified.
-pub(crate) const CALM: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
+/// A configuration without approvals and verification.
+pub(crate) const NO_APPROVALS: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
 
-/// What the model was offered last.
+/// The tools of the last model call.
 fn offered(world: &World) -> Vec<String> {
     let calls = world.model.calls();
-    let tools = calls.last().expect("the model was asked")["tools"].clone();
+    let tools = calls.last().expect("the model was called")["tools"].clone();
     let name = |tool: &Value| tool["function"]["name"].as_str().unwrap().to_owned();
     tools.as_array().map(|tools| tools.iter().map(name).collect()).unwrap_or_default()
 }
 
-/// Without what says when or where.
-fn told(frames: &[Frame]) -> Vec<(String, Value)> {
+/// The events without their ids.
+fn without_ids(frames: &[Frame]) -> Vec<(String, Value)> {
     frames.iter().map(|frame| (frame.event.clone(), frame.data.clone())).collect()
 }
 
 #[tokio::test]
-async fn the_daemon_says_that_it_is_well() {
+async fn the_health_check_succeeds() {
     let world = World::start("").await;
     let (status, health) = world.desktop().client.get("/health").await;
     assert_eq!((status, &health["healthy"]), (200, &json!(true)));
@@ -37,7 +37,7 @@ async fn the_daemon_says_that_it_is_well() {
 }
 
 #[tokio::test]
-async fn a_message_is_answered_as_a_stream_and_as_a_whole() {
+async fn a_message_is_answered_as_a_stream_or_at_once() {
     let world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -50,13 +50,13 @@ async fn a_message_is_answered_as_a_stream_and_as_a_whole() {
     assert_eq!(events(&frames), ["assistant.delta", "assistant.final"]);
     assert_eq!(frames[frames.len() - 1].data, json!({ "text": "Sure - here it is" }));
     let other = desktop.session("j_2").await;
-    let (status, whole) = desktop.ask(&other, "hello").await;
+    let (status, answer) = desktop.ask(&other, "hello").await;
     let parts = json!([{ "type": "text", "text": "echo: hello" }]);
-    assert_eq!((status, whole), (200, json!({ "assistant": { "parts": parts } })));
+    assert_eq!((status, answer), (200, json!({ "assistant": { "parts": parts } })));
 }
 
 #[tokio::test]
-async fn a_turn_that_fails_says_why() {
+async fn a_failed_turn_reports_the_reason() {
     let world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -72,7 +72,7 @@ async fn a_turn_that_fails_says_why() {
 }
 
 #[tokio::test]
-async fn a_stream_resumes_to_the_byte_also_after_a_restart() {
+async fn a_stream_resumes_at_any_byte_even_after_a_restart() {
     let mut world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -119,13 +119,13 @@ async fn a_message_that_is_sent_again_joins_its_turn() {
     let last = |frames: &[Frame]| frames[frames.len() - 1].clone();
     assert_eq!((last(&first), last(&first)), (last(&again), last(&rest)));
     assert_eq!(world.model.calls().len(), 1);
-    // When it is over, the same words are a new message.
+    // After its turn ended, the same text is a new message.
     let anew = desktop.say(&id, &message, &[]).await.rest().await;
     assert_eq!((text(&anew), world.model.calls().len()), ("a b c".into(), 2));
 }
 
 #[tokio::test]
-async fn a_message_with_a_key_is_answered_once_for_ever() {
+async fn a_message_with_a_key_is_answered_only_once() {
     let mut world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -136,9 +136,9 @@ async fn a_message_with_a_key_is_answered_once_for_ever() {
     let desktop = world.desktop();
     let again = desktop.say(&id, "hello", &key).await.rest().await;
     assert_eq!((text(&again), again.last()), (text(&first), first.last()));
-    let whole = desktop.try_say(&id, "hello", false, &key).await;
-    let whole: Value = serde_json::from_str(&whole.text().await.unwrap()).unwrap();
-    assert_eq!(whole["assistant"]["parts"][0]["text"], "echo: hello");
+    let answer = desktop.try_say(&id, "hello", false, &key).await;
+    let answer: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    assert_eq!(answer["assistant"]["parts"][0]["text"], "echo: hello");
     let other = desktop.try_say(&id, "something else", true, &key).await;
     assert_eq!(other.status(), 409);
     assert!(other.text().await.unwrap().contains("IDEMPOTENCY_KEY_REUSED"));
@@ -146,7 +146,7 @@ async fn a_message_with_a_key_is_answered_once_for_ever() {
 }
 
 #[tokio::test]
-async fn two_desktops_see_the_same() {
+async fn two_desktops_get_the_same_events() {
     let world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -156,12 +156,12 @@ async fn two_desktops_see_the_same() {
         desktop.chat(&id, json!([{ "deltas": ["x ", "y"], "gap_ms": 30 }])).await.rest().await;
     let (one, two) = (one.turn().await, two.turn().await);
     assert_eq!((text(&one), text(&two)), (text(&sent), text(&sent)));
-    assert_eq!(told(&one[one.len() - 1..]), told(&two[two.len() - 1..]));
+    assert_eq!(without_ids(&one[one.len() - 1..]), without_ids(&two[two.len() - 1..]));
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_after_a_crash_goes_on_when_its_message_is_sent_again() {
-    let mut world = World::start(&format!("{CALM}[recovery]\npolicy = \"ask\"\n")).await;
+async fn sending_the_message_again_continues_a_turn_that_waits_after_a_crash() {
+    let mut world = World::start(&format!("{NO_APPROVALS}[recovery]\npolicy = \"ask\"\n")).await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
     let go = world.home.path().join("go");
@@ -172,7 +172,7 @@ async fn a_turn_that_waits_after_a_crash_goes_on_when_its_message_is_sent_again(
     std::fs::write(&go, "").unwrap();
     world.restart();
     let frames = world.desktop().say(&id, &message, &[]).await.rest().await;
-    assert!(text(&frames).starts_with("a "), "what was seen is told again");
+    assert!(text(&frames).starts_with("a "), "earlier text is sent again");
     assert_eq!(frames[frames.len() - 1].data, json!({ "text": "a b c d" }));
     assert_eq!(world.model.calls().len(), 2);
 }

@@ -1,4 +1,4 @@
-//! Sends a message, or finds that it was sent before, and waits for the answer.
+//! Submits a message, unless it was submitted before, and waits for the answer.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use super::serve::AppState;
 struct AnsweringTurn {
     turn: TurnId,
     attempt: u32,
-    /// The event that added its message.
+    /// The event that added the message.
     begins: Seq,
-    /// True if the turn was there before this request.
+    /// True if the turn existed before this request.
     joined: bool,
 }
 
@@ -107,13 +107,13 @@ async fn submit(app: &AppState, chat: &Chat, key: Option<&String>) -> Result<Ans
     if let Some(answering) = same_message(&before, &chat.parts, key) {
         return join(app, before, answering).await;
     }
-    let toolset = app.waiting_tools(&before);
-    // A state that somebody holds is copied when the session goes on.
+    let toolset = app.with_pending_tools(&before);
+    // While a reference to the state exists, the session has to copy it to continue.
     drop(before);
     match sessions.submit(&chat.session, chat.command(key.cloned(), toolset)).await {
         Ok(receipt) => match added(&receipt) {
             Some(answering) => {
-                app.tools_taken(&chat.session);
+                app.clear_pending_tools(&chat.session);
                 Ok(answering)
             }
             None => {
@@ -122,7 +122,7 @@ async fn submit(app: &AppState, chat: &Chat, key: Option<&String>) -> Result<Ans
                 join(app, state, known.ok_or_else(Reply::busy)?).await
             }
         },
-        // It may have come twice at the same time.
+        // The same message may have been sent twice at the same time.
         Err(Error::Refused(Refusal::Busy(_))) => {
             let state = sessions.view(&chat.session).await?;
             same_message(&state, &chat.parts, key).ok_or_else(Reply::busy)
@@ -131,7 +131,7 @@ async fn submit(app: &AppState, chat: &Chat, key: Option<&String>) -> Result<Ans
     }
 }
 
-/// Joins a turn; one that is held after a crash goes on.
+/// Joins an existing turn; a turn that waits after a crash is continued.
 async fn join(
     app: &AppState,
     state: Arc<State>,
@@ -147,7 +147,7 @@ async fn join(
     Ok(answering)
 }
 
-/// The open turn, if this very message began it. A message with a key is only itself.
+/// The open turn, if this message started it. A message with a key matches only the same key.
 fn same_message(state: &State, parts: &[Part], key: Option<&String>) -> Option<AnsweringTurn> {
     let open = state.open.as_ref()?;
     let turn = state.turn(&open.id)?;
@@ -161,7 +161,7 @@ fn known(turn: &Turn) -> AnsweringTurn {
     AnsweringTurn { turn, attempt, begins, joined: true }
 }
 
-/// The turn that a command added; none if it was there before.
+/// The turn that a command added; `None` if it existed before.
 fn added(receipt: &Receipt) -> Option<AnsweringTurn> {
     let added = receipt.message()?;
     Some(AnsweringTurn { turn: added.turn.clone(), attempt: 1, begins: added.seq, joined: false })

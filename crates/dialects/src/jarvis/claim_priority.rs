@@ -1,5 +1,5 @@
-//! Which streams may claim a call first: that of the desktop that sent the message, before those that
-//! only follow the session.
+//! The order in which streams claim a call: first that of the desktop that sent the message, then those
+//! that only follow the session.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use quintet_kernel::{CallId, SessionId};
 use tokio::sync::watch;
 
-/// How long a stream that asked is waited for: its client may have stopped reading.
+/// Time to wait for a stream with priority: its client may have stopped reading.
 const PRIORITY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The calls that a stream has tried to claim.
@@ -18,12 +18,12 @@ type Tried = HashSet<CallId>;
 #[derive(Debug, Default)]
 pub(super) struct ClaimPriorities(Mutex<Vec<(SessionId, watch::Receiver<Tried>)>>);
 
-/// A stream of a desktop that sent a message; it goes first for as long as this exists.
+/// Gives the stream of a desktop that sent a message priority for as long as this exists.
 #[derive(Debug)]
 pub(super) struct ClaimPriority(watch::Sender<Tried>);
 
 impl ClaimPriority {
-    /// Notes that the stream has tried to claim a call: others may try now.
+    /// Records that the stream has tried to claim a call, so that others may try.
     pub(super) fn tried(&self, call: &CallId) {
         self.0.send_modify(|tried| {
             tried.insert(call.clone());
@@ -32,7 +32,7 @@ impl ClaimPriority {
 }
 
 impl ClaimPriorities {
-    /// A desktop sends a message to a session.
+    /// Gives priority to a desktop that sends a message to a session.
     pub(super) fn add(&self, session: &SessionId) -> ClaimPriority {
         let (sender, receiver) = watch::channel(Tried::new());
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,11 +41,11 @@ impl ClaimPriorities {
         ClaimPriority(sender)
     }
 
-    /// Waits until every stream that asked had its chance to claim a call, or takes too long.
-    pub(super) async fn first(&self, session: &SessionId, call: &CallId) {
+    /// Waits until every stream with priority has tried to claim a call, at most for the timeout.
+    pub(super) async fn wait_for(&self, session: &SessionId, call: &CallId) {
         let tried = async {
             for mut stream in self.of(session) {
-                // A stream that is gone claims nothing any more.
+                // A stream that has ended claims nothing.
                 let _ = stream.wait_for(|tried| tried.contains(call)).await;
             }
         };
@@ -54,7 +54,7 @@ impl ClaimPriorities {
 
     fn of(&self, session: &SessionId) -> Vec<watch::Receiver<Tried>> {
         let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let asks = streams.iter().filter(|(asked, _)| asked == session);
-        asks.map(|(_, stream)| stream.clone()).collect()
+        let of_session = streams.iter().filter(|(id, _)| id == session);
+        of_session.map(|(_, stream)| stream.clone()).collect()
     }
 }

@@ -18,14 +18,14 @@ use crate::transport::routes::{Refusals, Row};
 
 /// The largest body.
 pub(super) const BODY_BYTES_LIMIT: usize = 8 * 1024 * 1024;
-/// The longest name that a desktop or a message may have.
+/// The longest session name or idempotency key, in bytes.
 const NAME_LENGTH_LIMIT: usize = 1024;
-/// Bytes of a result that models receive.
+/// Bytes of a result that are passed on to the model.
 const RESULT_BYTES_LIMIT: usize = 64 * 1024;
-/// Passages that one search may return.
+/// The most passages of one search.
 const PASSAGES_LIMIT: usize = 100;
 
-/// What a request is about.
+/// The route of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     Health,
@@ -39,7 +39,7 @@ pub(super) enum Route {
     MemoryGet,
 }
 
-/// What to do about a request.
+/// The decoded form of a request.
 #[derive(Debug)]
 pub(super) enum Step {
     Health,
@@ -64,7 +64,7 @@ pub(super) struct Open {
     pub(super) tools: Vec<ClientTool>,
 }
 
-/// A message to be answered.
+/// A chat message.
 #[derive(Debug)]
 pub(super) struct Chat {
     pub(super) session: SessionId,
@@ -73,16 +73,16 @@ pub(super) struct Chat {
 }
 
 impl Chat {
-    /// The message for the core, under the client's name for it and with tools that wait for it.
+    /// The command that adds the message, with its idempotency key and newly registered tools.
     pub(super) fn command(&self, key: Option<String>, toolset: Option<Toolset>) -> Command {
         let options = TurnOptions { key, ..TurnOptions::default() };
         let setup = Setup { toolset, ..Setup::default() };
-        let say = NewMessage::new(Role::User, self.parts.clone(), TurnStart::Now, options);
-        Command::AddMessage(Box::new(NewMessage { setup, ..say }))
+        let message = NewMessage::new(Role::User, self.parts.clone(), TurnStart::Now, options);
+        Command::AddMessage(Box::new(NewMessage { setup, ..message }))
     }
 }
 
-/// Which requests there are.
+/// All routes.
 pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/health", |_| Ok(Route::Health)),
     ("GET", "/openapi.json", |_| Ok(Route::OpenApi)),
@@ -95,15 +95,20 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/v1/memory/get", |_| Ok(Route::MemoryGet)),
 ];
 
+/// The OpenAPI document.
+pub(super) fn openapi() -> Value {
+    serde_json::from_str(include_str!("openapi.json")).expect("openapi.json is checked by a test")
+}
+
 /// The responses to requests that match no route.
 pub(super) const REFUSALS: &Refusals<Reply> = &Refusals {
     unknown_path: |path| Reply::new(404, "NOT_FOUND", format!("unknown endpoint: {path}")),
-    wrong_method: |path, takes| {
-        Reply::new(405, "METHOD_NOT_ALLOWED", format!("{path} takes {takes}"))
+    wrong_method: |path, allowed| {
+        Reply::new(405, "METHOD_NOT_ALLOWED", format!("{path} allows {allowed}"))
     },
 };
 
-/// Reads a request.
+/// Decodes a request. Fails with the reply if it is invalid.
 pub(super) fn decode(route: Route, query: &str, body: &[u8]) -> Result<Step, Reply> {
     match route {
         Route::Health => Ok(Step::Health),
@@ -123,14 +128,15 @@ pub(super) fn decode(route: Route, query: &str, body: &[u8]) -> Result<Step, Rep
 
 /// The position from which a stream continues; `None` if the client names none.
 pub(super) fn position(header: Option<&str>, query: &str) -> Result<Option<Cursor>, Reply> {
-    let asked = header.map(Into::into).or_else(|| parameter(query, "last_event_id"));
-    let Some(asked) = asked.filter(|asked: &String| !asked.trim().is_empty()) else {
+    let requested = header.map(Into::into).or_else(|| parameter(query, "last_event_id"));
+    let Some(requested) = requested.filter(|requested: &String| !requested.trim().is_empty())
+    else {
         return Ok(None);
     };
-    Cursor::parse(asked.trim()).map(Some).ok_or_else(|| Reply::gone(&asked))
+    Cursor::parse(requested.trim()).map(Some).ok_or_else(|| Reply::gone(&requested))
 }
 
-/// The client's name for its message.
+/// The idempotency key of a message.
 pub(super) fn key(header: Option<&str>) -> Result<Option<String>, Reply> {
     match header.map(str::trim).filter(|key| !key.is_empty()) {
         Some(key) if key.len() > NAME_LENGTH_LIMIT => {
@@ -160,7 +166,7 @@ fn open(body: wire::CreateSession) -> Result<Step, Reply> {
     }
     let preferred = body.preferred_session_id.filter(|id| !id.is_empty());
     let tools = body.tools.unwrap_or_default().into_iter();
-    let tools = tools.map(|Object(tool)| tools::brought(tool)).collect();
+    let tools = tools.map(|Object(tool)| tools::client_tool(tool)).collect();
     Ok(Step::Open(Open { name, preferred, tools }))
 }
 
@@ -196,7 +202,7 @@ fn outcome(result: wire::ToolResult) -> Result<Outcome, Reply> {
         Value::String(text) => text,
         other => other.to_string(),
     };
-    let text = cut(text);
+    let text = shorten(text);
     let (code, error) = error(result.error)?;
     Ok(match (result.ok, is_denial(&code), text.is_empty()) {
         (true, ..) => Outcome::success(text),
@@ -210,10 +216,10 @@ fn outcome(result: wire::ToolResult) -> Result<Outcome, Reply> {
 fn error(error: Value) -> Result<(String, String), Reply> {
     match (&error, error["code"].as_str(), error["message"].as_str()) {
         (Value::Null, ..) => Ok(no_reason()),
-        (Value::String(words), ..) if words.trim().is_empty() => Ok(no_reason()),
-        (Value::String(words), ..) => Ok((words.clone(), cut(words.clone()))),
+        (Value::String(text), ..) if text.trim().is_empty() => Ok(no_reason()),
+        (Value::String(text), ..) => Ok((text.clone(), shorten(text.clone()))),
         (Value::Object(_), Some(code), Some(message)) => {
-            Ok((code.into(), cut(format!("{code}: {message}"))))
+            Ok((code.into(), shorten(format!("{code}: {message}"))))
         }
         _ => {
             let why =
@@ -223,21 +229,21 @@ fn error(error: Value) -> Result<(String, String), Reply> {
     }
 }
 
-/// The code and message of an error that says nothing.
+/// The code and message of an error without a reason.
 fn no_reason() -> (String, String) {
     (String::new(), "the tool failed".into())
 }
 
 /// True if a code means that the desktop or its user refused.
 fn is_denial(code: &str) -> bool {
-    let words = ["denied", "deny", "forbidden", "user_denied", "permission_denied", "tool_denied"];
-    words.iter().any(|word| code.trim().eq_ignore_ascii_case(word))
+    let names = ["denied", "deny", "forbidden", "user_denied", "permission_denied", "tool_denied"];
+    names.iter().any(|name| code.trim().eq_ignore_ascii_case(name))
 }
 
-fn cut(mut text: String) -> String {
+fn shorten(mut text: String) -> String {
     if text.len() > RESULT_BYTES_LIMIT {
         text.truncate(text.floor_char_boundary(RESULT_BYTES_LIMIT));
-        text.push_str("\n[the rest is left out]");
+        text.push_str("\n[the rest was cut off]");
     }
     text
 }
@@ -274,7 +280,9 @@ fn get(query: &str) -> Result<Step, Reply> {
     let first = number(query, "line_start")?.unwrap_or(1);
     let last = number(query, "line_end")?;
     if first == 0 || last.is_some_and(|last| last < first) {
-        return Err(Reply::invalid("line_start must be at least 1, and line_end no less than it"));
+        return Err(Reply::invalid(
+            "line_start must be at least 1, and line_end at least line_start",
+        ));
     }
     Ok(Step::Get(path, LineRange { first, last }))
 }

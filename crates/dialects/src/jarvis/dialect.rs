@@ -68,18 +68,18 @@ fn workspace(config: &Config<'_>) -> Result<PathBuf, ConfigError> {
     Ok(given.into())
 }
 
-/// A time; none if it is 0.
+/// A duration in seconds; `None` if it is 0.
 fn seconds(config: &Config<'_>, key: &str) -> Option<Duration> {
     config.values.number(key).filter(|seconds| *seconds > 0).map(Duration::from_secs)
 }
 
 fn toolset(config: &Config<'_>) -> Result<Toolset, ConfigError> {
     let key = "jarvis.tools";
-    let refused =
+    let error =
         |fault: String| ConfigError(format!("{key}: {fault} ({})", config.values.source(key)));
     let mut client = default_tools();
     for table in config.values.tables(key) {
-        let tool = tool(table).map_err(refused)?;
+        let tool = tool(table).map_err(error)?;
         client.retain(|known| known.name != tool.name);
         client.push(tool);
     }
@@ -89,30 +89,30 @@ fn toolset(config: &Config<'_>) -> Result<Toolset, ConfigError> {
     let timeout_ms = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     let toolset = Toolset { daemon: Some(daemon), client, timeout_ms, ..Toolset::default() };
     match toolset.validation_error() {
-        Some(fault) => Err(refused(fault.to_string())),
+        Some(fault) => Err(error(fault.to_string())),
         None => Ok(toolset),
     }
 }
 
 /// One row of `jarvis.tools`.
 fn tool(table: Value) -> Result<ClientTool, String> {
-    let Value::Object(mut fields) = table else { return Err("each must be a table".into()) };
+    let Value::Object(mut fields) = table else { return Err("each tool must be a table".into()) };
     let mut text = |field: &str| match fields.remove(field) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
         Some(other) => Err(format!("{field} must be a string, not {other}")),
     };
-    let name = text("name")?.ok_or("each needs a name")?;
+    let name = text("name")?.ok_or("each tool needs a name")?;
     let description = text("description")?.unwrap_or_default();
-    let word = text("risk")?.unwrap_or_else(|| "risky".into());
+    let level = text("risk")?.unwrap_or_else(|| "risky".into());
     let schema = fields.remove("parameters");
     let schema = schema.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
     if let Some(unknown) = fields.keys().next() {
         return Err(format!(
-            "{name}: unknown field {unknown:?}; there are name, description, parameters and risk"
+            "{name}: unknown field {unknown:?}; the fields are name, description, parameters and risk"
         ));
     }
-    let risk = Risk::try_from(word).map(risk).map_err(|why| format!("{name}: risk {why}"))?;
+    let risk = Risk::try_from(level).map(risk).map_err(|why| format!("{name}: risk {why}"))?;
     let front_end = Some(FRONT_END.into());
     Ok(ClientTool { name, description, schema, risk, repeatable: false, front_end, strict: false })
 }

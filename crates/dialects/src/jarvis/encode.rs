@@ -1,6 +1,6 @@
 //! Encodes events of the core as events of the protocol.
 //!
-//! A stream reads a turn from its beginning, even if its client has seen part of it: that part is read without
+//! A stream reads a turn from its start, even if its client has seen part of it: that part is read without
 //! output, so that the final text is complete and it is known which calls the client still has to run.
 
 use std::collections::HashSet;
@@ -14,38 +14,37 @@ use quintet_kernel::{CallId, Cursor, Item, TurnId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::tools::{FRONT_END, risk_word};
+use super::tools::{FRONT_END, wire_risk};
 use super::wire;
 
-/// What one stream must remember.
+/// The state of one stream.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// The turn that it is about, and which attempt at it; all if not given.
+    /// The turn that is streamed, and which attempt of it; `None` for all turns.
     only: Option<(TurnId, u32)>,
-    /// What the client has.
+    /// The position up to which the client has everything.
     seen: Cursor,
-    /// What was read.
+    /// The last event that was read.
     read: Seq,
-    /// The client has shown that it had what came up to here: if it ran calls that began by then, it
-    /// may go on with them.
+    /// The last event that the client has proved to have. It may continue calls that started up to there.
     shown: Seq,
-    /// Calls that a client should run.
-    delegated: Vec<Delegated>,
-    /// Calls that this stream has claimed, so that its client alone is asked to run them.
+    /// Calls that a client has to run.
+    delegated: Vec<DelegatedCall>,
+    /// Calls that this stream has claimed; only these are sent to its client.
     claimed: HashSet<CallId>,
-    /// What the model said in this step.
+    /// The text of the current step.
     answer: String,
-    /// Whether a turn is open, and which attempt at it.
+    /// The attempt of the open turn; `None` if no turn is open.
     open: Option<u32>,
     end: Option<End>,
 }
 
 #[derive(Debug)]
-struct Delegated {
+struct DelegatedCall {
     call: CallId,
     request: Vec<u8>,
     sent: bool,
-    /// True if the client has shown that it was there when the call began.
+    /// True if the client has proved that it was connected when the call started.
     came_back: bool,
 }
 
@@ -53,20 +52,20 @@ struct Delegated {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Claimable {
     pub(super) call: CallId,
-    /// True if the client may hold it on a connection that is lost.
+    /// True if the client may hold the call on a lost connection.
     pub(super) came_back: bool,
 }
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// With these words.
+    /// The turn completed with this text.
     Final(String),
-    /// With an error: its code and message.
+    /// The turn failed, with this code and message.
     Error(String, String),
 }
 
-/// One event of the protocol, ready to be sent.
+/// One encoded event of the protocol.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) position: Cursor,
@@ -75,8 +74,8 @@ pub(super) struct Frame {
 }
 
 impl Link {
-    /// A stream of a whole session to a client that is told what comes after a place, and has shown
-    /// that it was there up to an event; 0 if it has shown nothing.
+    /// A stream of a whole session. The client is sent what comes after `seen`, and has proved to have the
+    /// events up to `shown`; 0 if it has proved nothing.
     pub(super) fn of_session(seen: Cursor, read: Seq, shown: Seq) -> Self {
         Self {
             only: None,
@@ -91,48 +90,48 @@ impl Link {
         }
     }
 
-    /// A stream of one turn, which is over when that attempt at it is.
+    /// A stream of one turn, which ends with this attempt.
     pub(super) fn of_turn(turn: (TurnId, u32), seen: Cursor, read: Seq, shown: Seq) -> Self {
         Self { only: Some(turn), ..Self::of_session(seen, read, shown) }
     }
 
-    /// Up to where there is nothing new for the client.
-    pub(super) fn behind(&self) -> Seq {
+    /// The event up to which there is nothing new for the client.
+    pub(super) fn seen_seq(&self) -> Seq {
         self.seen.seq
     }
 
-    /// True if a turn is open, as far as was read.
+    /// True if a turn is open at the last event that was read.
     pub(super) fn in_turn(&self) -> bool {
         self.open.is_some()
     }
 
-    /// How its turn ended, once it has.
+    /// The end of the turn, after it ended.
     pub(super) fn end(&self) -> Option<&End> {
         self.end.as_ref().filter(|_| self.only.is_some())
     }
 
     /// The calls that the stream has to claim before it encodes these items.
     pub(super) fn claimable(&self, items: &[Item]) -> Vec<Claimable> {
-        let offered = |item: &Item| match item {
-            Item::Event(record) => self.offered(record),
+        let claimable = |item: &Item| match item {
+            Item::Event(record) => self.claimable_call(record),
             Item::Text { .. } | Item::Progress { .. } => None,
         };
-        items.iter().filter_map(offered).collect()
+        items.iter().filter_map(claimable).collect()
     }
 
-    fn offered(&self, record: &Record) -> Option<Claimable> {
+    fn claimable_call(&self, record: &Record) -> Option<Claimable> {
         match &record.event {
             Event::CallStarted { turn, call, placement: Placement::Client, errand, .. }
-                if self.covers(turn) && is_ours(errand.as_ref()) =>
+                if self.includes(turn) && is_ours(errand.as_ref()) =>
             {
                 Some(Claimable { call: call.clone(), came_back: record.seq <= self.shown })
             }
-            Event::ClaimReleased { turn, call, .. } if self.covers(turn) => {
+            Event::ClaimReleased { turn, call, .. } if self.includes(turn) => {
                 let known = self.delegated.iter().find(|known| known.call == *call)?;
                 Some(Claimable { call: known.call.clone(), came_back: false })
             }
             Event::ClaimHolderLost { call, .. } => {
-                let mine = |known: &&Delegated| known.call == *call && known.came_back;
+                let mine = |known: &&DelegatedCall| known.call == *call && known.came_back;
                 let known = self.delegated.iter().find(mine)?;
                 Some(Claimable { call: known.call.clone(), came_back: true })
             }
@@ -140,34 +139,36 @@ impl Link {
         }
     }
 
-    /// True if a turn is among those that the stream is about.
-    fn covers(&self, turn: &TurnId) -> bool {
+    /// True if the stream includes a turn.
+    fn includes(&self, turn: &TurnId) -> bool {
         self.only.as_ref().is_none_or(|(only, _)| only == turn)
     }
 
-    /// Earlier calls that were not sent on this stream.
+    /// Calls from before the stream started that were not sent on it.
     pub(super) fn unsent(&self) -> Vec<Claimable> {
         let unsent = self.delegated.iter().filter(|delegated| !delegated.sent);
-        let claimable =
-            |known: &Delegated| Claimable { call: known.call.clone(), came_back: known.came_back };
+        let claimable = |known: &DelegatedCall| Claimable {
+            call: known.call.clone(),
+            came_back: known.came_back,
+        };
         unsent.map(claimable).collect()
     }
 
-    /// Has the client asked to run a call, which it has claimed.
+    /// Records that the stream claimed a call, so that its client is sent it.
     pub(super) fn claimed(&mut self, call: CallId) {
         self.claimed.insert(call);
     }
 
-    /// Asks the client to run those of the calls of the past that it has claimed.
-    pub(super) fn begin(&mut self) -> Vec<Frame> {
+    /// Sends the claimed calls from before the stream started.
+    pub(super) fn start(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         for Claimable { call, .. } in self.unsent() {
-            self.offer(&call, &mut frames);
+            self.send_call(&call, &mut frames);
         }
         frames
     }
 
-    /// Translates one item.
+    /// Encodes an item.
     pub(super) fn encode(&mut self, item: &Item) -> Vec<Frame> {
         let mut frames = Vec::new();
         match item {
@@ -189,9 +190,9 @@ impl Link {
 
     fn event(&mut self, record: &Record, frames: &mut Vec<Frame>) {
         self.read = record.seq;
-        let fresh = record.seq > self.seen.seq;
+        let is_new = record.seq > self.seen.seq;
         let before = self.seen;
-        if fresh {
+        if is_new {
             self.seen.seq = record.seq;
         }
         match &record.event {
@@ -201,38 +202,38 @@ impl Link {
             }
             Event::StepStarted { .. } => {
                 self.answer.clear();
-                self.seen.offset = if fresh { 0 } else { self.seen.offset };
+                self.seen.offset = if is_new { 0 } else { self.seen.offset };
             }
             Event::CallStarted {
                 call, tool, input, placement: Placement::Client, errand, ..
             } if is_ours(errand.as_ref()) => {
                 let request = request(call, tool, input, errand.as_ref());
-                self.delegate(call, &request, fresh, frames);
+                self.delegate(call, &request, is_new, frames);
             }
-            Event::ClaimReleased { call, .. } | Event::ClaimHolderLost { call, .. } if fresh => {
-                self.offer(call, frames);
+            Event::ClaimReleased { call, .. } | Event::ClaimHolderLost { call, .. } if is_new => {
+                self.send_call(call, frames);
             }
             Event::CallCompleted { call, outcome, .. } => {
                 let known = self.delegated.iter().position(|delegated| delegated.call == *call);
                 if let Some(n) = known {
                     self.delegated.remove(n);
-                    self.returned(call, outcome, fresh.then_some(before), frames);
+                    self.returned(call, outcome, is_new.then_some(before), frames);
                 }
             }
             Event::TurnCompleted { turn, .. } => {
                 let text = std::mem::take(&mut self.answer);
-                self.push_frame(frames, fresh, "assistant.final", &wire::Text { text: &text });
+                self.push_frame(frames, is_new, "assistant.final", &wire::Text { text: &text });
                 self.ended(turn, End::Final(text));
             }
             Event::TurnFailed { turn, code, message, .. } => {
                 let code = code.name().to_uppercase();
-                self.failed(turn, (code, message.clone()), fresh, frames);
+                self.failed(turn, (code, message.clone()), is_new, frames);
             }
             Event::TurnCancelled { turn, reason, .. } => {
                 let why = reason.as_ref().filter(|why| !why.is_empty());
                 let why =
                     why.map_or("the turn was canceled".into(), |why| format!("canceled: {why}"));
-                self.failed(turn, ("CANCELLED".into(), why), fresh, frames);
+                self.failed(turn, ("CANCELLED".into(), why), is_new, frames);
             }
             Event::SessionCreated(_)
             | Event::Forked { .. }
@@ -278,7 +279,7 @@ impl Link {
         }
     }
 
-    /// What of a text that ends at a position the client does not have.
+    /// The part of a text that the client does not have; `position` is the end of the text.
     fn unseen<'a>(&mut self, position: Cursor, text: &'a str) -> &'a str {
         if position <= self.seen {
             return "";
@@ -293,32 +294,32 @@ impl Link {
         &mut self,
         call: &CallId,
         request: &wire::ToolRequest<'_>,
-        fresh: bool,
+        is_new: bool,
         frames: &mut Vec<Frame>,
     ) {
-        let sent = fresh && self.claimed.contains(call);
+        let sent = is_new && self.claimed.contains(call);
         self.push_frame(frames, sent, "tool.request", request);
         let (call, request, came_back) = (call.clone(), json(request), self.read <= self.shown);
-        self.delegated.push(Delegated { call, request, sent, came_back });
+        self.delegated.push(DelegatedCall { call, request, sent, came_back });
     }
 
     fn returned(
         &mut self,
         call: &CallId,
         outcome: &Outcome,
-        fresh: Option<Cursor>,
+        is_new: Option<Cursor>,
         frames: &mut Vec<Frame>,
     ) {
-        let Some(before) = fresh else { return };
-        let late =
+        let Some(before) = is_new else { return };
+        let timeout =
             wire::Error { code: "TOOL_TIMEOUT", message: &text_of(&outcome.parts), details: None };
         let timed_out = outcome.ending == Ending::TimedOut;
-        let told = result(call, outcome, timed_out.then(|| json!(late)));
-        self.push_frame(frames, true, "tool.result", &told);
+        let result = result(call, outcome, timed_out.then(|| json!(timeout)));
+        self.push_frame(frames, true, "tool.result", &result);
         if timed_out {
-            // Who breaks off between the two gets both again.
+            // A client that disconnects between these two events gets both again.
             frames.iter_mut().last().into_iter().for_each(|frame| frame.position = before);
-            self.push_frame(frames, true, "error", &late);
+            self.push_frame(frames, true, "error", &timeout);
         }
     }
 
@@ -326,12 +327,12 @@ impl Link {
         &mut self,
         turn: &TurnId,
         error: (String, String),
-        fresh: bool,
+        is_new: bool,
         frames: &mut Vec<Frame>,
     ) {
         let (code, message) = error;
-        let told = wire::Error { code: &code, message: &message, details: None };
-        self.push_frame(frames, fresh, "error", &told);
+        let error = wire::Error { code: &code, message: &message, details: None };
+        self.push_frame(frames, is_new, "error", &error);
         self.ended(turn, End::Error(code, message));
     }
 
@@ -348,8 +349,8 @@ impl Link {
         }
     }
 
-    /// Asks the client to run a call that it has claimed.
-    fn offer(&mut self, call: &CallId, frames: &mut Vec<Frame>) {
+    /// Sends a claimed call to the client.
+    fn send_call(&mut self, call: &CallId, frames: &mut Vec<Frame>) {
         let position = self.seen;
         let mine = self.claimed.contains(call);
         let delegated = self.delegated.iter_mut().filter(|delegated| delegated.call == *call);
@@ -363,19 +364,19 @@ impl Link {
     fn push_frame(
         &self,
         frames: &mut Vec<Frame>,
-        fresh: bool,
+        is_new: bool,
         event: &'static str,
         data: &impl Serialize,
     ) {
-        if fresh {
-            // Only text is counted in bytes; whatever else is told comes after all of it.
+        if is_new {
+            // Only text has byte offsets; all other events come after it.
             let position = Cursor::after(self.seen.seq);
             frames.push(Frame { position, event, data: json(data) });
         }
     }
 }
 
-/// True if desktops run a call, and not the clients of another front end.
+/// True if desktops run a call, not the clients of another front end.
 fn is_ours(errand: Option<&ClientCallInfo>) -> bool {
     let front_end = errand.and_then(|errand| errand.front_end.as_deref());
     front_end.is_none_or(|front_end| front_end == FRONT_END)
@@ -387,26 +388,30 @@ fn request<'a>(
     input: &Value,
     errand: Option<&ClientCallInfo>,
 ) -> wire::ToolRequest<'a> {
-    let said = errand.and_then(|errand| errand.reason.clone());
+    let reason = errand.and_then(|errand| errand.reason.clone());
     let arguments = match input {
         Value::Object(_) => input.clone(),
-        // The protocol knows arguments by name alone.
+        // The protocol has only named arguments.
         other => json!({ "input": other }),
     };
     wire::ToolRequest {
         id: call.as_str(),
         name: tool,
         arguments,
-        risk: risk_word(errand.map_or(Risk::Medium, |errand| errand.risk)),
-        reason: said.unwrap_or_else(|| format!("The assistant asks for {tool}.")),
+        risk: wire_risk(errand.map_or(Risk::Medium, |errand| errand.risk)),
+        reason: reason.unwrap_or_else(|| format!("The assistant asks for {tool}.")),
     }
 }
 
-fn result<'a>(call: &'a CallId, outcome: &Outcome, late: Option<Value>) -> wire::ToolOutcome<'a> {
+fn result<'a>(
+    call: &'a CallId,
+    outcome: &Outcome,
+    timeout: Option<Value>,
+) -> wire::ToolOutcome<'a> {
     let (result, error) = if outcome.ok() {
         (Some(text_of(&outcome.parts)), Value::Null)
     } else {
-        (None, late.unwrap_or_else(|| json!(outcome.error)))
+        (None, timeout.unwrap_or_else(|| json!(outcome.error)))
     };
     wire::ToolOutcome { id: call.as_str(), ok: outcome.ok(), result, error }
 }

@@ -1,4 +1,4 @@
-//! Refusals, in the protocol's error model: a status, a code, a message.
+//! Error replies: a status, a code and a message.
 
 use quintet_kernel::port::Error;
 use quintet_kernel::{Refusal, memory};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::wire;
 
-/// An answer that is an error.
+/// An error response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -19,7 +19,7 @@ impl Reply {
         Self { status, code: code.into(), message: message.into() }
     }
 
-    /// The request is not what the schemas say.
+    /// The error for a request that does not match the schema.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(400, "INVALID_REQUEST", message)
     }
@@ -34,8 +34,9 @@ impl Reply {
     }
 
     /// The stream cannot continue from the requested position.
-    pub(super) fn gone(asked: &str) -> Self {
-        let why = format!("there is no event {asked:?} in this session; read it anew");
+    pub(super) fn gone(requested: &str) -> Self {
+        let why =
+            format!("there is no event {requested:?} in this session; start again without it");
         Self::new(410, "EVENT_ID_GONE", why)
     }
 
@@ -46,12 +47,12 @@ impl Reply {
     }
 }
 
-/// The protocol's codes for refusals of the core.
+/// Maps errors of the core to replies.
 impl From<Error> for Reply {
     fn from(error: Error) -> Self {
         let (status, code) = match &error {
             Error::NotFound(_) => (404, "SESSION_NOT_FOUND"),
-            Error::Refused(refusal) => refused(refusal),
+            Error::Refused(refusal) => refusal_code(refusal),
             Error::Ahead(..) => (410, "EVENT_ID_GONE"),
             Error::Closing | Error::ReadOnly => (503, "UNAVAILABLE"),
             Error::Storage(_) => (500, "STORAGE_ERROR"),
@@ -60,7 +61,7 @@ impl From<Error> for Reply {
     }
 }
 
-fn refused(refusal: &Refusal) -> (u16, &'static str) {
+fn refusal_code(refusal: &Refusal) -> (u16, &'static str) {
     match refusal {
         Refusal::Busy(_) => (409, "TURN_IN_PROGRESS"),
         Refusal::NotBegun(_) => (404, "SESSION_NOT_FOUND"),

@@ -21,26 +21,28 @@ use tokio_util::task::TaskTracker;
 
 use super::chat::{self, Envelope};
 use super::claim_priority::{ClaimPriorities, ClaimPriority};
-use super::decode::{BODY_BYTES_LIMIT, Chat, REFUSALS, ROUTES, Route, Step, decode, key, position};
+use super::decode::{
+    BODY_BYTES_LIMIT, Chat, REFUSALS, ROUTES, Route, Step, decode, key, openapi, position,
+};
 use super::encode::Link;
 use super::reply::Reply;
 use super::stream::Stream;
 use super::tools::FRONT_END;
-use super::{openapi, sessions, wire};
+use super::{sessions, wire};
 use crate::dialect::Services;
 use crate::held_calls::HeldCalls;
 use crate::transport::access::Denied;
 use crate::transport::body::{BodyError, read_body};
 use crate::transport::routes;
 
-/// How the dialect is set up.
+/// The settings of the protocol.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// The folder of its sessions and memory; created when it is first needed.
+    /// The folder of all sessions and of memory; created when it is first needed.
     pub workspace: PathBuf,
     /// Time without use after which a session is continued only on request; `None` for no limit.
     pub expiry: Option<Duration>,
-    /// The tools of its sessions.
+    /// The tools of new sessions.
     pub toolset: Toolset,
 }
 
@@ -49,17 +51,17 @@ pub(super) struct AppState {
     pub(super) services: Arc<Services>,
     pub(super) settings: Arc<Settings>,
     started: Time,
-    /// Streams so far.
+    /// The number of streams so far.
     connections: Arc<AtomicU64>,
     /// Tools that desktops registered during a turn, for the next message.
     pub(super) pending_tools: Arc<Mutex<HashMap<SessionId, Vec<ClientTool>>>>,
-    /// The streams that go first where calls are claimed.
+    /// The streams that may claim calls first.
     pub(super) claim_priorities: Arc<ClaimPriorities>,
-    /// Tasks that run after a client is gone.
+    /// Tasks that run after a client has disconnected.
     pub(super) tasks: TaskTracker,
 }
 
-/// The dialect as a service.
+/// The router of the protocol.
 pub(super) fn router(services: Arc<Services>, settings: Settings) -> Router {
     let started = services.clock.now();
     let (settings, connections) = (Arc::new(settings), Arc::default());
@@ -78,32 +80,32 @@ pub(super) fn router(services: Arc<Services>, settings: Settings) -> Router {
 }
 
 async fn serve(app: AppState, route: Result<Route, Reply>, request: Request) -> Response {
-    let answer = match route {
-        Ok(route) => app.answer(route, request).await,
+    let response = match route {
+        Ok(route) => app.respond(route, request).await,
         Err(refused) => Err(refused),
     };
-    answer.unwrap_or_else(|reply| refused(&reply))
+    response.unwrap_or_else(|reply| error_response(&reply))
 }
 
 impl AppState {
-    async fn answer(&self, route: Route, request: Request) -> Result<Response, Reply> {
+    async fn respond(&self, route: Route, request: Request) -> Result<Response, Reply> {
         let (head, body) = request.into_parts();
         let query = head.uri.query().unwrap_or_default();
         if head.method == "POST" {
-            is_json(&head.headers)?;
+            check_json(&head.headers)?;
         }
-        let body = read_body(body, BODY_BYTES_LIMIT).await.map_err(unread)?;
+        let body = read_body(body, BODY_BYTES_LIMIT).await.map_err(body_error)?;
         match decode(route, query, &body)? {
             Step::Health => Ok(self.health().await),
-            Step::OpenApi => Ok(ok(&openapi::document())),
-            Step::Open(asked) => {
-                let session = sessions::open(self, asked).await?;
+            Step::OpenApi => Ok(ok(&openapi())),
+            Step::Open(request) => {
+                let session = sessions::open(self, request).await?;
                 Ok(ok(&json!({ "general_session_id": session.as_str() })))
             }
             Step::Chat(chat) => self.chat(&chat, &head.headers, query).await,
             Step::Stream(session) => {
-                let asked = position(text(&head.headers, "last-event-id"), query)?;
-                self.stream(&session, asked).await
+                let requested = position(text(&head.headers, "last-event-id"), query)?;
+                self.stream(&session, requested).await
             }
             Step::Submit(session, command) => {
                 self.services.sessions.submit(&session, command).await?;
@@ -141,24 +143,24 @@ impl AppState {
         }
     }
 
-    /// Follows a session, from now on or from a place. It is read from the turn on in which that is.
-    async fn stream(&self, id: &SessionId, asked: Option<Cursor>) -> Result<Response, Reply> {
+    /// Follows a session, from now on or from a position. Reading starts with the turn at that position.
+    async fn stream(&self, id: &SessionId, requested: Option<Cursor>) -> Result<Response, Reply> {
         let sessions = &self.services.sessions;
         let state = sessions.view(id).await?;
-        if let Some(asked) = asked.filter(|asked| asked.seq > state.head) {
-            return Err(Reply::gone(&asked.to_string()));
+        if let Some(requested) = requested.filter(|requested| requested.seq > state.head) {
+            return Err(Reply::gone(&requested.to_string()));
         }
-        let seen = asked.unwrap_or(Cursor::after(state.head));
+        let seen = requested.unwrap_or(Cursor::after(state.head));
         let turn = state.turns.iter().rev().find(|turn| turn.begins <= seen.seq);
         let read = turn.map_or(seen.seq, |turn| turn.begins - 1);
         drop(state);
         let follow = sessions.follow(id, Cursor::after(read)).await?;
-        let shown = asked.map_or(0, |asked| asked.seq);
+        let shown = requested.map_or(0, |requested| requested.seq);
         let link = Link::of_session(seen, read, shown);
         self.stream_of(id, link, None).response(follow).await
     }
 
-    /// A stream of a session to a desktop, which runs the calls that it is asked to run.
+    /// A stream of a session to a desktop, which runs the calls that are sent to it.
     pub(super) fn stream_of(
         &self,
         session: &SessionId,
@@ -171,7 +173,7 @@ impl AppState {
         Stream::new(link, session.clone(), held, priority, self)
     }
 
-    /// Where its sessions work, which is there from now on.
+    /// The workspace of all sessions, which is created if needed.
     pub(super) async fn workspace(&self) -> Result<&Path, Reply> {
         let workspace = &self.settings.workspace;
         match tokio::fs::create_dir_all(workspace).await {
@@ -202,7 +204,7 @@ impl AppState {
         let found = self.memory()?.search(self.workspace().await?, query).await?;
         let results: Vec<Value> = found.passages.iter().map(passage).collect();
         let mut response = ok(&json!({ "results": results }));
-        // The schema of the body has no room for how the passages were ranked.
+        // The schema of the body has no field for how the passages were ranked.
         let headers = response.headers_mut();
         headers.insert("x-search", HeaderValue::from_static(found.method.name()));
         let reason = found.method.reason().map(HeaderValue::from_str);
@@ -224,7 +226,7 @@ impl AppState {
 
 fn passage(found: &MemoryMatch) -> Value {
     let MemoryMatch { path, excerpt, line_start, line_end, score } = found;
-    json!(wire::Found {
+    json!(wire::MemoryMatch {
         path,
         excerpt,
         line_start: *line_start,
@@ -233,14 +235,14 @@ fn passage(found: &MemoryMatch) -> Value {
     })
 }
 
-/// Why a search of memory did not rank by meaning.
+/// The header with the reason why a search did not rank by meaning.
 const SEARCH_REASON: HeaderName = HeaderName::from_static("x-search-reason");
 
-/// JSON, and what `curl -d` says of any body unless it is told otherwise.
+/// The content types of JSON bodies. The second one is the default of `curl -d`.
 const JSON_CONTENT_TYPES: [&str; 2] = ["application/json", "application/x-www-form-urlencoded"];
 
 /// Checks that a body is declared as JSON. Fails otherwise.
-fn is_json(headers: &HeaderMap) -> Result<(), Reply> {
+fn check_json(headers: &HeaderMap) -> Result<(), Reply> {
     let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or("application/json");
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if JSON_CONTENT_TYPES.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
@@ -251,9 +253,9 @@ fn is_json(headers: &HeaderMap) -> Result<(), Reply> {
     }
 }
 
-fn unread(unread: BodyError) -> Reply {
-    match unread {
-        BodyError::Broken => Reply::invalid("the request body broke off"),
+fn body_error(error: BodyError) -> Reply {
+    match error {
+        BodyError::Broken => Reply::invalid("the request body is incomplete"),
         BodyError::TooLarge => Reply::new(413, "PAYLOAD_TOO_LARGE", "request body too large"),
     }
 }
@@ -267,14 +269,14 @@ pub(super) fn refuse(denied: &Denied) -> Response {
         Denied::Origin(_) => "ORIGIN_NOT_ALLOWED",
         Denied::Peer(_) => "FORBIDDEN",
     };
-    refused(&Reply::new(denied.status(), code, denied.to_string()))
+    error_response(&Reply::new(denied.status(), code, denied.to_string()))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn refused(reply: &Reply) -> Response {
+fn error_response(reply: &Reply) -> Response {
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json_bytes(reply.body());
     *response.status_mut() = status;

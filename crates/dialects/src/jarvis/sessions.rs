@@ -17,39 +17,39 @@ use super::tools;
 /// The alias space of the names that desktops have for sessions.
 const SPACE: &str = "jarvis_session_id";
 
-/// The session that a desktop wants: the one it would like, the one that goes by its name, or a new
-/// one. A session that nobody used for long is only gone on with if it is asked for.
-pub(super) async fn open(app: &AppState, asked: Open) -> Result<SessionId, Reply> {
-    let Open { name, preferred, tools } = asked;
+/// Opens the session that a desktop prefers, the one with its name, or a new one. A session that was not
+/// used for long is continued only on request.
+pub(super) async fn open(app: &AppState, request: Open) -> Result<SessionId, Reply> {
+    let Open { name, preferred, tools } = request;
     let alias = Alias { space: SPACE.into(), name };
-    let held = app.services.directory.alias(&alias).await.map_err(Error::Storage)?;
+    let current = app.services.directory.alias(&alias).await.map_err(Error::Storage)?;
     let preferred = preferred.as_deref().and_then(SessionId::parse);
-    if let Some(summary) = found(app, preferred.as_ref()).await? {
+    if let Some(summary) = existing(app, preferred.as_ref()).await? {
         resume(app, &summary.id, tools).await?;
-        named(app, &alias, &summary.id, held.as_ref()).await?;
+        set_alias(app, &alias, &summary.id, current.as_ref()).await?;
         return Ok(summary.id);
     }
-    if let Some(summary) = found(app, held.as_ref()).await?
+    if let Some(summary) = existing(app, current.as_ref()).await?
         && !expired(app, &summary)
     {
         resume(app, &summary.id, tools).await?;
         return Ok(summary.id);
     }
-    let new = begin(app, &alias, &tools).await?;
-    let holder = named(app, &alias, &new, held.as_ref()).await?;
+    let new = create(app, &alias, &tools).await?;
+    let holder = set_alias(app, &alias, &new, current.as_ref()).await?;
     if holder == new {
         return Ok(new);
     }
-    // Somebody with the same name was faster: theirs counts, and ours was never used.
+    // Another request with the same name was faster: its session is used, and the new one was never used.
     let reason = Some("another session has its name".to_owned());
     app.services.sessions.submit(&new, Command::Close { reason }).await?;
-    if let Some(summary) = found(app, Some(&holder)).await? {
+    if let Some(summary) = existing(app, Some(&holder)).await? {
         resume(app, &summary.id, tools).await?;
     }
     Ok(holder)
 }
 
-async fn found(app: &AppState, id: Option<&SessionId>) -> Result<Option<SessionSummary>, Reply> {
+async fn existing(app: &AppState, id: Option<&SessionId>) -> Result<Option<SessionSummary>, Reply> {
     let Some(id) = id else { return Ok(None) };
     match app.services.sessions.summary(id).await {
         Ok(summary) => Ok(Some(summary)),
@@ -59,23 +59,23 @@ async fn found(app: &AppState, id: Option<&SessionId>) -> Result<Option<SessionS
 }
 
 fn expired(app: &AppState, summary: &SessionSummary) -> bool {
-    let rested = app.services.clock.now().since(summary.updated);
-    !summary.open && app.settings.expiry.is_some_and(|expiry| rested >= expiry)
+    let unused = app.services.clock.now().since(summary.updated);
+    !summary.open && app.settings.expiry.is_some_and(|expiry| unused >= expiry)
 }
 
-/// Adds a desktop's tools to a session. While a turn is under way they wait for the next message: a
-/// turn keeps the tools that it began with.
-async fn resume(app: &AppState, id: &SessionId, brought: Vec<ClientTool>) -> Result<(), Reply> {
+/// Adds a desktop's tools to a session. While a turn is open they wait for the next message, because a turn
+/// keeps the tools that it started with.
+async fn resume(app: &AppState, id: &SessionId, added: Vec<ClientTool>) -> Result<(), Reply> {
     let state = app.services.sessions.view(id).await?;
-    let toolset = tools::of_resumed(&state, &app.settings.toolset, &brought);
+    let toolset = tools::of_resumed(&state, &app.settings.toolset, &added);
     if toolset == state.toolset {
         return Ok(());
     }
     if state.open.is_some() {
-        return match toolset.validation_error().or_else(|| tools::name_conflict(&state, &brought)) {
+        return match toolset.validation_error().or_else(|| tools::name_conflict(&state, &added)) {
             Some(fault) => Err(Reply::new(400, "INVALID_TOOLS", fault)),
             None => {
-                app.wait_with_tools(id, brought);
+                app.add_pending_tools(id, added);
                 Ok(())
             }
         };
@@ -86,30 +86,30 @@ async fn resume(app: &AppState, id: &SessionId, brought: Vec<ClientTool>) -> Res
 }
 
 impl AppState {
-    /// Keeps tools for the next message to a session.
-    fn wait_with_tools(&self, session: &SessionId, brought: Vec<ClientTool>) {
-        self.waiting().insert(session.clone(), brought);
+    /// Stores tools for the next message to a session.
+    fn add_pending_tools(&self, session: &SessionId, added: Vec<ClientTool>) {
+        self.pending().insert(session.clone(), added);
     }
 
-    /// The tools of a session with those that waited for a message, if any did.
-    pub(super) fn waiting_tools(&self, state: &State) -> Option<Toolset> {
-        let waiting = self.waiting();
-        let brought = waiting.get(&state.id)?;
-        Some(tools::of_resumed(state, &self.settings.toolset, brought))
+    /// The tools of a session including pending ones; `None` if none are pending.
+    pub(super) fn with_pending_tools(&self, state: &State) -> Option<Toolset> {
+        let pending = self.pending();
+        let added = pending.get(&state.id)?;
+        Some(tools::of_resumed(state, &self.settings.toolset, added))
     }
 
-    /// A message took the tools along that waited for it.
-    pub(super) fn tools_taken(&self, session: &SessionId) {
-        self.waiting().remove(session);
+    /// Removes the pending tools, which a message has added.
+    pub(super) fn clear_pending_tools(&self, session: &SessionId) {
+        self.pending().remove(session);
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<ClientTool>>> {
+    fn pending(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<ClientTool>>> {
         self.pending_tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn begin(app: &AppState, alias: &Alias, brought: &[ClientTool]) -> Result<SessionId, Reply> {
-    let toolset = tools::of_new(&app.settings.toolset, brought);
+async fn create(app: &AppState, alias: &Alias, added: &[ClientTool]) -> Result<SessionId, Reply> {
+    let toolset = tools::of_new(&app.settings.toolset, added);
     if let Some(fault) = toolset.validation_error() {
         return Err(Reply::new(400, "INVALID_TOOLS", fault));
     }
@@ -120,16 +120,16 @@ async fn begin(app: &AppState, alias: &Alias, brought: &[ClientTool]) -> Result<
     Ok(app.services.sessions.create(origin).await?.session)
 }
 
-/// Has a session go by a name, unless somebody was faster; returns the session that does.
-async fn named(
+/// Sets the alias of a session, unless another request was faster. Returns the session that has the alias.
+async fn set_alias(
     app: &AppState,
     alias: &Alias,
     session: &SessionId,
-    held: Option<&SessionId>,
+    current: Option<&SessionId>,
 ) -> Result<SessionId, Reply> {
-    if held == Some(session) {
+    if current == Some(session) {
         return Ok(session.clone());
     }
-    let named = app.services.directory.set_alias(alias, session, held).await;
-    Ok(named.map_err(Error::Storage)?)
+    let holder = app.services.directory.set_alias(alias, session, current).await;
+    Ok(holder.map_err(Error::Storage)?)
 }

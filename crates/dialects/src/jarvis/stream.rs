@@ -17,7 +17,7 @@ use super::wire;
 use crate::held_calls::HeldCalls;
 use crate::transport::sse::{self, Encode};
 
-/// Interval of heartbeats on a silent stream.
+/// The interval of heartbeats on a stream without events.
 pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// Heartbeats without events after which a stream between turns is closed: ten minutes.
 const IDLE_HEARTBEATS_LIMIT: u32 = 40;
@@ -26,12 +26,12 @@ const IDLE_HEARTBEATS_LIMIT: u32 = 40;
 pub(super) struct Stream {
     link: Link,
     session: SessionId,
-    /// The calls that its client runs.
+    /// The calls that the client runs.
     held: Option<HeldCalls>,
-    /// Goes first where calls are claimed, if its client sent the message.
+    /// Set if the client sent the message, so that it may claim calls first.
     priority: Option<ClaimPriority>,
     claim_priorities: Arc<ClaimPriorities>,
-    /// Where they are released once the client is gone.
+    /// Runs the release of the calls after the client has disconnected.
     tasks: TaskTracker,
     /// Heartbeats since the last event.
     idle_heartbeats: u32,
@@ -58,20 +58,20 @@ impl Stream {
         }
     }
 
-    /// The stream as an answer, after everything that its client has was read in silence.
+    /// The response, after everything that the client has was read without output.
     pub(super) async fn response(
         mut self,
         mut follow: Box<dyn Follower>,
     ) -> Result<Response, Reply> {
-        // Something must flow at once, or clients wait for the first event to see the headers.
+        // Something must be sent at once, or some clients do not get the headers until the first event.
         let mut first = b": connected\n\n".to_vec();
-        while follow.position().seq < self.link.behind().min(follow.head()) {
+        while follow.position().seq < self.link.seen_seq().min(follow.head()) {
             let Some(items) = follow.next().await? else { break };
             self.encode(&items, &mut first);
         }
-        // What follows from here on is claimed as it comes.
+        // Later calls are claimed when they arrive.
         self.claim(self.link.unsent()).await;
-        write(&self.link.begin(), &mut first);
+        write(&self.link.start(), &mut first);
         let mut response = Response::new(sse::body(follow, self, first, HEARTBEAT_INTERVAL));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -81,30 +81,30 @@ impl Stream {
 }
 
 impl Stream {
-    /// Claims calls for the client, one by one: another desktop may have some of them.
+    /// Claims calls for the client, one by one, because another desktop may hold some of them.
     async fn claim(&mut self, calls: Vec<Claimable>) {
         let Some(held) = &mut self.held else { return };
         for Claimable { call, came_back } in calls {
             if self.priority.is_none() && !came_back {
-                self.claim_priorities.first(&self.session, &call).await;
+                self.claim_priorities.wait_for(&self.session, &call).await;
             }
-            let alone = vec![call.clone()];
+            let single = vec![call.clone()];
             let claimed = if came_back {
-                held.resume(&self.session, alone).await
+                held.resume(&self.session, single).await
             } else {
-                held.claim(&self.session, alone).await
+                held.claim(&self.session, single).await
             };
             self.priority.iter().for_each(|priority| priority.tried(&call));
             match claimed {
                 Ok(true) => self.link.claimed(call),
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%call, %error, "a call was not claimed"),
+                Err(error) => tracing::warn!(%call, %error, "claiming a call failed"),
             }
         }
     }
 }
 
-/// A client that is gone runs nothing any more.
+/// Releases the calls of a client that has disconnected.
 impl Drop for Stream {
     fn drop(&mut self) {
         if let Some(mut held) = self.held.take().filter(|held| !held.is_empty()) {
@@ -121,7 +121,7 @@ impl Encode for Stream {
 
     fn encode(&mut self, items: &[Item], out: &mut Vec<u8>) {
         for item in items {
-            // What comes after the end of its turn is another stream's.
+            // A stream ends with its turn.
             if self.link.end().is_some() {
                 return;
             }
@@ -142,8 +142,8 @@ impl Encode for Stream {
 
     fn broken(&mut self, error: &Error, out: &mut Vec<u8>) {
         let message = error.to_string();
-        let told = wire::Error { code: "STORAGE_ERROR", message: &message, details: None };
-        let data = serde_json::to_vec(&told).expect("our own types serialize");
+        let body = wire::Error { code: "STORAGE_ERROR", message: &message, details: None };
+        let data = serde_json::to_vec(&body).expect("our own types serialize");
         out.extend_from_slice(b"event: error\ndata: ");
         out.extend_from_slice(&data);
         out.extend_from_slice(b"\n\n");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_between_turns_ends_after_ten_minutes_and_one_in_a_turn_never() {
+    fn only_a_stream_without_an_open_turn_ends_after_ten_minutes() {
         let stream = || Stream {
             link: Link::of_session(Cursor::START, 0, 0),
             session: SessionId::parse("s1").unwrap(),

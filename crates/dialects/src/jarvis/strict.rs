@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Something that is written as an object and not as an array.
+/// A value that must be written as an object, not as an array.
 #[derive(Debug)]
 pub(super) struct Object<T>(pub(super) T);
 
@@ -33,8 +33,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
     }
 }
 
-/// A member that may be left out but not be null.
-pub(super) fn given<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+/// Deserializes a member that may be left out but not be null.
+pub(super) fn present<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -42,20 +42,20 @@ where
     T::deserialize(from).map(Some)
 }
 
-/// A type with a word for each of its values.
-macro_rules! words {
-    ($type:ty: $($word:literal => $value:expr),+ $(,)?) => {
+/// Implements parsing for a type with a name for each value.
+macro_rules! parse_names {
+    ($type:ty: $($name:literal => $value:expr),+ $(,)?) => {
         impl TryFrom<String> for $type {
             type Error = String;
 
-            fn try_from(word: String) -> Result<Self, String> {
-                match word.as_str() {
-                    $($word => Ok($value),)+
-                    other => Err(format!("{other:?} is none of {:?}", [$($word),+])),
+            fn try_from(name: String) -> Result<Self, String> {
+                match name.as_str() {
+                    $($name => Ok($value),)+
+                    other => Err(format!("{other:?} is not one of {:?}", [$($name),+])),
                 }
             }
         }
     };
 }
 
-pub(super) use words;
+pub(super) use parse_names;

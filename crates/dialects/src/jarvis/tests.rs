@@ -1,10 +1,10 @@
-//! Golden transcripts: what a desktop sends and what it is sent, one story a file.
+//! Golden transcripts of what a desktop sends and receives, one scenario per file.
 //!
-//! `>` a request and `=` what it asks; `!` an event of the journal (or text in flight as `! text …`)
-//! and `<` what the desktop is sent, with its `id:`; `~` a desktop that comes back: `~ 7.3` from a
-//! position, `~ live` from now on, `~ again` by sending the message again, which the turn of the last
-//! `message_added` answers; `~ slow` another desktop claims calls first, `~ quick` this one does.
-//! `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
+//! `>` is a request and `=` its decoded form; `!` is an event of the journal (or text in flight, `! text
+//! …`) and `<` is what the desktop is sent, with its `id:`; `~` is a desktop that reconnects: `~ 7.3` at a
+//! position, `~ live` for new events, `~ again` by sending the message of the last `message_added` again;
+//! after `~ slow` another desktop claims calls first, after `~ quick` this one does. `UPDATE_GOLDEN=1`
+//! rewrites the `=` and `<` lines.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,9 +14,8 @@ use quintet_kernel::follow::Delta;
 use quintet_kernel::model::Channel;
 use quintet_kernel::{CallId, Cursor, Item, ItemReader, StepId, Time, TurnId, codec};
 
-use super::decode::{REFUSALS, ROUTES, Route, Step, decode, key, position};
+use super::decode::{REFUSALS, ROUTES, Route, Step, decode, key, openapi, position};
 use super::encode::{Claimable, Link};
-use super::openapi;
 use super::reply::Reply;
 use crate::transport::routes::find;
 
@@ -26,21 +25,21 @@ fn route(method: &str, path: &str) -> Result<Route, Reply> {
 
 #[test]
 fn transcripts() {
-    crate::golden::check("src/jarvis/golden", |script| Story::default().tell(script));
+    crate::golden::check("src/jarvis/golden", |script| Transcript::default().replay(script));
 }
 
 #[test]
-fn the_openapi_document_names_every_route_and_no_other() {
-    let document = openapi::document();
-    let mut named = 0;
+fn the_openapi_document_has_exactly_the_routes() {
+    let document = openapi();
+    let mut documented = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
             let known = route(&method.to_uppercase(), path);
             assert!(known.is_ok(), "{method} {path} is documented but not served");
-            named += 1;
+            documented += 1;
         }
     }
-    assert_eq!(named, 9, "a route is served but not documented");
+    assert_eq!(documented, 9, "a route is served but not documented");
 }
 
 #[test]
@@ -61,19 +60,19 @@ fn no_request_panics() {
     }
 }
 
-/// One desktop and what happens around it.
+/// One desktop and one session.
 #[derive(Debug)]
-struct Story {
+struct Transcript {
     records: Vec<Arc<Record>>,
     reader: ItemReader,
     link: Link,
-    /// Another desktop claims calls before this one does.
+    /// True if another desktop claims calls before this one.
     slow: bool,
     written: u64,
     out: String,
 }
 
-impl Default for Story {
+impl Default for Transcript {
     fn default() -> Self {
         let link = Link::of_session(Cursor::START, 0, 0);
         let (records, reader, out) = (Vec::new(), ItemReader::default(), String::new());
@@ -81,8 +80,8 @@ impl Default for Story {
     }
 }
 
-impl Story {
-    fn tell(mut self, script: &str) -> String {
+impl Transcript {
+    fn replay(mut self, script: &str) -> String {
         for line in script.lines() {
             match line.get(..2) {
                 Some("= " | "< ") => continue,
@@ -91,7 +90,7 @@ impl Story {
             match line.get(..2) {
                 Some("> ") => self.request(&line[2..]),
                 Some("! ") => self.event(&line[2..]),
-                Some("~ ") => self.come_back(&line[2..]),
+                Some("~ ") => self.reconnect(&line[2..]),
                 _ => {}
             }
         }
@@ -127,20 +126,20 @@ impl Story {
         let event = codec::decode(codec::VERSION, line.as_bytes()).expect(line);
         let record = Arc::new(Record { seq: self.records.len() as u64 + 1, at, event });
         self.records.push(Arc::clone(&record));
-        self.take(&record);
+        self.apply(&record);
     }
 
-    fn come_back(&mut self, how: &str) {
+    fn reconnect(&mut self, how: &str) {
         if let "slow" | "quick" = how {
             self.slow = how == "slow";
             return;
         }
         let head = self.records.len() as u64;
-        let asked = self.records.iter().rev().find_map(|record| match &record.event {
+        let last_message = self.records.iter().rev().find_map(|record| match &record.event {
             Event::MessageAdded { turn, .. } => Some((turn.clone(), record.seq - 1)),
             _ => None,
         });
-        let (turn, begins) = asked.unwrap();
+        let (turn, begins) = last_message.unwrap();
         let attempts = self.records.iter().filter(|record| match &record.event {
             Event::TurnStarted { turn: started, .. } => *started == turn,
             _ => false,
@@ -152,25 +151,25 @@ impl Story {
                 let from = Cursor::after(begins);
                 Link::of_turn((turn, attempt), from, begins, head)
             }
-            place => {
-                let place = position(Some(place), "").unwrap().unwrap();
-                Link::of_session(place, begins, place.seq)
+            at => {
+                let at = position(Some(at), "").unwrap().unwrap();
+                Link::of_session(at, begins, at.seq)
             }
         };
         self.reader = Cursor::after(begins).into();
         for record in self.records.clone() {
-            self.take(&record);
+            self.apply(&record);
         }
         self.show(None);
     }
 
-    fn take(&mut self, record: &Arc<Record>) {
+    fn apply(&mut self, record: &Arc<Record>) {
         let mut items = Vec::new();
         self.reader.take(record, &mut items);
         items.iter().for_each(|item| self.show(Some(item)));
     }
 
-    /// Claims what the stream may claim, as the core would let it.
+    /// Claims calls if the core would allow it.
     fn claim(&mut self, calls: Vec<Claimable>) {
         let last = |call: &CallId| {
             self.records.iter().rev().map(|record| &record.event).find(|event| match event {
@@ -180,12 +179,12 @@ impl Story {
                 _ => false,
             })
         };
-        let may = |claimable: &Claimable| match last(&claimable.call) {
+        let is_allowed = |claimable: &Claimable| match last(&claimable.call) {
             Some(Event::CallCompleted { .. }) => false,
             Some(Event::ClaimHolderLost { .. }) => claimable.came_back,
             _ => !self.slow,
         };
-        let claimed: Vec<_> = calls.into_iter().filter(may).collect();
+        let claimed: Vec<_> = calls.into_iter().filter(is_allowed).collect();
         claimed.into_iter().for_each(|claimable| self.link.claimed(claimable.call));
     }
 
@@ -197,7 +196,7 @@ impl Story {
         self.claim(calls);
         let frames = match item {
             Some(item) => self.link.encode(item),
-            None => self.link.begin(),
+            None => self.link.start(),
         };
         for frame in frames {
             let data = String::from_utf8(frame.data).unwrap();

@@ -1,4 +1,4 @@
-//! The desktop's tools, and their form in the core.
+//! The tools of desktops.
 
 use quintet_kernel::toolset::{ClientTool, Toolset};
 use quintet_kernel::{State, tool};
@@ -8,7 +8,7 @@ use super::wire;
 
 pub(super) use super::wire::Risk;
 
-/// The name of this front end, and of all desktops: nothing in the protocol tells one from another.
+/// The name of this front end, and of all desktops, because the protocol does not distinguish them.
 pub(super) const FRONT_END: &str = "jarvis";
 
 /// The two tools that every desktop has.
@@ -41,7 +41,7 @@ pub(super) fn default_tools() -> Vec<ClientTool> {
     ]
 }
 
-/// The core's word for a risk.
+/// The core's level for a risk of the protocol.
 pub(super) fn risk(risk: Risk) -> tool::Risk {
     match risk {
         Risk::Safe => tool::Risk::Low,
@@ -50,8 +50,8 @@ pub(super) fn risk(risk: Risk) -> tool::Risk {
     }
 }
 
-/// The protocol's word for a risk.
-pub(super) fn risk_word(risk: tool::Risk) -> Risk {
+/// The protocol's level for a risk of the core.
+pub(super) fn wire_risk(risk: tool::Risk) -> Risk {
     match risk {
         tool::Risk::Low => Risk::Safe,
         tool::Risk::Medium | tool::Risk::High => Risk::Risky,
@@ -59,13 +59,13 @@ pub(super) fn risk_word(risk: tool::Risk) -> Risk {
     }
 }
 
-/// A tool that a desktop brings.
-pub(super) fn brought(tool: wire::Tool) -> ClientTool {
-    let nothing = || json!({ "type": "object", "properties": {} });
+/// A tool that a desktop registers.
+pub(super) fn client_tool(tool: wire::Tool) -> ClientTool {
+    let no_parameters = || json!({ "type": "object", "properties": {} });
     ClientTool {
         name: tool.name,
         description: tool.description,
-        schema: tool.parameters.unwrap_or_else(nothing),
+        schema: tool.parameters.unwrap_or_else(no_parameters),
         risk: risk(tool.risk),
         repeatable: false,
         front_end: Some(FRONT_END.into()),
@@ -73,38 +73,38 @@ pub(super) fn brought(tool: wire::Tool) -> ClientTool {
     }
 }
 
-/// The tools of a session that a desktop begins.
-pub(super) fn of_new(usual: &Toolset, brought: &[ClientTool]) -> Toolset {
-    Toolset { client: joined(&usual.client, brought), ..usual.clone() }
+/// The tools of a new session.
+pub(super) fn of_new(default: &Toolset, added: &[ClientTool]) -> Toolset {
+    Toolset { client: merged(&default.client, added), ..default.clone() }
 }
 
-/// The tools of a session that a desktop comes to: what it has, and what the desktop adds. A usual
-/// tool makes way for one of the daemon's that the session has already.
-pub(super) fn of_resumed(state: &State, usual: &Toolset, brought: &[ClientTool]) -> Toolset {
+/// The tools of a continued session: those that it has, the default ones, and those that the desktop adds.
+/// A default tool is left out if the session has a tool of the daemon with that name.
+pub(super) fn of_resumed(state: &State, default: &Toolset, added: &[ClientTool]) -> Toolset {
     let fits = |tool: &&ClientTool| {
         let known = state.tool(&tool.name);
         known.is_none_or(|known| known.placement == tool::Placement::Client)
     };
-    let usual_here: Vec<_> = usual.client.iter().filter(fits).cloned().collect();
-    let client = joined(&joined(&state.toolset.client, &usual_here), brought);
-    Toolset { client, daemon: state.toolset.daemon.clone(), ..usual.clone() }
+    let default_here: Vec<_> = default.client.iter().filter(fits).cloned().collect();
+    let client = merged(&merged(&state.toolset.client, &default_here), added);
+    Toolset { client, daemon: state.toolset.daemon.clone(), ..default.clone() }
 }
 
-/// What is wrong with tools that a desktop brings, if the session has one of the daemon's by such a name.
-pub(super) fn name_conflict(state: &State, brought: &[ClientTool]) -> Option<String> {
+/// The error if the session has a tool of the daemon with the name of an added tool.
+pub(super) fn name_conflict(state: &State, added: &[ClientTool]) -> Option<String> {
     let is_daemons = |tool: &&ClientTool| {
         state.tool(&tool.name).is_some_and(|known| known.placement == tool::Placement::Daemon)
     };
-    let name_conflict = brought.iter().find(is_daemons)?;
-    Some(format!("the daemon has a tool {} itself", name_conflict.name))
+    let conflict = added.iter().find(is_daemons)?;
+    Some(format!("the daemon already has a tool named {}", conflict.name))
 }
 
-/// Both, of which the newer counts where they have a name in common.
-fn joined(old: &[ClientTool], new: &[ClientTool]) -> Vec<ClientTool> {
+/// Merges two lists; of two tools with the same name the newer one is used.
+fn merged(old: &[ClientTool], new: &[ClientTool]) -> Vec<ClientTool> {
     let newest = |tool: &ClientTool| {
         let newer = new.iter().find(|newer| newer.name == tool.name);
         newer.unwrap_or(tool).clone()
     };
-    let added = new.iter().filter(|tool| old.iter().all(|older| older.name != tool.name));
-    old.iter().map(newest).chain(added.cloned()).collect()
+    let extra = new.iter().filter(|tool| old.iter().all(|older| older.name != tool.name));
+    old.iter().map(newest).chain(extra.cloned()).collect()
 }

@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::strict::{Object, given, words};
+use super::strict::{Object, parse_names, present};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CreateSession {
     pub(super) jarvis_session_id: String,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     pub(super) preferred_session_id: Option<String>,
-    /// Ours: tools that this desktop has besides the usual ones.
-    #[serde(default, deserialize_with = "given")]
+    /// An extension of the protocol: tools that this desktop has in addition to the default ones.
+    #[serde(default, deserialize_with = "present")]
     pub(super) tools: Option<Vec<Object<Tool>>>,
 }
 
@@ -22,26 +22,26 @@ pub(super) struct Tool {
     pub(super) name: String,
     #[serde(default)]
     pub(super) description: String,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     pub(super) parameters: Option<Value>,
     #[serde(default)]
     pub(super) risk: Risk,
 }
 
-/// How bad a call can get, in the protocol's words.
+/// The risk of a call, in the terms of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", try_from = "String")]
 pub(super) enum Risk {
-    /// May run at once.
+    /// Runs without asking.
     Safe,
-    /// The user is asked.
+    /// Runs if the user approves.
     #[default]
     Risky,
-    /// Is never run.
+    /// Never runs.
     Forbidden,
 }
 
-words!(Risk: "safe" => Self::Safe, "risky" => Self::Risky, "forbidden" => Self::Forbidden);
+parse_names!(Risk: "safe" => Self::Safe, "risky" => Self::Risky, "forbidden" => Self::Forbidden);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,7 +59,7 @@ enum Mode {
     General,
 }
 
-words!(Mode: "general" => Self::General);
+parse_names!(Mode: "general" => Self::General);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,7 +73,7 @@ pub(super) struct Part {
     #[serde(rename = "type")]
     #[expect(dead_code, reason = "there is one type, and it must be named")]
     kind: PartKind,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     pub(super) text: Option<String>,
 }
 
@@ -83,7 +83,7 @@ enum PartKind {
     Text,
 }
 
-words!(PartKind: "text" => Self::Text);
+parse_names!(PartKind: "text" => Self::Text);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -99,7 +99,7 @@ pub(super) struct ToolResult {
     pub(super) ok: bool,
     #[serde(default)]
     pub(super) result: Value,
-    /// Nothing, words, or an object with a code and a message.
+    /// Null, a string, or an object with a code and a message.
     #[serde(default)]
     pub(super) error: Value,
 }
@@ -119,7 +119,7 @@ pub(super) enum Target {
     Daily,
 }
 
-words!(Target: "long_term" => Self::LongTerm, "daily" => Self::Daily);
+parse_names!(Target: "long_term" => Self::LongTerm, "daily" => Self::Daily);
 
 #[derive(Debug, Serialize)]
 pub(super) struct Health {
@@ -150,7 +150,7 @@ pub(super) struct ToolOutcome<'a> {
     pub(super) error: Value,
 }
 
-/// As the data of an `error` event; in an HTTP answer it stands in [`ErrorBody`].
+/// The data of an `error` event; [`ErrorBody`] contains it in an HTTP response.
 #[derive(Debug, Serialize)]
 pub(super) struct Error<'a> {
     pub(super) code: &'a str,
@@ -165,7 +165,7 @@ pub(super) struct ErrorBody<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Found<'a> {
+pub(super) struct MemoryMatch<'a> {
     pub(super) path: &'a str,
     pub(super) excerpt: &'a str,
     pub(super) line_start: u64,

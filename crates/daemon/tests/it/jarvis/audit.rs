@@ -1,4 +1,4 @@
-//! What is written down of tool calls.
+//! The audit log of tool calls.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ fn log(world: &World) -> PathBuf {
     world.home.path().join("data/audit.jsonl")
 }
 
-/// The lines, once there are so many.
+/// Waits until the log has this many lines, and returns them.
 async fn lines(world: &World, count: usize) -> Vec<Value> {
     let mut text = String::new();
     until(&format!("the log has {count} lines"), async || {
@@ -24,7 +24,7 @@ async fn lines(world: &World, count: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn every_decision_is_written_once_whatever_happens() {
+async fn every_decision_is_logged_exactly_once() {
     let config = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n\
                   [[jarvis.tools]]\nname = \"wipe\"\nrisk = \"forbidden\"\n";
     let mut world = World::start(config).await;
@@ -59,17 +59,17 @@ async fn every_decision_is_written_once_whatever_happens() {
     assert_eq!((&entries[1]["agent"], &entries[1]["session_id"]), (&json!("general"), &json!(id)));
     let mode = std::fs::metadata(log(&world)).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    // Another protocol, a person's word, and a crash right after it.
+    // Another protocol, an approval, and a crash right after it.
     let client = world.client();
     let other = client.create(world.workspace()).await;
     let shell = json!({ "name": "shell", "args": { "command": "echo x" } });
     client.say(&other, json!([{ "tools": [shell] }, { "text": "Ok." }])).await;
-    let asked = client.until(&other, |event| event.kind() == "approval_requested").await;
-    let call = asked[asked.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().to_owned();
+    let events = client.until(&other, |event| event.kind() == "approval_requested").await;
+    let call = events[events.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().to_owned();
     client.approve(&other, &call, "approve").await;
     client.until_over(&other).await;
     world.kill();
-    // Half a line is no line.
+    // An incomplete line is ignored.
     let mut text = std::fs::read_to_string(log(&world)).unwrap();
     text.push_str("{\"session_id\":");
     std::fs::write(log(&world), text).unwrap();

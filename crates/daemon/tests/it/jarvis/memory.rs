@@ -1,11 +1,11 @@
-//! What is remembered.
+//! Memory.
 
 use serde_json::json;
 
 use crate::daemon::World;
 
 #[tokio::test]
-async fn what_is_written_is_found_and_read() {
+async fn written_entries_are_found_and_read() {
     let world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -40,7 +40,7 @@ async fn what_is_written_is_found_and_read() {
 }
 
 #[tokio::test]
-async fn memory_is_no_way_out_of_the_workspace() {
+async fn memory_requests_cannot_leave_the_workspace() {
     let world = World::start("").await;
     let desktop = world.desktop();
     for path in ["../quintet.db", "/etc/passwd", "memory/../../quintet.db"] {

@@ -1,4 +1,4 @@
-//! What should not be sent, and what it is answered with.
+//! Invalid requests and the responses to them.
 
 use reqwest::{Method, header};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::daemon::World;
 use crate::desktop::message;
 
 #[tokio::test]
-async fn every_refusal_has_the_same_shape() {
+async fn every_error_has_the_same_format() {
     let world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -60,7 +60,7 @@ async fn every_refusal_has_the_same_shape() {
         let expected = json!({ "error": { "code": code, "message": message, "details": {} } });
         assert_eq!(body, expected);
     }
-    // Nothing of all that was kept.
+    // No request reached the model.
     assert!(world.model.calls().is_empty());
     assert_eq!(desktop.client.get("/openapi.json").await.1["openapi"], "3.1.0");
 }

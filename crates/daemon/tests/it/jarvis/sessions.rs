@@ -1,13 +1,13 @@
-//! Which session a desktop gets.
+//! The sessions that desktops open.
 
 use serde_json::json;
 
-use super::{CALM, offered};
+use super::{NO_APPROVALS, offered};
 use crate::daemon::World;
 use crate::desktop::{open_app, text};
 
 #[tokio::test]
-async fn a_name_is_a_session_also_after_a_restart() {
+async fn a_name_opens_the_same_session_after_a_restart() {
     let mut world = World::start("").await;
     let desktop = world.desktop();
     let (one, two) = (desktop.session("j_1").await, desktop.session("j_2").await);
@@ -17,7 +17,7 @@ async fn a_name_is_a_session_also_after_a_restart() {
     world.restart();
     let desktop = world.desktop();
     assert_eq!(desktop.session("j_1").await, one);
-    // One that is preferred wins and keeps the name; one that is not there is no harm.
+    // A preferred session is used and gets the name; an unknown one is ignored.
     let open = |name: &str, id: &str| {
         desktop.open(json!({ "jarvis_session_id": name, "preferred_session_id": id }))
     };
@@ -29,7 +29,7 @@ async fn a_name_is_a_session_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn of_many_with_one_name_all_get_the_same_session() {
+async fn concurrent_requests_with_one_name_get_the_same_session() {
     let world = World::start("").await;
     let desktop = world.desktop();
     let all = (0..8).map(|_| {
@@ -44,8 +44,8 @@ async fn of_many_with_one_name_all_get_the_same_session() {
 }
 
 #[tokio::test]
-async fn an_expired_session_is_only_resumed_if_it_is_asked_for() {
-    let config = format!("{CALM}[jarvis]\nsession_expiry = 1\n");
+async fn an_expired_session_is_only_continued_on_request() {
+    let config = format!("{NO_APPROVALS}[jarvis]\nsession_expiry = 1\n");
     let world = World::start(&config).await;
     let desktop = world.desktop();
     let old = desktop.session("j_1").await;
@@ -59,8 +59,8 @@ async fn an_expired_session_is_only_resumed_if_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_session_of_another_protocol_goes_on_here() {
-    let world = World::start(CALM).await;
+async fn a_session_of_another_protocol_can_be_continued() {
+    let world = World::start(NO_APPROVALS).await;
     let (client, desktop) = (world.client(), world.desktop());
     let id = client.create(world.workspace()).await;
     client.say(&id, json!([{ "text": "from the harness" }])).await;
@@ -70,7 +70,7 @@ async fn a_session_of_another_protocol_goes_on_here() {
     let script = json!([{ "tools": [open_app("a")] }, { "text": "from the desktop" }]);
     let mut frames = desktop.chat(&id, script).await;
     let request = frames.next_of("tool.request").await;
-    // The other protocol sees the call, too, and its tools stay.
+    // The other protocol shows the call, too, and its tools stay.
     let shown = client.until(&id, |event| event.json["data"]["tool"] == "open_app").await;
     assert_eq!(shown[shown.len() - 1].kind(), "tool_call_started");
     desktop.done(&id, &request, "ok").await;

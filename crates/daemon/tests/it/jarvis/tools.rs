@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CALM, offered};
+use super::{NO_APPROVALS, offered};
 use crate::daemon::World;
 use crate::desktop::{events, open_app, scripted, text};
 
@@ -34,7 +34,7 @@ async fn a_turn_waits_for_the_desktop() {
 }
 
 #[tokio::test]
-async fn a_denial_reaches_the_model_and_the_turn_goes_on() {
+async fn a_denial_reaches_the_model_and_the_turn_continues() {
     let world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -50,7 +50,7 @@ async fn a_denial_reaches_the_model_and_the_turn_goes_on() {
 }
 
 #[tokio::test]
-async fn calls_of_a_step_go_out_together_and_come_back_in_any_order() {
+async fn calls_of_a_step_are_sent_together_and_return_in_any_order() {
     let world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -72,8 +72,8 @@ async fn calls_of_a_step_go_out_together_and_come_back_in_any_order() {
 }
 
 #[tokio::test]
-async fn results_that_nobody_waits_for_are_refused() {
-    let world = World::start(CALM).await;
+async fn unexpected_results_are_refused() {
+    let world = World::start(NO_APPROVALS).await;
     let desktop = world.desktop();
     let (id, other) = (desktop.session("j_1").await, desktop.session("j_2").await);
     let mut frames = desktop.chat(&id, json!([{ "tools": [open_app("a")] }])).await;
@@ -94,7 +94,7 @@ async fn results_that_nobody_waits_for_are_refused() {
 }
 
 #[tokio::test]
-async fn a_restart_while_the_desktop_works_loses_nothing() {
+async fn a_restart_during_a_call_loses_nothing() {
     let mut world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -108,13 +108,13 @@ async fn a_restart_while_the_desktop_works_loses_nothing() {
     world.kill();
     world.restart();
     let desktop = world.desktop();
-    // Another desktop may be running what waits: one that only follows is not asked to run it.
+    // Another desktop may be running the pending call, so a desktop that only follows is not sent it.
     let mut other = desktop.follow(&id, None).await;
-    // Who goes on where it broke off is offered what still waits, and nothing else.
+    // A desktop that resumes at its position is sent only the pending call.
     let mut follower = desktop.follow(&id, Some(&two.id)).await;
     assert_eq!(follower.next_of("tool.request").await.data, two.data);
-    // Who sends the message again gets the turn so far, without what is answered. What waits was
-    // handed to the follower, so that one has to be gone.
+    // A desktop that sends the message again gets the turn so far, without answered calls. The follower
+    // holds the pending call, so it must be gone.
     drop(follower);
     let mut again = desktop.say(&id, &message, &[]).await;
     let mut seen = Vec::new();
@@ -124,10 +124,10 @@ async fn a_restart_while_the_desktop_works_loses_nothing() {
     assert_eq!((&seen[seen.len() - 1].data, text(&seen)), (&two.data, "One moment.".into()));
     desktop.done(&id, &two, "second").await;
     seen.extend(again.rest().await);
-    // The second call is offered once it is claimed, before or after what came of the first one.
+    // The second call is sent once it is claimed, before or after the result of the first one.
     let (results, others): (Vec<_>, Vec<_>) =
         seen.iter().partition(|frame| frame.event == "tool.result");
-    assert_eq!(results[0].data["id"], one.data["id"], "what came of the first call");
+    assert_eq!(results[0].data["id"], one.data["id"], "the result of the first call");
     let others: Vec<&str> = others.iter().map(|frame| frame.event.as_str()).collect();
     assert_eq!(others[..2], ["assistant.delta", "tool.request"]);
     assert_eq!(seen[seen.len() - 1].data, json!({ "text": "Done." }));
@@ -145,7 +145,7 @@ async fn two_desktops_never_both_run_a_call() {
     let script = json!([{ "tools": [open_app("a"), open_app("b")] }, { "text": "Done." }]);
     let mut asking = desktop.chat(&id, script).await;
     let mut late = desktop.follow(&id, None).await;
-    // Each call goes to one of the streams, whichever was first.
+    // Each call is sent to one of the streams.
     let mut requests = Vec::new();
     while requests.len() < 2 {
         let request = tokio::select! {
@@ -158,13 +158,13 @@ async fn two_desktops_never_both_run_a_call() {
     for request in &requests {
         desktop.done(&id, request, "launched").await;
     }
-    let told = [asking.turn().await, watching.turn().await, late.turn().await].concat();
-    assert!(told.iter().all(|frame| frame.event != "tool.request"), "{told:#?}");
+    let received = [asking.turn().await, watching.turn().await, late.turn().await].concat();
+    assert!(received.iter().all(|frame| frame.event != "tool.request"), "{received:#?}");
     assert_ne!(requests[0].data["id"], requests[1].data["id"]);
 }
 
 #[tokio::test]
-async fn a_desktop_that_asked_goes_before_one_that_follows() {
+async fn the_desktop_that_sent_the_message_claims_calls_first() {
     let world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -185,7 +185,7 @@ async fn a_desktop_that_asked_goes_before_one_that_follows() {
 }
 
 #[tokio::test]
-async fn a_desktop_leaves_the_tools_of_other_front_ends_alone() {
+async fn a_desktop_cannot_run_the_tools_of_other_front_ends() {
     let world = World::start("").await;
     let (desktop, mut socket) = (world.desktop(), world.socket().await);
     let session = socket.create(world.workspace()).await;
@@ -195,14 +195,14 @@ async fn a_desktop_leaves_the_tools_of_other_front_ends_alone() {
     let question = json!({ "name": "ask_user", "args": { "question": "why?" } });
     let script = json!([{ "tools": [open_app("a"), question] }, { "text": "Done." }]);
     socket.say(&session, script).await.unwrap();
-    let told = socket.until_told("agent.question").await;
-    let asked: Vec<&Value> =
-        told.iter().filter(|news| news["method"] == "agent.question").collect();
-    let call = &asked[0]["params"]["toolCallId"];
-    assert_eq!((asked.len(), &asked[0]["params"]["toolName"]), (1, &json!("ask_user")));
+    let received = socket.until_notified("agent.question").await;
+    let questions: Vec<&Value> =
+        received.iter().filter(|frame| frame["method"] == "agent.question").collect();
+    let call = &questions[0]["params"]["toolCallId"];
+    assert_eq!((questions.len(), &questions[0]["params"]["toolName"]), (1, &json!("ask_user")));
     let request = frames.next_of("tool.request").await;
     assert_eq!(request.data["name"], "open_app");
-    // Neither of them answers for the other.
+    // Neither can return results for the other.
     let (status, body) = desktop.result(&session, json!({ "id": call, "ok": true })).await;
     assert_eq!((status, &body["error"]["code"]), (409, &json!("TOOL_CALL_NOT_PENDING")));
     let answer = json!({ "sessionId": session, "response": "because" });
@@ -214,7 +214,7 @@ async fn a_desktop_leaves_the_tools_of_other_front_ends_alone() {
 }
 
 #[tokio::test]
-async fn a_desktop_that_is_gone_for_good_leaves_a_call_with_an_unknown_outcome() {
+async fn a_call_of_a_desktop_that_stays_away_has_an_unknown_outcome() {
     let world = World::start("[clients]\ngrace_seconds = 1\n").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -223,16 +223,20 @@ async fn a_desktop_that_is_gone_for_good_leaves_a_call_with_an_unknown_outcome()
     let request = gone.next_of("tool.request").await;
     let mut other = desktop.follow(&id, None).await;
     drop(gone);
-    let told = other.turn().await;
-    assert_eq!(told.iter().filter(|frame| frame.event == "tool.request").count(), 0, "{told:#?}");
-    let result = told.iter().find(|frame| frame.event == "tool.result").unwrap();
+    let received = other.turn().await;
+    assert_eq!(
+        received.iter().filter(|frame| frame.event == "tool.request").count(),
+        0,
+        "{received:#?}"
+    );
+    let result = received.iter().find(|frame| frame.event == "tool.result").unwrap();
     assert_eq!((&result.data["id"], &result.data["ok"]), (&request.data["id"], &json!(false)));
-    let told = world.model.calls()[1].to_string();
-    assert!(told.contains("what came of it is not known"), "{told}");
+    let received = world.model.calls()[1].to_string();
+    assert!(received.contains("what came of it is not known"), "{received}");
 }
 
 #[tokio::test]
-async fn polling_with_equal_arguments_goes_on() {
+async fn repeated_calls_with_equal_arguments_are_allowed() {
     let world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -247,7 +251,7 @@ async fn polling_with_equal_arguments_goes_on() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_waits_for_tools_too() {
+async fn an_answer_without_streaming_waits_for_tools() {
     let world = World::start("").await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -263,8 +267,8 @@ async fn a_whole_answer_waits_for_tools_too() {
 }
 
 #[tokio::test]
-async fn a_desktop_that_takes_too_long_is_told_and_so_is_the_model() {
-    let config = format!("{CALM}[jarvis]\ntool_timeout = 1\n");
+async fn a_timeout_is_reported_to_the_desktop_and_the_model() {
+    let config = format!("{NO_APPROVALS}[jarvis]\ntool_timeout = 1\n");
     let world = World::start(&config).await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
@@ -284,7 +288,7 @@ async fn a_desktop_that_takes_too_long_is_told_and_so_is_the_model() {
 #[tokio::test]
 async fn tools_come_from_the_configuration_and_from_the_desktop() {
     let config = format!(
-        "{CALM}[[jarvis.tools]]\nname = \"wipe_disk\"\nrisk = \"forbidden\"\n\
+        "{NO_APPROVALS}[[jarvis.tools]]\nname = \"wipe_disk\"\nrisk = \"forbidden\"\n\
          [[jarvis.tools]]\nname = \"lock\"\ndescription = \"Locks.\"\nrisk = \"safe\"\n\
          [jarvis.tools.parameters]\ntype = \"object\"\n"
     );
@@ -296,7 +300,7 @@ async fn tools_come_from_the_configuration_and_from_the_desktop() {
     let call = |name: &str| json!({ "name": name, "args": {} });
     let tools = json!([call("wipe_disk"), call("lock"), call("notify")]);
     let mut frames = desktop.chat(&id, json!([{ "tools": tools }, { "text": "Ok." }])).await;
-    // What is forbidden never gets here.
+    // Forbidden calls are never sent.
     let (lock, notify) =
         (frames.next_of("tool.request").await, frames.next_of("tool.request").await);
     assert_eq!((&lock.data["name"], &lock.data["risk"]), (&json!("lock"), &json!("safe")));
@@ -313,8 +317,8 @@ async fn tools_come_from_the_configuration_and_from_the_desktop() {
 }
 
 #[tokio::test]
-async fn tools_that_come_in_the_middle_of_a_turn_wait_for_the_next_message() {
-    let world = World::start(CALM).await;
+async fn tools_registered_during_a_turn_wait_for_the_next_message() {
+    let world = World::start(NO_APPROVALS).await;
     let desktop = world.desktop();
     let id = desktop.session("j_1").await;
     let script = json!([{ "tools": [open_app("a")] }, { "text": "Done." }]);
@@ -330,7 +334,7 @@ async fn tools_that_come_in_the_middle_of_a_turn_wait_for_the_next_message() {
 }
 
 #[tokio::test]
-async fn tools_of_the_daemon_are_approved_elsewhere() {
+async fn tools_of_the_daemon_are_approved_by_other_clients() {
     let config = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n\
                   [jarvis]\ndaemon_tools = [\"shell\"]\n";
     let world = World::start(config).await;
@@ -338,10 +342,10 @@ async fn tools_of_the_daemon_are_approved_elsewhere() {
     let id = desktop.session("j_1").await;
     let shell = json!({ "name": "shell", "args": { "command": "echo from-the-shell" } });
     let frames = desktop.chat(&id, json!([{ "tools": [shell] }, { "text": "Done." }])).await;
-    let asked = client.until(&id, |event| event.kind() == "approval_requested").await;
-    let call = asked[asked.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().to_owned();
+    let events = client.until(&id, |event| event.kind() == "approval_requested").await;
+    let call = events[events.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().to_owned();
     assert_eq!(client.approve(&id, &call, "approve").await.0, 200);
-    // The desktop has nothing to do with it, and hears nothing of it.
+    // The desktop is sent nothing about it.
     assert_eq!(events(&frames.rest().await), ["assistant.delta", "assistant.final"]);
     assert!(world.model.calls()[1].to_string().contains("from-the-shell"));
     assert!(offered(&world).contains(&"memory_search".into()));

@@ -1,4 +1,4 @@
-//! The options of the desktop assistant: what is understood, and what is refused.
+//! The options of the desktop assistant: valid and invalid values.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ fn names(settings: &Settings) -> Vec<&str> {
 }
 
 #[test]
-fn tools_join_those_that_every_desktop_has() {
-    let plain = read([("jarvis.session_expiry", json!(86400))]).unwrap();
-    assert_eq!(plain.expiry, Some(Duration::from_secs(24 * 60 * 60)));
-    assert_eq!(plain.workspace, Path::new("/data/workspace"));
-    assert_eq!(names(&plain), ["open_app", "run_whitelisted"]);
+fn configured_tools_are_added_to_the_default_ones() {
+    let default = read([("jarvis.session_expiry", json!(86400))]).unwrap();
+    assert_eq!(default.expiry, Some(Duration::from_secs(24 * 60 * 60)));
+    assert_eq!(default.workspace, Path::new("/data/workspace"));
+    assert_eq!(names(&default), ["open_app", "run_whitelisted"]);
     let tools =
         json!([{ "name": "lock", "risk": "safe" }, { "name": "open_app", "risk": "forbidden" }]);
     let set = read([
@@ -37,7 +37,7 @@ fn tools_join_those_that_every_desktop_has() {
 }
 
 #[test]
-fn a_tool_that_cannot_be_used_is_named() {
+fn an_invalid_tool_is_named_in_the_error() {
     let error = read([("jarvis.tools", json!([{ "name": "lock", "colour": "red" }]))]).unwrap_err();
     assert!(error.starts_with("jarvis.tools: lock: unknown field \"colour\""), "{error}");
     assert!(error.ends_with("(a test)"), "{error}");
