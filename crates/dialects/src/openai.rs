@@ -15,7 +15,7 @@ mod response_id;
 mod responses;
 mod serve;
 mod start;
-mod stored;
+mod stored_response;
 mod wire;
 
 pub(crate) use dialect::DIALECT;

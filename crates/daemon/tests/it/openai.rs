@@ -1,4 +1,4 @@
-//! The OpenAI-compatible API on real sockets: providers' models as they are, and the agent as a model.
+//! The OpenAI-compatible API over real sockets: providers' models, and the agent as a model.
 
 mod bad_input;
 mod chat;
@@ -12,7 +12,7 @@ use crate::client::Client;
 
 const PROXY: &str = "fake/fake";
 const AGENT: &str = "quintet/fake/fake";
-const ALL_ALLOWED: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
+const NO_APPROVALS: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
 
 /// A user message that the scripted model answers with these steps.
 fn script(steps: Value) -> String {
@@ -29,7 +29,7 @@ fn response_body(model: &str, steps: Value) -> Value {
     json!({ "model": model, "input": script(steps) })
 }
 
-/// A body with some more fields.
+/// A body with additional fields.
 fn with(mut body: Value, more: Value) -> Value {
     for (name, value) in more.as_object().unwrap() {
         body[name] = value.clone();
@@ -47,8 +47,9 @@ async fn post(client: &Client, path: &str, body: &Value) -> Response {
     request.body(body.to_string()).send().await.unwrap()
 }
 
-/// The frames of a stream that breaks off; none if it broke before anything was sent, which is an error.
-async fn broken(client: &Client, path: &str, body: Value) -> Vec<Value> {
+/// The frames of a stream that fails; none if it failed before anything was sent, which is an error
+/// response.
+async fn failed_stream(client: &Client, path: &str, body: Value) -> Vec<Value> {
     let response = post(client, path, &with(body, json!({ "stream": true }))).await;
     if response.status() != 200 {
         assert!(response.status().is_server_error(), "{}", response.status());
@@ -60,7 +61,7 @@ async fn broken(client: &Client, path: &str, body: Value) -> Vec<Value> {
     frames(&text)
 }
 
-/// The text of a stream, which is over.
+/// The text of a completed stream.
 async fn streamed(client: &Client, path: &str, body: Value) -> String {
     let response = post(client, path, &with(body, json!({ "stream": true }))).await;
     assert_eq!(response.status(), 200);

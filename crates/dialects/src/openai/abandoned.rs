@@ -1,4 +1,4 @@
-//! Cancels runs that were in progress when the daemon last stopped and whose callers are gone.
+//! Cancels runs that were in progress when the daemon last stopped and whose clients have disconnected.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use quintet_kernel::{Cursor, Item, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::decode::conversation::FRONT_END;
-use super::serve::withdraw;
-use super::stored::BACKGROUND;
+use super::serve::cancel_turn;
+use super::stored_response::BACKGROUND;
 use crate::dialect::Services;
 
-/// Cancels such runs once. Those in the background go on, and so do those that wait for results.
-pub(super) async fn withdraw_abandoned(services: Arc<Services>, closing: CancellationToken) {
+/// Cancels such runs once. Background runs continue, and so do runs that wait for results.
+pub(super) async fn cancel_abandoned(services: Arc<Services>, closing: CancellationToken) {
     let open = match services.directory.open().await {
         Ok(open) => open,
         Err(error) => {
-            tracing::warn!(%error, "the runs of clients that are gone were not looked for");
+            tracing::warn!(%error, "listing open runs failed; runs without a client may continue");
             Vec::new()
         }
     };
     for session in open {
         if let Err(error) = check(&services, &session).await {
-            tracing::warn!(%session, %error, "a run without a client may go on");
+            tracing::warn!(%session, %error, "cancelling a run without a client failed");
         }
     }
     closing.cancelled().await;
 }
 
-/// Cancels the turn of a session if its caller is gone.
+/// Cancels the turn of a session if its client has disconnected.
 async fn check(services: &Services, session: &SessionId) -> Result<(), Error> {
     let sessions = &*services.sessions;
     if !sessions.summary(session).await?.labels.contains_key(FRONT_END) {
@@ -40,14 +40,14 @@ async fn check(services: &Services, session: &SessionId) -> Result<(), Error> {
     let Some(turn) = open.and_then(|open| state.turn(&open.id)) else { return Ok(()) };
     let (turn, begins) = (turn.id.clone(), turn.begins);
     drop(state);
-    if has_caller(sessions, session, begins).await? {
-        withdraw(sessions, session, turn).await;
+    if had_client(sessions, session, begins).await? {
+        cancel_turn(sessions, session, turn).await;
     }
     Ok(())
 }
 
-/// True if the last request that a turn answers was one that waits for its answer.
-async fn has_caller(
+/// True if the last request of a turn was one that waits for its answer.
+async fn had_client(
     sessions: &dyn Sessions,
     session: &SessionId,
     begins: Seq,
@@ -58,13 +58,13 @@ async fn has_caller(
         let Some(items) = follow.next().await? else { break };
         for item in items {
             let Item::Event(record) = item else { continue };
-            let note = match &record.event {
+            let data = match &record.event {
                 Event::MessageAdded { options, .. } => options.front_end_data(FRONT_END),
                 Event::CallCompleted { outcome, .. } => outcome.front_end_data.get(FRONT_END),
                 _ => None,
             };
-            if let Some(note) = note {
-                waits = note[BACKGROUND] != true;
+            if let Some(data) = data {
+                waits = data[BACKGROUND] != true;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The agent as a model: a request is a turn of a session, which every other protocol can see.
+//! The agent as a model: a request is a turn of a session, which every other protocol shows.
 
 use axum::response::Response;
 use quintet_kernel::port::{Error, Follower};
@@ -8,19 +8,19 @@ use serde_json::Map;
 use super::decode::chat::ChatRequest;
 use super::encode::chat::{ChatCompletion, ChatStream};
 use super::encode::turn::TurnReader;
-use super::encode::{Ended, KEEP_ALIVE, Progress};
+use super::encode::{EndReason, KEEP_ALIVE, Progress};
 use super::reply::Reply;
 use super::serve::{AppState, CancelOnDrop, KEEP_ALIVE_INTERVAL, event_stream, ok};
-use super::start::{Beginning, Started};
+use super::start::{NewRun, StartedRun};
 use crate::transport::sse::{self, Encode};
 
-/// Answers a request for a chat completion.
+/// Handles a request for a chat completion.
 pub(super) async fn chat(app: &AppState, request: ChatRequest) -> Result<Response, Reply> {
     let ChatRequest { generation, include_usage } = request;
     let (head, is_stream) = (app.head(&generation.model), generation.stream);
-    let run = Beginning { generation, continued: None, note: Map::new(), is_background: false };
+    let run = NewRun { generation, continued: None, data: Map::new(), is_background: false };
     let started = run.start(app).await?;
-    let mut answer = Answer::follow(app, started).await.map_err(Reply::begun)?;
+    let mut answer = Answer::follow(app, started).await.map_err(Reply::after_start)?;
     if !is_stream {
         let mut completion = ChatCompletion::new(head);
         loop {
@@ -30,11 +30,11 @@ pub(super) async fn chat(app: &AppState, request: ChatRequest) -> Result<Respons
             }
         }
     }
-    // What fails before there is anything to show is an error and not the end of a stream.
+    // A failure before the first output is an error response, not the end of a stream.
     let first = loop {
         let progress = answer.next().await?;
         if let Some(Progress::End(end)) = progress.last()
-            && let Ended::Failed(reply) = &end.how
+            && let EndReason::Failed(reply) = &end.reason
         {
             return Err(reply.clone());
         }
@@ -50,7 +50,7 @@ pub(super) async fn chat(app: &AppState, request: ChatRequest) -> Result<Respons
     Ok(event_stream(sse::body(follow, stream, out, KEEP_ALIVE_INTERVAL)))
 }
 
-/// An answer that a client waits for. Dropped before its end, it cancels the turn.
+/// An answer that a client waits for. If it is dropped before its end, the turn is cancelled.
 pub(super) struct Answer {
     pub(super) follow: Box<dyn Follower>,
     pub(super) reader: TurnReader,
@@ -58,18 +58,18 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) async fn follow(app: &AppState, started: Started) -> Result<Self, Reply> {
-        let Started { run, cancel } = started;
+    pub(super) async fn follow(app: &AppState, started: StartedRun) -> Result<Self, Reply> {
+        let StartedRun { run, cancel } = started;
         let from = Cursor::after(run.turn_begins - 1);
         let follow = app.services.sessions.follow(&run.session, from).await?;
         let reader = TurnReader::new(run.session, run.turn, run.begins);
         Ok(Self { follow, reader, cancel })
     }
 
-    /// What happens next; may be empty.
+    /// The next progress; may be empty.
     pub(super) async fn next(&mut self) -> Result<Vec<Progress>, Reply> {
-        let items = self.follow.next().await.map_err(|error| Reply::from(error).begun())?;
-        let items = items.ok_or_else(|| Reply::from(Error::Closing).begun())?;
+        let items = self.follow.next().await.map_err(|error| Reply::from(error).after_start())?;
+        let items = items.ok_or_else(|| Reply::from(Error::Closing).after_start())?;
         let progress = items.iter().flat_map(|item| self.reader.take(item)).collect();
         if self.reader.is_over() {
             self.cancel.release();
@@ -78,7 +78,7 @@ impl Answer {
     }
 }
 
-/// A chat completion that is streamed.
+/// A streamed chat completion.
 struct AgentStream {
     reader: TurnReader,
     encoder: ChatStream,
@@ -103,13 +103,13 @@ impl Encode for AgentStream {
         self.encoder.is_over()
     }
 
-    // A stream without an end would look like a whole answer.
+    // A stream without an end would look like a complete answer.
     fn closing(&mut self, out: &mut Vec<u8>) {
         self.broken(&Error::Closing, out);
     }
 
     fn broken(&mut self, error: &Error, out: &mut Vec<u8>) {
-        let reply = Reply::server(500, error.to_string()).begun();
+        let reply = Reply::server(500, error.to_string()).after_start();
         self.encoder.broken(&reply, out);
     }
 }

@@ -1,4 +1,4 @@
-//! Audio: speech as text and text as speech.
+//! Audio: transcription and speech.
 
 use axum::body::Body;
 use axum::extract::multipart::MultipartError;
@@ -18,7 +18,7 @@ use crate::wav;
 
 /// The largest audio file.
 const AUDIO_LIMIT: usize = 25 << 20;
-/// Samples that are sent at a time.
+/// Samples that are passed on at a time.
 const CHUNK_SAMPLES: usize = 16_000;
 
 /// `POST /v1/audio/transcriptions`.
@@ -38,7 +38,8 @@ pub(super) async fn transcribe(
         }
     };
     let audio = wav::parse(&audio).map_err(|error| {
-        let why = format!("the file cannot be read: {error}; WAV with samples of 16 bits is taken");
+        let why =
+            format!("the file cannot be read: {error}; only WAV with 16-bit samples is supported");
         Reply::unsupported("file", why)
     })?;
     let duration = audio.samples.len() as f64 / f64::from(audio.rate.max(1));
@@ -46,9 +47,9 @@ pub(super) async fn transcribe(
     if let Some(language) = form.language.clone() {
         stream.set_language(language).await;
     }
-    // Refused audio has no end, so the reader must not wait for one.
-    let ((), read) = tokio::try_join!(push(&*stream, &audio), utterances(&*stream))?;
-    let text = read.join(" ");
+    // A stream whose audio is refused never ends, so the reader must stop, too.
+    let ((), utterances) = tokio::try_join!(push(&*stream, &audio), utterances(&*stream))?;
+    let text = utterances.join(" ");
     Ok(match format {
         TextFormat::Json => ok(&json!({ "text": text })),
         TextFormat::Text => plain(format!("{text}\n").into(), "text/plain; charset=utf-8"),
@@ -61,7 +62,7 @@ pub(super) async fn transcribe(
     })
 }
 
-/// How a transcript is written.
+/// The format of a transcript.
 enum TextFormat {
     Json,
     Text,
@@ -106,7 +107,7 @@ impl Form {
         DefaultBodyLimit::disable().apply(&mut request);
         let fields = Multipart::from_request(request, &()).await;
         let mut fields = fields.map_err(|error| {
-            Reply::invalid(format!("multipart/form-data is taken: {}", error.body_text()))
+            Reply::invalid(format!("the body must be multipart/form-data: {}", error.body_text()))
         })?;
         let mut form = Self::default();
         while let Some(field) = fields.next_field().await.map_err(broken)? {
@@ -116,7 +117,10 @@ impl Form {
                 "response_format" => form.format = Some(field.text().await.map_err(broken)?),
                 "language" => form.language = Some(field.text().await.map_err(broken)?),
                 "stream" if field.text().await.map_err(broken)? == "true" => {
-                    return Err(Reply::unsupported("stream", "transcripts are sent whole here"));
+                    return Err(Reply::unsupported(
+                        "stream",
+                        "streamed transcripts are not supported",
+                    ));
                 }
                 _ => {}
             }
@@ -140,8 +144,8 @@ pub(super) async fn speak(
         spoken.rate = rate;
     }
     if spoken.samples.is_empty() {
-        let why = "there is nothing in the text that can be spoken";
-        return Err(Reply::wrong_value("input", why));
+        let why = "the text contains nothing that can be spoken";
+        return Err(Reply::invalid_value("input", why));
     }
     Ok(match request.format {
         AudioFormat::Wav => {

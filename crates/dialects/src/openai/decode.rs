@@ -1,4 +1,4 @@
-//! Requests as what they ask of the core.
+//! Decodes requests.
 
 pub(super) mod chat;
 pub(super) mod content;
@@ -22,7 +22,7 @@ pub(super) const BODY_LIMIT: usize = 32 * 1024 * 1024;
 /// The model name of the agent with the default model, and the prefix for other models.
 pub(super) const AGENT: &str = "quintet";
 
-/// What a request is about.
+/// The route of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     Models,
@@ -39,7 +39,7 @@ pub(super) enum Route {
     Speech,
 }
 
-/// Which requests there are.
+/// All routes.
 pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/v1/models", |_| Ok(Route::Models)),
     ("GET", "/v1/models/{*model}", |_| Ok(Route::Model)),
@@ -54,13 +54,13 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("POST", "/v1/audio/speech", |_| Ok(Route::Speech)),
 ];
 
-/// The answers to any other request.
+/// The replies to all other requests.
 pub(super) const REFUSALS: &Refusals<Reply> = &Refusals {
     unknown_path: |path| {
         Reply::not_found(format!("Unknown request URL: {path}")).code("unknown_url")
     },
-    wrong_method: |path, takes| {
-        let why = format!("Not allowed to use this method on {path}; it takes {takes}");
+    wrong_method: |path, allowed| {
+        let why = format!("Not allowed to use this method on {path}; it allows {allowed}");
         Reply::invalid(why).status(405).code("method_not_supported")
     },
 };
@@ -69,20 +69,20 @@ fn id(path: &PathParameters<'_>) -> String {
     path.get("id").into()
 }
 
-/// A request for an answer, by whichever endpoint it came.
+/// A request for an answer, from any of the endpoints.
 #[derive(Debug)]
 pub(super) struct Generation {
-    /// The model's name as the caller wrote it.
+    /// The model's name as the client wrote it.
     pub(super) model: String,
     pub(super) target: Target,
     /// Instructions in addition to the messages.
     pub(super) instructions: Option<String>,
     pub(super) messages: Vec<Message>,
     pub(super) tools: Vec<FunctionTool>,
-    /// False if the model must answer in words.
+    /// False if the model must answer with text.
     pub(super) may_call: bool,
     pub(super) sampling: Sampling,
-    /// The folder in which an agent works; the configured one if not given.
+    /// The workspace of the agent; the configured one if not given.
     pub(super) workspace: Option<PathBuf>,
     pub(super) stream: bool,
 }
@@ -92,12 +92,12 @@ pub(super) struct Generation {
 pub(super) enum Target {
     /// A provider's model, without the agent.
     Proxy(ModelRef),
-    /// The agent with a model; with the default model if none is named.
+    /// The agent with this model, or with the default model.
     Agent(Option<ModelRef>),
 }
 
 impl Target {
-    /// Reads a model name. Fails if it cannot be one.
+    /// Parses a model name. Fails if it is invalid.
     pub(super) fn parse(name: &str) -> Result<Self, Reply> {
         if name == AGENT {
             return Ok(Self::Agent(None));
@@ -121,16 +121,16 @@ impl Target {
     }
 }
 
-/// A message of a caller's conversation.
+/// A message of the client's conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Message {
     /// Instructions.
     System(String),
-    /// The person.
+    /// A message of the user.
     User(Vec<Part>),
-    /// A model, earlier.
+    /// An earlier answer of a model.
     Assistant {
-        /// The text; nothing if it only called tools.
+        /// The text; empty if the model only called tools.
         text: String,
         /// The calls.
         calls: Vec<Call>,
@@ -144,7 +144,7 @@ pub(super) enum Message {
     },
 }
 
-/// A call in a caller's conversation.
+/// A call in the client's conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) id: String,
@@ -153,17 +153,17 @@ pub(super) struct Call {
     pub(super) arguments: String,
 }
 
-/// A tool that the caller runs.
+/// A tool that the client runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FunctionTool {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) parameters: Value,
-    /// True if the arguments are to be held to the parameters exactly.
+    /// True if the arguments must match the schema exactly.
     pub(super) strict: bool,
 }
 
-/// Reads a body as JSON.
+/// Parses a JSON body.
 pub(super) fn json(body: &[u8]) -> Result<Value, Reply> {
     serde_json::from_slice(body).map_err(|error| {
         Reply::invalid(format!("We could not parse the JSON body of your request: {error}"))

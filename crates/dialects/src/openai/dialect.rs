@@ -1,10 +1,10 @@
-//! What the OpenAI-compatible API declares: its listener and where its agents work.
+//! Declares the OpenAI-compatible API: its listener and its options.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::abandoned::withdraw_abandoned;
+use super::abandoned::cancel_abandoned;
 use super::serve::{Settings, refuse, router};
 use crate::dialect::{
     AccessRules, Config, ConfigError, Dialect, Endpoint, ListenerSpec, Protocol, ServedProtocol,
@@ -54,14 +54,14 @@ fn workspace(config: &Config<'_>) -> Result<PathBuf, ConfigError> {
 
 impl Protocol for OpenAi {
     fn serve(&self, services: &Arc<Services>, _is_on: bool) -> ServedProtocol {
-        let abandoned = withdraw_abandoned(Arc::clone(services), services.closing.clone());
+        let abandoned = cancel_abandoned(Arc::clone(services), services.closing.clone());
         let service = Service::Http {
             router: router(Arc::clone(services), self.settings.clone()),
             access: AccessRules::new(self.hosts.clone(), refuse),
         };
         ServedProtocol {
             endpoints: vec![Endpoint { listener: "openai", service }],
-            background: vec![("requests that a restart cut off", Task::new(abandoned))],
+            background: vec![("requests that a restart interrupted", Task::new(abandoned))],
         }
     }
 }

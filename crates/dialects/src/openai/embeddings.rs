@@ -10,7 +10,7 @@ use super::decode::senses::EmbeddingRequest;
 use super::reply::Reply;
 use crate::checked_embedding;
 
-/// Texts per batch, so that other requests get their turn in between.
+/// Texts per batch, so that other requests can run in between.
 const BATCH_TEXTS: usize = 64;
 
 /// `POST /v1/embeddings`.

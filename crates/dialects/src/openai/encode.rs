@@ -14,23 +14,23 @@ use serde_json::Value;
 
 use super::reply::Reply;
 
-/// What happens to an answer.
+/// The progress of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Progress {
     /// The model wrote more.
     Output(Channel, Arc<str>),
-    /// A model call ended. `whole` is false if it was interrupted.
-    StepOver {
-        /// True if the model completed what it wrote.
-        whole: bool,
+    /// A model call ended.
+    StepEnded {
+        /// False if the model call was interrupted.
+        complete: bool,
     },
-    /// The caller is to run a tool.
+    /// The client must run a tool.
     Call(ToolCall),
     /// The answer ended.
     End(End),
 }
 
-/// A call that the caller is to run.
+/// A call that the client must run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ToolCall {
     pub(super) id: String,
@@ -41,16 +41,16 @@ pub(super) struct ToolCall {
 /// The end of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct End {
-    pub(super) how: Ended,
+    pub(super) reason: EndReason,
     pub(super) usage: Usage,
-    /// The time, if the journal has it.
+    /// The time of the end, if it is in the journal.
     pub(super) at: Option<Time>,
 }
 
-/// How an answer ended.
+/// The reason why an answer ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Ended {
-    /// The answer is complete, as far as it goes.
+pub(super) enum EndReason {
+    /// The model finished.
     Finished(FinishReason),
     /// The run failed.
     Failed(Reply),
@@ -58,14 +58,14 @@ pub(super) enum Ended {
     Cancelled(Option<String>),
 }
 
-/// Why a run that was cancelled gives no answer.
+/// The error for a cancelled run.
 pub(super) fn cancelled(reason: Option<&str>) -> Reply {
     let reason = reason.unwrap_or("another client cancelled it");
     let message = format!("The run was cancelled: {reason}");
-    Reply::invalid(message).status(409).code("cancelled").begun()
+    Reply::invalid(message).status(409).code("cancelled").after_start()
 }
 
-/// Writes an event of a stream. JSON has no line breaks.
+/// Writes an event of a stream. The encoded JSON has no line breaks.
 pub(super) fn frame(event: Option<&str>, data: &Value, out: &mut Vec<u8>) {
     if let Some(event) = event {
         out.extend_from_slice(format!("event: {event}\n").as_bytes());
@@ -75,5 +75,5 @@ pub(super) fn frame(event: Option<&str>, data: &Value, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// Written while nothing happens, so that the connection stays open.
+/// A comment that keeps a connection without events open.
 pub(super) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";

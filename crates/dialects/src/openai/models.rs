@@ -15,15 +15,15 @@ pub(super) async fn list(app: &AppState) -> Value {
     json!({ "object": "list", "data": all(app).await })
 }
 
-/// `GET /v1/models/{id}`. A provider may take models that it does not list.
+/// `GET /v1/models/{id}`. A provider may accept models that it does not list.
 pub(super) async fn find(app: &AppState, name: &str) -> Result<Value, Reply> {
     let listed = all(app).await.into_iter().find(|model| model["id"] == name);
     if let Some(listed) = listed {
         return Ok(listed);
     }
     let target = Target::parse(name)?;
-    let asked = target.model().unwrap_or(&app.settings.default_model);
-    match app.services.models.profile(asked) {
+    let model_ref = target.model().unwrap_or(&app.settings.default_model);
+    match app.services.models.profile(model_ref) {
         Some(_) => Ok(model(name, owner(&target), app.started)),
         None => Err(Reply::unknown_model(name)),
     }
@@ -32,7 +32,7 @@ pub(super) async fn find(app: &AppState, name: &str) -> Result<Value, Reply> {
 async fn all(app: &AppState) -> Vec<Value> {
     let usable = app.services.models.list().await.into_iter().filter(|listed| listed.usable);
     let mut models: Vec<_> = usable.map(|listed| listed.model).collect();
-    // The default model can be asked whether or not its provider lists it.
+    // The default model can be used even if its provider does not list it.
     models.push(app.settings.default_model.clone());
     let mut seen = HashSet::new();
     models.retain(|model| seen.insert(model.clone()));

@@ -1,4 +1,5 @@
-//! Serves a provider's model directly: the caller's messages and tools are passed through, without a session.
+//! Serves a provider's model directly: the client's messages and tools are passed through, without a
+//! session.
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -15,7 +16,7 @@ use super::decode::responses::ResponseRequest;
 use super::encode::chat::{ChatCompletion, ChatStream};
 use super::encode::model_answer::progress;
 use super::encode::response::{self, Response as Encoder};
-use super::encode::{End, Ended, KEEP_ALIVE, Progress};
+use super::encode::{End, EndReason, KEEP_ALIVE, Progress};
 use super::reply::Reply;
 use super::serve::{AppState, KEEP_ALIVE_INTERVAL, event_stream, ok};
 use super::wire::seconds;
@@ -23,7 +24,7 @@ use super::wire::seconds;
 /// The most bytes that a model may write in one answer.
 const OUTPUT_LIMIT: usize = 16 << 20;
 
-/// Answers a request for a chat completion.
+/// Handles a request for a chat completion.
 pub(super) async fn chat(
     app: &AppState,
     request: ChatRequest,
@@ -31,7 +32,7 @@ pub(super) async fn chat(
 ) -> Result<Response, Reply> {
     let ChatRequest { generation, include_usage } = request;
     let (head, is_stream) = (app.head(&generation.model), generation.stream);
-    let (mut answer, first) = Answer::begin(app, generation, model).await?;
+    let (mut answer, first) = Answer::start(app, generation, model).await?;
     if is_stream {
         let mut out = Vec::new();
         let encoder = ChatStream::begin(head, include_usage, &mut out);
@@ -47,7 +48,7 @@ pub(super) async fn chat(
     }
 }
 
-/// Answers a request for a response, which is not stored.
+/// Handles a request for a response, which is not stored.
 pub(super) async fn respond(
     app: &AppState,
     request: ResponseRequest,
@@ -55,7 +56,8 @@ pub(super) async fn respond(
 ) -> Result<Response, Reply> {
     let ResponseRequest { generation, previous, background, mut echo, .. } = request;
     let needs_agent = |param: &str| {
-        let why = format!("{param} needs an agent: ask for quintet/{} instead", generation.model);
+        let why =
+            format!("{param} needs an agent: use the model quintet/{} instead", generation.model);
         Reply::unsupported(param, why)
     };
     if previous.is_some() {
@@ -69,7 +71,7 @@ pub(super) async fn respond(
     let id = format!("resp_{}", stamp.id::<RunId>());
     let mut encoder = Encoder::new(id, seconds(stamp.at), echo);
     let is_stream = generation.stream;
-    let (mut answer, first) = Answer::begin(app, generation, model).await?;
+    let (mut answer, first) = Answer::start(app, generation, model).await?;
     if is_stream {
         let mut out = Vec::new();
         encoder.begin().iter().for_each(|event| event.write(&mut out));
@@ -80,8 +82,8 @@ pub(super) async fn respond(
     }
     loop {
         if let Some(end) = encoder.end() {
-            return match response::refusal(end) {
-                Some(refusal) => Err(refusal),
+            return match response::error_reply(end) {
+                Some(reply) => Err(reply),
                 None => Ok(ok(&encoder.object())),
             };
         }
@@ -91,39 +93,39 @@ pub(super) async fn respond(
     }
 }
 
-/// An answer that a provider's model is writing. Dropped, it ends the call.
+/// An answer that a provider's model is writing. Dropping it ends the call.
 struct Answer {
     stream: Box<dyn ModelStream>,
     /// Bytes that the model wrote so far.
     written: usize,
-    /// True once there is something of the answer.
-    has_begun: bool,
+    /// True after the first output.
+    has_output: bool,
 }
 
 impl Answer {
-    /// Asks a model, and waits until it begins to answer: what fails before that is an error and not
+    /// Calls a model, and waits until it starts to answer: a failure before that is an error response, not
     /// the end of a stream.
-    async fn begin(
+    async fn start(
         app: &AppState,
         generation: Generation,
         model: ModelRef,
     ) -> Result<(Self, Vec<Progress>), Reply> {
         let stream = app.services.models.stream(prompt(generation, model));
-        let mut answer = Self { stream, written: 0, has_begun: false };
+        let mut answer = Self { stream, written: 0, has_output: false };
         loop {
             let progress = answer.next().await;
             let failed = progress.iter().find_map(|progress| match progress {
-                Progress::End(end) => match &end.how {
-                    Ended::Failed(reply) => Some(reply.clone()),
-                    Ended::Finished(_) | Ended::Cancelled(_) => None,
+                Progress::End(end) => match &end.reason {
+                    EndReason::Failed(reply) => Some(reply.clone()),
+                    EndReason::Finished(_) | EndReason::Cancelled(_) => None,
                 },
-                Progress::Output(..) | Progress::StepOver { .. } | Progress::Call(_) => None,
+                Progress::Output(..) | Progress::StepEnded { .. } | Progress::Call(_) => None,
             });
             match failed {
                 Some(reply) => return Err(reply),
                 None if progress.is_empty() => {}
                 None => {
-                    answer.has_begun = true;
+                    answer.has_output = true;
                     return Ok((answer, progress));
                 }
             }
@@ -143,10 +145,10 @@ impl Answer {
         }
         let mut progress = progress(chunks);
         for step in &mut progress {
-            if let Progress::End(End { how: Ended::Failed(reply), .. }) = step
-                && self.has_begun
+            if let Progress::End(End { reason: EndReason::Failed(reply), .. }) = step
+                && self.has_output
             {
-                *reply = reply.clone().in_the_middle();
+                *reply = reply.clone().after_output();
             }
         }
         progress
@@ -172,7 +174,7 @@ impl Answer {
     }
 }
 
-/// Writes the events of either endpoint.
+/// Writes the events of one of the endpoints.
 trait Encode: Send + 'static {
     fn encode(&mut self, progress: &Progress, out: &mut Vec<u8>);
     fn is_over(&self) -> bool;

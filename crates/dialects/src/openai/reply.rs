@@ -6,16 +6,16 @@ use quintet_kernel::model::{Failure, FailureKind};
 use quintet_kernel::port::{Error, SenseError, StorageError};
 use serde_json::{Value, json};
 
-/// Why a request is not answered.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) kind: &'static str,
     pub(super) code: Option<&'static str>,
-    /// The parameter that is at fault.
+    /// The invalid parameter.
     pub(super) param: Option<String>,
     pub(super) message: String,
-    /// False if SDKs must not send the request again, because a run has begun.
+    /// False if SDKs must not send the request again, because a run has started.
     pub(super) may_retry: bool,
     /// Seconds after which the request may succeed.
     pub(super) retry_after: Option<u32>,
@@ -27,12 +27,12 @@ impl Reply {
         Self { status, kind, code: None, param: None, message, may_retry: true, retry_after: None }
     }
 
-    /// The request is wrong.
+    /// The error for an invalid request.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(400, "invalid_request_error", message)
     }
 
-    /// The daemon is at fault.
+    /// The error for a failure in the daemon.
     pub(super) fn server(status: u16, message: impl Into<String>) -> Self {
         Self::new(status, "server_error", message)
     }
@@ -44,7 +44,7 @@ impl Reply {
 
     pub(super) fn unknown_model(name: &str) -> Self {
         let message = format!(
-            "The model `{name}` does not exist: `GET /v1/models` lists those that can be asked"
+            "The model `{name}` does not exist: `GET /v1/models` lists the available models"
         );
         Self::not_found(message).code("model_not_found").param("model")
     }
@@ -54,7 +54,7 @@ impl Reply {
         Self::invalid(message).code("missing_required_parameter").param(param)
     }
 
-    pub(super) fn wrong_type(param: String, expected: &str, given: &Value) -> Self {
+    pub(super) fn invalid_type(param: String, expected: &str, given: &Value) -> Self {
         let given = match given {
             Value::Null => "null",
             Value::Bool(_) => "a boolean",
@@ -67,7 +67,7 @@ impl Reply {
         Self::invalid(message).code("invalid_type").param(param)
     }
 
-    pub(super) fn wrong_value(param: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(super) fn invalid_value(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self::invalid(message).code("invalid_value").param(param)
     }
 
@@ -90,18 +90,18 @@ impl Reply {
         Self { status, ..self }
     }
 
-    /// The same for a request whose run has begun: another try would be a second run.
+    /// Marks the reply for a request whose run has started: a retry would start a second run.
     #[must_use]
-    pub(super) fn begun(self) -> Self {
+    pub(super) fn after_start(self) -> Self {
         Self { may_retry: false, ..self }
     }
 
-    /// The same for an answer that failed in the middle: the request itself was valid.
+    /// Marks the reply for an answer that failed after its first output: the request itself was valid.
     #[must_use]
-    pub(super) fn in_the_middle(self) -> Self {
+    pub(super) fn after_output(self) -> Self {
         let (status, kind) =
             if self.status < 500 { (502, "server_error") } else { (self.status, self.kind) };
-        Self { status, kind, ..self.begun() }
+        Self { status, kind, ..self.after_start() }
     }
 
     pub(super) fn body(&self) -> Value {
@@ -117,9 +117,9 @@ impl Reply {
         })
     }
 
-    /// The answer for a turn that failed.
+    /// The reply for a failed turn.
     pub(super) fn failed(code: FailureCode, message: &str) -> Self {
-        let of = match code {
+        let reply = match code {
             FailureCode::Model(kind) => Failure { kind, message: message.into() }.into(),
             FailureCode::Denied
             | FailureCode::StepLimit
@@ -129,7 +129,7 @@ impl Reply {
             | FailureCode::Unverified
             | FailureCode::Interrupted => Self::server(500, message).code(code.name()),
         };
-        of.begun()
+        reply.after_start()
     }
 }
 
@@ -150,12 +150,12 @@ impl From<Failure> for Reply {
             }
             FailureKind::Refused => Self::invalid(message).code("content_policy_violation"),
             FailureKind::Unavailable => Self::server(503, message).code(kind.name()),
-            // The key of the provider is the daemon's, not the caller's.
+            // The provider's key belongs to the daemon, not to the client.
             FailureKind::Unauthorized => {
-                Self::server(502, message).code("provider_unauthorized").begun()
+                Self::server(502, message).code("provider_unauthorized").after_start()
             }
             FailureKind::Cut | FailureKind::Stalled | FailureKind::Malformed => {
-                Self::server(502, message).code(kind.name()).begun()
+                Self::server(502, message).code(kind.name()).after_start()
             }
         }
     }
@@ -189,9 +189,9 @@ impl From<SenseError> for Reply {
     fn from(error: SenseError) -> Self {
         let message = error.to_string();
         match error {
-            SenseError::Off(_) => Self::server(503, message).code("sense_off").begun(),
+            SenseError::Off(_) => Self::server(503, message).code("sense_off").after_start(),
             SenseError::MissingWeights(_) => {
-                Self::server(503, message).code("weights_missing").begun()
+                Self::server(503, message).code("weights_missing").after_start()
             }
             SenseError::Busy => {
                 Self { retry_after: Some(1), ..Self::server(503, message).code("busy") }

@@ -1,8 +1,8 @@
-//! Ids of responses and of calls that callers run.
+//! Ids of responses, and of calls that clients run.
 //!
-//! A response is the part of a session that begins with one of its events, so its id consists of the session
-//! and the number of that event, and need not be stored. Call ids of models may be the same in two sessions, so
-//! the ids for callers also name the session.
+//! A response is a part of a session, so its id consists of the session and the sequence of its first
+//! event, and need not be stored. Call ids of models may be the same in two sessions, so the ids for
+//! clients also contain the session.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use quintet_kernel::event::Seq;
 use quintet_kernel::id::GeneratedId as _;
 use quintet_kernel::{CallId, SessionId};
 
-/// A response: a session and the event that the response begins with.
+/// The id of a response: a session and its first event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResponseId {
     pub(super) session: SessionId,
@@ -18,12 +18,12 @@ pub(super) struct ResponseId {
 }
 
 impl ResponseId {
-    /// Reads an id that a caller gave.
+    /// Parses an id that a client sent.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (session, begins) = text.strip_prefix("resp_")?.rsplit_once('_')?;
         let plain = begins.bytes().all(|byte| byte.is_ascii_digit());
         let begins = begins.parse().ok().filter(|begins| plain && *begins > 0)?;
-        Some(Self { session: session_named(session)?, begins })
+        Some(Self { session: full_id(session)?, begins })
     }
 }
 
@@ -33,22 +33,22 @@ impl fmt::Display for ResponseId {
     }
 }
 
-/// A call that a caller runs, and its session.
+/// The id of a call that a client runs: the call and its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CallerCall {
+pub(super) struct ClientCallId {
     pub(super) session: SessionId,
     pub(super) call: CallId,
 }
 
-impl CallerCall {
-    /// Reads an id that a caller gave; `None` if no agent here gave it out.
+impl ClientCallId {
+    /// Parses an id that a client sent; `None` if it is not such an id.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (session, call) = text.strip_prefix("call_")?.split_once('-')?;
-        Some(Self { session: session_named(session)?, call: CallId::parse(call)? })
+        Some(Self { session: full_id(session)?, call: CallId::parse(call)? })
     }
 }
 
-impl fmt::Display for CallerCall {
+impl fmt::Display for ClientCallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "call_{}-{}", short(&self.session), self.call)
     }
@@ -58,9 +58,9 @@ fn short(session: &SessionId) -> &str {
     session.as_str().strip_prefix(SessionId::PREFIX).unwrap_or(session.as_str())
 }
 
-fn session_named(short: &str) -> Option<SessionId> {
-    let named = || SessionId::parse(&format!("{}{short}", SessionId::PREFIX));
-    if short.is_empty() { None } else { named() }
+fn full_id(short: &str) -> Option<SessionId> {
+    let full = || SessionId::parse(&format!("{}{short}", SessionId::PREFIX));
+    if short.is_empty() { None } else { full() }
 }
 
 #[cfg(test)]
@@ -68,23 +68,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_read_what_they_write() {
+    fn ids_parse_what_they_print() {
         let session = SessionId::parse("sess_20250101t000000z_abcdefghijklmnop").unwrap();
         let response = ResponseId { session: session.clone(), begins: 17 };
         let text = response.to_string();
         assert_eq!(text, "resp_20250101t000000z_abcdefghijklmnop_17");
         assert_eq!(ResponseId::parse(&text), Some(response));
-        let call = CallerCall { session, call: CallId::parse("call_x-1").unwrap() };
+        let call = ClientCallId { session, call: CallId::parse("call_x-1").unwrap() };
         let text = call.to_string();
         assert_eq!(text, "call_20250101t000000z_abcdefghijklmnop-call_x-1");
-        assert_eq!(CallerCall::parse(&text), Some(call));
+        assert_eq!(ClientCallId::parse(&text), Some(call));
         for bad in
             ["", "resp_", "resp__1", "resp_a_", "resp_a_0", "resp_a_+1", "resp_../x_1", "x_a_1"]
         {
             assert_eq!(ResponseId::parse(bad), None, "{bad:?}");
         }
         for bad in ["", "call_1", "call_-", "call_a-", "call_a-../x", "call_../a-b"] {
-            assert_eq!(CallerCall::parse(bad), None, "{bad:?}");
+            assert_eq!(ClientCallId::parse(bad), None, "{bad:?}");
         }
     }
 }

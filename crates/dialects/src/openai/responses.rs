@@ -1,7 +1,7 @@
 //! Creates, continues, retrieves, cancels and deletes responses of the agent.
 //!
-//! A response is a part of a session's journal. Its id says where it begins, and the request is stored with
-//! that event; everything else is read from the journal.
+//! A response is a part of a session's journal. Its id contains its first event, and the request is stored
+//! with that event; everything else is read from the journal.
 
 use axum::response::Response;
 use quintet_kernel::command::Command;
@@ -17,10 +17,10 @@ use super::encode::response::{self, Response as Encoder, ResponseEvent};
 use super::encode::turn::TurnReader;
 use super::encode::{KEEP_ALIVE, frame};
 use super::reply::Reply;
-use super::response_id::{CallerCall, ResponseId};
+use super::response_id::{ClientCallId, ResponseId};
 use super::serve::{AppState, CancelOnDrop, KEEP_ALIVE_INTERVAL, event_stream, ok};
-use super::start::{AgentRun, Beginning};
-use super::stored::{BACKGROUND, DELETED, INPUT, RESPONSE, STORE, Stored};
+use super::start::{AgentRun, NewRun};
+use super::stored_response::{BACKGROUND, DELETED, INPUT, RESPONSE, STORE, StoredResponse};
 use crate::transport::query::parameter;
 use crate::transport::sse::{self, Encode};
 
@@ -31,22 +31,22 @@ pub(super) async fn create(app: &AppState, request: ResponseRequest) -> Result<R
         Some(id) => Some(continued(app, id, &generation.messages).await?),
         None => None,
     };
-    let note = Map::from_iter([
+    let data = Map::from_iter([
         (RESPONSE.to_owned(), Value::Object(echo)),
         (INPUT.to_owned(), input.into()),
         (BACKGROUND.to_owned(), background.into()),
         (STORE.to_owned(), store.into()),
     ]);
     let is_stream = generation.stream;
-    let run = Beginning { generation, continued, note, is_background: background };
+    let run = NewRun { generation, continued, data, is_background: background };
     let started = run.start(app).await?;
     let id = ResponseId::from(&started.run);
-    let stored = Stored::read(app, &id).await.map_err(Reply::begun)?;
+    let stored = StoredResponse::read(app, &id).await.map_err(Reply::after_start)?;
     let mut encoder = stored.encoder();
     if background && !is_stream {
         return Ok(ok(&encoder.object()));
     }
-    let mut answer = Answer::follow(app, started).await.map_err(Reply::begun)?;
+    let mut answer = Answer::follow(app, started).await.map_err(Reply::after_start)?;
     if is_stream {
         let mut out = Vec::new();
         encoder.begin().iter().for_each(|event| event.write(&mut out));
@@ -59,8 +59,8 @@ pub(super) async fn create(app: &AppState, request: ResponseRequest) -> Result<R
             encoder.take(&progress);
         }
         if let Some(end) = encoder.end() {
-            return match response::refusal(end) {
-                Some(refusal) => Err(refusal),
+            return match response::error_reply(end) {
+                Some(reply) => Err(reply),
                 None => Ok(ok(&encoder.object())),
             };
         }
@@ -72,47 +72,48 @@ pub(super) async fn retrieve(app: &AppState, id: &str, query: &str) -> Result<Re
     let after = match parameter(query, "starting_after") {
         None => None,
         Some(text) => {
-            let wrong = || Reply::wrong_value("starting_after", "starting_after must be a number");
-            Some(text.parse::<u64>().map_err(|_| wrong())?)
+            let error =
+                || Reply::invalid_value("starting_after", "starting_after must be a number");
+            Some(text.parse::<u64>().map_err(|_| error())?)
         }
     };
     let is_stream = match parameter(query, "stream").as_deref() {
         None | Some("false") => false,
         Some("true") => true,
-        Some(_) => return Err(Reply::wrong_value("stream", "stream must be true or false")),
+        Some(_) => return Err(Reply::invalid_value("stream", "stream must be true or false")),
     };
-    let stored = Stored::find(app, id).await?;
+    let stored = StoredResponse::find(app, id).await?;
     if !is_stream {
         return Ok(ok(&stored.now(app).await?.encoder.object()));
     }
     let (follow, reader) = (stored.follow(app).await?, stored.reader());
     let mut stream = ResponseStream { reader, encoder: stored.encoder(), cancel: None, after };
-    // Something must be sent at once, or clients see the headers only with the first event.
+    // Something must be sent at once, or some clients do not get the headers until the first event.
     let mut out = KEEP_ALIVE.to_vec();
     let first = stream.encoder.begin();
     stream.write(&first, &mut out);
     Ok(event_stream(sse::body(follow, stream, out, KEEP_ALIVE_INTERVAL)))
 }
 
-/// `POST /v1/responses/{id}/cancel`. An ended response does not change.
+/// `POST /v1/responses/{id}/cancel`. A response that has ended does not change.
 pub(super) async fn cancel(app: &AppState, id: &str) -> Result<Response, Reply> {
-    let stored = Stored::find(app, id).await?;
+    let stored = StoredResponse::find(app, id).await?;
     let mut current = stored.now(app).await?;
     if !current.encoder.is_over() {
         let reason = Some("cancelled by the client".to_owned());
-        let withdraw = Command::CancelTurn { turn: stored.run.turn.clone(), reason };
-        app.services.sessions.submit(&stored.run.session, withdraw).await?;
-        current.until_over().await?;
+        let cancel_turn = Command::CancelTurn { turn: stored.run.turn.clone(), reason };
+        app.services.sessions.submit(&stored.run.session, cancel_turn).await?;
+        current.run_to_end().await?;
     }
     Ok(ok(&current.encoder.object()))
 }
 
-/// `DELETE /v1/responses/{id}`. A session with nothing else in it goes with it.
+/// `DELETE /v1/responses/{id}`. A session without other turns is deleted, too.
 pub(super) async fn delete(app: &AppState, id: &str) -> Result<Response, Reply> {
-    let stored = Stored::find(app, id).await?;
+    let stored = StoredResponse::find(app, id).await?;
     let AgentRun { session, turn, turn_begins, begins } = &stored.run;
     let state = app.services.sessions.view(session).await?;
-    let is_only = begins == turn_begins && said(&state).all(|other| other.id == *turn);
+    let is_only = begins == turn_begins && own_turns(&state).all(|other| other.id == *turn);
     let deleted = state.labels.get(DELETED).map(|list| format!("{list},{begins}"));
     drop(state);
     if is_only {
@@ -131,12 +132,12 @@ pub(super) async fn input_items(
     id: &str,
     order: Option<&str>,
 ) -> Result<Response, Reply> {
-    let stored = Stored::find(app, id).await?;
-    let mut items = stored.note[INPUT].as_array().cloned().unwrap_or_default();
+    let stored = StoredResponse::find(app, id).await?;
+    let mut items = stored.data[INPUT].as_array().cloned().unwrap_or_default();
     match order {
         None | Some("desc") => items.reverse(),
         Some("asc") => {}
-        Some(_) => return Err(Reply::wrong_value("order", "order must be asc or desc")),
+        Some(_) => return Err(Reply::invalid_value("order", "order must be asc or desc")),
     }
     let at = |item: Option<&Value>| item.map_or(Value::Null, |item| item["id"].clone());
     let (first, last) = (at(items.first()), at(items.last()));
@@ -149,20 +150,20 @@ pub(super) async fn input_items(
     })))
 }
 
-/// The session in which a response is continued: its own, or a fork if the response has a successor there. Fails if
-/// the response waits for results that the request does not contain.
+/// The session in which a response is continued: its own, or a fork if another response follows it there.
+/// Fails if the response waits for results that the request does not contain.
 async fn continued(app: &AppState, id: &str, messages: &[Message]) -> Result<SessionId, Reply> {
-    let refused = |message: String| {
+    let error = |message: String| {
         Reply::invalid(message).code("invalid_value").param("previous_response_id")
     };
-    let stored = Stored::find(app, id).await.map_err(|reply| match reply.status {
-        404 => refused(format!("Previous response with id '{id}' not found."))
+    let stored = StoredResponse::find(app, id).await.map_err(|reply| match reply.status {
+        404 => error(format!("Previous response with id '{id}' not found."))
             .code("previous_response_not_found"),
         _ => reply,
     })?;
     let current = stored.now(app).await?;
     let Some(ended) = current.reader.ended() else {
-        return Err(refused(format!("The response '{id}' is still in progress.")));
+        return Err(error(format!("The response '{id}' is still in progress.")));
     };
     let AgentRun { session, turn, .. } = &stored.run;
     let state = app.services.sessions.view(session).await?;
@@ -174,7 +175,7 @@ async fn continued(app: &AppState, id: &str, messages: &[Message]) -> Result<Ses
     });
     match (waiting, given) {
         (Some(call), None) => {
-            let call = CallerCall { session: session.clone(), call: call.id().clone() };
+            let call = ClientCallId { session: session.clone(), call: call.id().clone() };
             let why = format!("No tool output found for function call {call}.");
             return Err(Reply::invalid(why).code("invalid_value").param("input"));
         }
@@ -183,13 +184,14 @@ async fn continued(app: &AppState, id: &str, messages: &[Message]) -> Result<Ses
             return Err(Reply::invalid(why).code("invalid_value").param("input"));
         }
         (Some(_), Some(_)) if !matches!(messages.last(), Some(Message::Result { .. })) => {
-            let why = "send the outputs of function calls alone: a message can follow after them";
+            let why = "send the outputs of function calls without a message; it can follow in the next request";
             return Err(Reply::unsupported("input", why));
         }
         (Some(_), Some(_)) => return Ok(session.clone()),
         (None, None) => {}
     }
-    let is_last = state.open.is_none() && said(&state).next_back().is_some_and(|it| it.id == *turn);
+    let is_last =
+        state.open.is_none() && own_turns(&state).next_back().is_some_and(|it| it.id == *turn);
     drop(state);
     if is_last {
         return Ok(session.clone());
@@ -197,16 +199,16 @@ async fn continued(app: &AppState, id: &str, messages: &[Message]) -> Result<Ses
     Ok(app.services.sessions.fork(session, Some(ended)).await?.session)
 }
 
-/// The turns of a session without imported ones.
-fn said(state: &State) -> impl DoubleEndedIterator<Item = &Turn> {
+/// The turns of a session without imported and replaced ones.
+fn own_turns(state: &State) -> impl DoubleEndedIterator<Item = &Turn> {
     state.turns.iter().filter(|turn| !turn.options.recalled && !turn.superseded)
 }
 
-/// The events of a response to one connection.
+/// A stream of a response's events.
 struct ResponseStream {
     reader: TurnReader,
     encoder: Encoder,
-    /// Cancels the run when the connection is gone; nothing for one that only reads.
+    /// Cancels the run when the client disconnects; `None` for a client that only reads.
     cancel: Option<CancelOnDrop>,
     /// The last event that the client has.
     after: Option<u64>,
@@ -229,7 +231,7 @@ impl Encode for ResponseStream {
         }
         if self.reader.is_over() {
             self.cancel.iter_mut().for_each(CancelOnDrop::release);
-            // The stream ends with what is written; there may be nothing that the client lacks.
+            // The stream ends after the next write, and there may be nothing left to write.
             if out.is_empty() {
                 out.extend_from_slice(KEEP_ALIVE);
             }
@@ -244,7 +246,7 @@ impl Encode for ResponseStream {
         self.encoder.is_over()
     }
 
-    // A stream without an end would look like a whole answer.
+    // A stream without an end would look like a complete answer.
     fn closing(&mut self, out: &mut Vec<u8>) {
         self.broken(&Error::Closing, out);
     }

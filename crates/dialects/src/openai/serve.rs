@@ -1,5 +1,5 @@
-//! Moves bytes: requests to `decode`, what they ask to the core or a provider, and answers through
-//! `encode` to the caller.
+//! Moves bytes: requests to `decode`, commands to the core or prompts to a provider, and answers through
+//! `encode` to the client.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,19 +29,19 @@ use crate::transport::body::{BodyError, read_body};
 use crate::transport::query::parameter;
 use crate::transport::routes;
 
-/// How often a silent stream shows that it is alive.
+/// The interval of keep-alives on a stream without events.
 pub(super) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// Why a run is cancelled whose caller is gone.
+/// The reason for cancelling a run whose client has disconnected.
 const DISCONNECTED: &str = "the client disconnected";
 
-/// How the dialect is set up.
+/// The settings of the protocol.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// The folder in which agents work whose callers name none; made when it is first needed.
+    /// The workspace of agents whose clients name none; created when it is first needed.
     pub(super) workspace: PathBuf,
-    /// The model of agents whose callers name none.
+    /// The model of agents whose clients name none.
     pub(super) default_model: ModelRef,
-    /// How long an agent waits for a call that its caller runs; for ever if not given.
+    /// Time that an agent waits for a call that its client runs; no limit if `None`.
     pub(super) tool_timeout: Option<Duration>,
 }
 
@@ -51,11 +51,11 @@ pub(super) struct AppState {
     pub(super) settings: Arc<Settings>,
     /// The start of the daemon, reported as the creation time of models.
     pub(super) started: i64,
-    /// What has to be done after a caller is gone.
+    /// Tasks that run after a client has disconnected.
     pub(super) tasks: TaskTracker,
 }
 
-/// The dialect as a service.
+/// The router of the protocol.
 pub(super) fn router(services: Arc<Services>, settings: Settings) -> Router {
     let started = seconds(services.clock.now());
     let (settings, tasks) = (Arc::new(settings), TaskTracker::new());
@@ -65,11 +65,11 @@ pub(super) fn router(services: Arc<Services>, settings: Settings) -> Router {
 
 async fn serve(app: AppState, route: Result<Route, Reply>, request: Request) -> Response {
     let id = app.request_id();
-    let answer = match route {
-        Ok(route) => app.answer(route, request).await,
+    let response = match route {
+        Ok(route) => app.respond(route, request).await,
         Err(refused) => Err(refused),
     };
-    let mut response = answer.unwrap_or_else(|reply| refused(&reply));
+    let mut response = response.unwrap_or_else(|reply| error_response(&reply));
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(HeaderName::from_static("x-request-id"), id);
     }
@@ -77,13 +77,13 @@ async fn serve(app: AppState, route: Result<Route, Reply>, request: Request) -> 
 }
 
 impl AppState {
-    async fn answer(&self, route: Route, request: Request) -> Result<Response, Reply> {
+    async fn respond(&self, route: Route, request: Request) -> Result<Response, Reply> {
         match route {
             Route::Models => Ok(ok(&models::list(self).await)),
             Route::Model => {
                 let path = request.uri().path();
                 let name = path.strip_prefix("/v1/models/").unwrap_or_default();
-                Ok(ok(&models::find(self, &unescaped(name)).await?))
+                Ok(ok(&models::find(self, &percent_decoded(name)).await?))
             }
             Route::Chat => {
                 let body = json(request).await?;
@@ -96,11 +96,11 @@ impl AppState {
             }
             Route::Respond => {
                 let body = json(request).await?;
-                let asked = decode::responses::decode(&body)?;
-                self.check(&asked.generation)?;
-                match asked.generation.target.clone() {
-                    Target::Proxy(model) => proxy::respond(self, asked, model).await,
-                    Target::Agent(_) => responses::create(self, asked).await,
+                let decoded = decode::responses::decode(&body)?;
+                self.check(&decoded.generation)?;
+                match decoded.generation.target.clone() {
+                    Target::Proxy(model) => proxy::respond(self, decoded, model).await,
+                    Target::Agent(_) => responses::create(self, decoded).await,
                 }
             }
             Route::Response(id) => {
@@ -114,18 +114,18 @@ impl AppState {
                 responses::input_items(self, &id, parameter(query, "order").as_deref()).await
             }
             Route::Embeddings => {
-                let asked = decode::senses::embeddings(&json(request).await?)?;
-                Ok(ok(&embeddings::embed(&*self.services.embedder, asked).await?))
+                let request = decode::senses::embeddings(&json(request).await?)?;
+                Ok(ok(&embeddings::embed(&*self.services.embedder, request).await?))
             }
             Route::Transcriptions => audio::transcribe(&*self.services.transcriber, request).await,
             Route::Speech => {
-                let asked = decode::senses::speech(&json(request).await?)?;
-                audio::speak(&*self.services.speaker, asked).await
+                let request = decode::senses::speech(&json(request).await?)?;
+                audio::speak(&*self.services.speaker, request).await
             }
         }
     }
 
-    /// Refuses a model whose provider is not configured.
+    /// Fails if the provider of the model is not configured.
     fn check(&self, generation: &Generation) -> Result<(), Reply> {
         let model = generation.target.model().unwrap_or(&self.settings.default_model);
         match self.services.models.profile(model) {
@@ -134,7 +134,7 @@ impl AppState {
         }
     }
 
-    /// What all chunks of a new answer have in common.
+    /// The fields that all chunks of a new answer share.
     pub(super) fn head(&self, model: &str) -> Head {
         let stamp = self.services.clock.stamp();
         let id = format!("chatcmpl-{}", stamp.id::<RunId>());
@@ -169,7 +169,7 @@ impl std::fmt::Debug for CancelOnDrop {
 }
 
 impl CancelOnDrop {
-    /// Keeps the turn: it has ended, or continues without a client.
+    /// Keeps the turn, because it has ended or continues without a client.
     pub(super) fn release(&mut self) {
         self.turn = None;
     }
@@ -179,16 +179,16 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let Some((session, turn)) = self.turn.take() else { return };
         let sessions = Arc::clone(&self.sessions);
-        self.tasks.spawn(async move { withdraw(&*sessions, &session, turn).await });
+        self.tasks.spawn(async move { cancel_turn(&*sessions, &session, turn).await });
     }
 }
 
-/// Cancels a turn whose caller is gone.
-pub(super) async fn withdraw(sessions: &dyn Sessions, session: &SessionId, turn: TurnId) {
-    let withdraw = Command::CancelTurn { turn, reason: Some(DISCONNECTED.into()) };
-    match sessions.submit(session, withdraw).await {
+/// Cancels a turn whose client has disconnected.
+pub(super) async fn cancel_turn(sessions: &dyn Sessions, session: &SessionId, turn: TurnId) {
+    let cancel_turn = Command::CancelTurn { turn, reason: Some(DISCONNECTED.into()) };
+    match sessions.submit(session, cancel_turn).await {
         Ok(_) | Err(Error::NotFound(_) | Error::Closing) => {}
-        Err(error) => tracing::warn!(%session, %error, "a run without a client was not cancelled"),
+        Err(error) => tracing::warn!(%session, %error, "cancelling a run without a client failed"),
     }
 }
 
@@ -199,8 +199,8 @@ async fn json(request: Request) -> Result<Value, Reply> {
 
 /// Reads the body of a request.
 pub(super) async fn body(request: Request, limit: usize) -> Result<Bytes, Reply> {
-    read_body(request.into_body(), limit).await.map_err(|unread| match unread {
-        BodyError::Broken => Reply::invalid("the request body broke off"),
+    read_body(request.into_body(), limit).await.map_err(|error| match error {
+        BodyError::Broken => Reply::invalid("the request body is incomplete"),
         BodyError::TooLarge => {
             let why = format!("the request body has more than {} MiB", limit >> 20);
             Reply::invalid(why).status(413).code("request_too_large")
@@ -208,8 +208,8 @@ pub(super) async fn body(request: Request, limit: usize) -> Result<Bytes, Reply>
     })
 }
 
-/// A part of a path with its `%` undone.
-fn unescaped(text: &str) -> String {
+/// Decodes the percent-encoding of a part of a path.
+fn percent_decoded(text: &str) -> String {
     let query = format!("x={}", text.replace('+', "%2B").replace('&', "%26"));
     parameter(&query, "x").unwrap_or_default()
 }
@@ -221,7 +221,7 @@ pub(super) fn ok(body: &Value) -> Response {
     response
 }
 
-/// A stream of events as an answer.
+/// The response with a stream of events.
 pub(super) fn event_stream(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
@@ -230,16 +230,16 @@ pub(super) fn event_stream(body: Body) -> Response {
     response
 }
 
-/// The answer to a request that the access policy refuses.
+/// The response to a request that the access policy refuses.
 pub(super) fn refuse(denied: &Denied) -> Response {
     let reply = Reply::invalid(denied.to_string()).status(denied.status());
-    refused(&match denied {
+    error_response(&match denied {
         Denied::Token => reply.code("invalid_api_key"),
         Denied::DuplicateHeader(_) | Denied::Host(_) | Denied::Origin(_) | Denied::Peer(_) => reply,
     })
 }
 
-fn refused(reply: &Reply) -> Response {
+fn error_response(reply: &Reply) -> Response {
     let mut response = ok(&reply.body());
     let status = StatusCode::from_u16(reply.status);
     *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

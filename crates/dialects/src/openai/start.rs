@@ -1,5 +1,5 @@
-//! Starts the turn that answers a request: in a new session, in one that it continues, or in the turn that
-//! waits for the results in the request.
+//! Starts the turn that answers a request: in a new session, in a continued session, or by returning
+//! results to a turn that waits for them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use super::decode::conversation::{
 use super::decode::{FunctionTool, Generation, Message};
 use super::encode::turn::CLIENT_TOOLS;
 use super::reply::Reply;
-use super::response_id::CallerCall;
+use super::response_id::ClientCallId;
 use super::serve::{AppState, CancelOnDrop};
 
 /// A turn that answers a request.
@@ -34,43 +34,43 @@ pub(super) struct AgentRun {
     pub(super) turn: TurnId,
     /// The first event of the turn.
     pub(super) turn_begins: Seq,
-    /// The event that the answer to this request begins with.
+    /// The first event of the answer to this request.
     pub(super) begins: Seq,
 }
 
-/// A turn that has begun; dropping the value cancels the turn.
+/// A started turn; dropping the value cancels the turn.
 #[derive(Debug)]
-pub(super) struct Started {
+pub(super) struct StartedRun {
     pub(super) run: AgentRun,
     pub(super) cancel: CancelOnDrop,
 }
 
-/// What a turn begins with.
+/// The parameters of a new turn.
 #[derive(Debug)]
-pub(super) struct Beginning {
+pub(super) struct NewRun {
     pub(super) generation: Generation,
-    /// The session that is continued; a new one if not given.
+    /// The session that is continued; `None` for a new one.
     pub(super) continued: Option<SessionId>,
     /// The data stored with the first event of the answer.
-    pub(super) note: Map<String, Value>,
+    pub(super) data: Map<String, Value>,
     /// True if the turn continues without a client.
     pub(super) is_background: bool,
 }
 
-impl Beginning {
-    /// Starts the turn. A client that leaves meanwhile does not leave a turn behind.
-    pub(super) async fn start(self, app: &AppState) -> Result<Started, Reply> {
+impl NewRun {
+    /// Starts the turn. If the client disconnects meanwhile, the turn is cancelled.
+    pub(super) async fn start(self, app: &AppState) -> Result<StartedRun, Reply> {
         let (sender, receiver) = oneshot::channel();
         let owned = app.clone();
         app.tasks.spawn(async move {
-            let Self { generation, continued, note, is_background } = self;
-            let run = start(&owned, generation, continued.as_ref(), note).await;
+            let Self { generation, continued, data, is_background } = self;
+            let run = start(&owned, generation, continued.as_ref(), data).await;
             let started = run.map(|run| {
                 let mut cancel = owned.cancel_on_drop(&run.session, &run.turn);
                 if is_background {
                     cancel.release();
                 }
-                Started { run, cancel }
+                StartedRun { run, cancel }
             });
             // A turn without a receiver is dropped, which cancels it.
             let _ = sender.send(started);
@@ -79,19 +79,18 @@ impl Beginning {
     }
 }
 
-/// Starts the turn that answers a request, in a session that it continues or in a new one, or hands the
-/// results of calls to the turn that waits for them.
+/// Starts the turn in a continued or new session, or returns results to the turn that waits for them.
 async fn start(
     app: &AppState,
     generation: Generation,
     continued: Option<&SessionId>,
-    note: Map<String, Value>,
+    data: Map<String, Value>,
 ) -> Result<AgentRun, Reply> {
     let Generation { target, instructions, messages, tools, may_call, sampling, workspace, .. } =
         generation;
     let conversation = Conversation::of(messages)?;
     if let NewInput::Results(results) = &conversation.asked
-        && let Some(run) = resume(app, results, &note).await?
+        && let Some(run) = resume(app, results, &data).await?
     {
         return Ok(run);
     }
@@ -99,18 +98,18 @@ async fn start(
         Some(session) => session.clone(),
         None => create(app, workspace).await?,
     };
-    let begun = async {
-        recall(app, &session, &conversation).await?;
-        let mut note = note;
+    let submitted = async {
+        import_history(app, &session, &conversation).await?;
+        let mut data = data;
         let names = tools.iter().map(|tool| tool.name.as_str().into());
-        note.insert(CLIENT_TOOLS.into(), Value::Array(names.collect()));
+        data.insert(CLIENT_TOOLS.into(), Value::Array(names.collect()));
         let options = TurnOptions {
             model: target.model().cloned(),
-            sampling: of_agent(sampling),
+            sampling: agent_sampling(sampling),
             tools: if may_call { ToolUse::Offered } else { ToolUse::Withheld },
             asking: ApprovalMode::Unattended,
             more: RareOptions {
-                front_end_data: json!({ FRONT_END: note }),
+                front_end_data: json!({ FRONT_END: data }),
                 ..RareOptions::default()
             }
             .unless_empty(),
@@ -122,20 +121,20 @@ async fn start(
             toolset: Some(toolset(app, &session, &tools).await?),
             workspace: None,
         };
-        let mut say = said(app, conversation.asked, options).await?;
-        say.setup = setup;
-        Ok(app.services.sessions.submit(&session, Command::AddMessage(Box::new(say))).await?)
+        let mut message = new_message(app, conversation.asked, options).await?;
+        message.setup = setup;
+        Ok(app.services.sessions.submit(&session, Command::AddMessage(Box::new(message))).await?)
     };
-    let receipt = match begun.await {
+    let receipt = match submitted.await {
         Ok(receipt) => receipt,
-        Err(refused) => {
+        Err(reply) => {
             // A session that was created for a refused request is deleted.
             if continued.is_none()
                 && let Err(error) = app.services.sessions.remove(&session).await
             {
-                tracing::warn!(%session, %error, "an unused session was not removed");
+                tracing::warn!(%session, %error, "removing an unused session failed");
             }
-            return Err(refused);
+            return Err(reply);
         }
     };
     let added = receipt.message();
@@ -144,31 +143,30 @@ async fn start(
     Ok(AgentRun { session, turn, turn_begins: begins, begins })
 }
 
-/// How an agent answers: one that had to call a tool in every step would never end.
-fn of_agent(sampling: Sampling) -> Sampling {
-    let free = |constraints: Box<Constraints>| {
+/// The sampling of an agent. An agent that had to call a tool in every step would never end.
+fn agent_sampling(sampling: Sampling) -> Sampling {
+    let without_choice = |constraints: Box<Constraints>| {
         Constraints { tool_choice: ToolChoice::Auto, ..*constraints }.unless_empty()
     };
-    Sampling { constraints: sampling.constraints.and_then(free), ..sampling }
+    Sampling { constraints: sampling.constraints.and_then(without_choice), ..sampling }
 }
 
-/// Makes a session.
 async fn create(app: &AppState, workspace: Option<PathBuf>) -> Result<SessionId, Reply> {
     let workspace = match workspace {
         Some(folder) => {
             if !is_folder(&folder).await {
                 let why = format!("metadata.workspace is not a folder: {}", folder.display());
-                return Err(Reply::wrong_value("metadata.workspace", why));
+                return Err(Reply::invalid_value("metadata.workspace", why));
             }
             folder
         }
         None => {
-            let usual = app.settings.workspace.clone();
-            tokio::fs::create_dir_all(&usual).await.map_err(|error| {
-                let why = format!("the workspace {} cannot be used: {error}", usual.display());
+            let default = app.settings.workspace.clone();
+            tokio::fs::create_dir_all(&default).await.map_err(|error| {
+                let why = format!("the workspace {} cannot be used: {error}", default.display());
                 Reply::server(500, why)
             })?;
-            usual
+            default
         }
     };
     let labels = BTreeMap::from([(FRONT_END.to_owned(), "agent".to_owned())]);
@@ -180,7 +178,8 @@ async fn is_folder(path: &Path) -> bool {
     tokio::fs::metadata(path).await.is_ok_and(|found| found.is_dir())
 }
 
-/// The tools of a session: the daemon's and the caller's, which goes first where they share a name.
+/// The tools of a session: the daemon's and the client's. The client's tool is used if both have the same
+/// name.
 async fn toolset(
     app: &AppState,
     session: &SessionId,
@@ -193,14 +192,14 @@ async fn toolset(
     let timeout_ms = timeout.map(|timeout| u64::try_from(timeout).unwrap_or(u64::MAX));
     let client = tools.iter().map(client_tool).collect();
     let state = app.services.sessions.view(session).await?;
-    let is_callers = |name: &str| tools.iter().any(|tool| tool.name == name);
+    let is_clients = |name: &str| tools.iter().any(|tool| tool.name == name);
     let daemons = state.rules().tools.iter().map(|tool| tool.name.clone());
-    let daemon = daemons.filter(|name| !is_callers(name)).collect();
+    let daemon = daemons.filter(|name| !is_clients(name)).collect();
     Ok(Toolset { daemon: Some(daemon), client, timeout_ms, ..Toolset::default() })
 }
 
-/// Gives a session its history, and stores the files in it.
-async fn recall(
+/// Imports the history of a conversation into a session, and stores its files.
+async fn import_history(
     app: &AppState,
     session: &SessionId,
     conversation: &Conversation,
@@ -221,41 +220,41 @@ async fn recall(
         }
         messages.push(recalled(message.clone(), files));
     }
-    // The last result is what is to be answered.
+    // The last result is the input to answer.
     if let NewInput::Results(results) = &conversation.asked {
         let before = results.iter().take(results.len().saturating_sub(1)).cloned();
         let result = |CallResult { call, text }| Message::Result { call, text };
         messages.extend(before.map(|it| recalled(result(it), Vec::new())));
     }
     if !messages.is_empty() {
-        let recall = Command::ImportMessages { messages, instead: false };
-        app.services.sessions.submit(session, recall).await?;
+        let import = Command::ImportMessages { messages, instead: false };
+        app.services.sessions.submit(session, import).await?;
     }
     Ok(())
 }
 
-/// Keeps a file in a session; returns its place in a message.
+/// Attaches a file to a session; returns the part of a message that refers to it.
 async fn attach(app: &AppState, session: &SessionId, media: Media) -> Result<message::Part, Reply> {
-    let (kind, upload) = stored(app, media).await?;
+    let (kind, upload) = store_file(app, media).await?;
     let mime = Some(upload.mime.clone());
     let receipt = app.services.sessions.submit(session, Command::Attach(upload)).await?;
     let name = receipt.records.iter().find_map(|record| match &record.event {
         Event::AttachmentAdded(file) => Some(file.name.clone()),
         _ => None,
     });
-    let name = name.ok_or_else(|| Reply::server(500, "a file was not kept"))?;
+    let name = name.ok_or_else(|| Reply::server(500, "a file was not attached"))?;
     Ok(message::Part::Media { kind, name, mime })
 }
 
-async fn stored(app: &AppState, media: Media) -> Result<(MediaKind, NewAttachment), Reply> {
+async fn store_file(app: &AppState, media: Media) -> Result<(MediaKind, NewAttachment), Reply> {
     let Media { kind, name, mime, content, detail: _ } = media;
     let size = content.len() as u64;
     let blob = app.services.blobs.put(content).await?;
     Ok((kind, NewAttachment { name, mime, blob, size }))
 }
 
-/// The message that is to be answered.
-async fn said(
+/// The message to answer.
+async fn new_message(
     app: &AppState,
     asked: NewInput,
     mut options: TurnOptions,
@@ -277,21 +276,21 @@ async fn said(
     for part in parts {
         match part {
             Part::Text(text) => texts.push(message::Part::Text(text)),
-            Part::Media(media) => files.push(stored(app, media).await?),
+            Part::Media(media) => files.push(store_file(app, media).await?),
         }
     }
     Ok(NewMessage { files, ..NewMessage::new(Role::User, texts, TurnStart::Now, options) })
 }
 
-/// Gives results to the turn that waits for them; `None` if no turn does.
+/// Returns results to the turn that waits for them; `None` if no turn does.
 async fn resume(
     app: &AppState,
     results: &[CallResult],
-    note: &Map<String, Value>,
+    data: &Map<String, Value>,
 ) -> Result<Option<AgentRun>, Reply> {
-    let named = results.iter().map(|it| Some((CallerCall::parse(&it.call)?, it.text.as_str())));
+    let named = results.iter().map(|it| Some((ClientCallId::parse(&it.call)?, it.text.as_str())));
     let Some(named) = named.collect::<Option<Vec<_>>>() else { return Ok(None) };
-    let Some((CallerCall { session, .. }, _)) = named.first() else { return Ok(None) };
+    let Some((ClientCallId { session, .. }, _)) = named.first() else { return Ok(None) };
     if named.iter().any(|(call, _)| call.session != *session) {
         return Ok(None);
     }
@@ -314,7 +313,7 @@ async fn resume(
         return Ok(None);
     }
     if let Some(missing) = waiting.iter().find(|call| text(call).is_none()) {
-        let call = CallerCall { session: session.clone(), call: missing.clone() };
+        let call = ClientCallId { session: session.clone(), call: missing.clone() };
         return Err(Reply::invalid(format!("No tool output found for function call {call}."))
             .code("invalid_value")
             .param("messages"));
@@ -322,24 +321,24 @@ async fn resume(
     let mut answered = None;
     for (n, call) in waiting.iter().enumerate() {
         let mut outcome = Outcome::success(text(call).unwrap_or_default());
-        // The answer begins with the last result, because only then the turn continues.
+        // The answer starts with the last result, because the turn continues only then.
         if n + 1 == waiting.len() {
-            outcome.front_end_data = json!({ FRONT_END: note });
+            outcome.front_end_data = json!({ FRONT_END: data });
         }
         let by = ClientRef::named(FRONT_END);
-        let back = Command::ReturnResult { call: call.clone(), by, outcome };
-        let receipt = match app.services.sessions.submit(session, back).await {
+        let command = Command::ReturnResult { call: call.clone(), by, outcome };
+        let receipt = match app.services.sessions.submit(session, command).await {
             Ok(receipt) => receipt,
             Err(Error::Refused(Refusal::CallOver(_))) if n == 0 => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         answered = receipt.records.iter().find_map(|record| match &record.event {
-            Event::CallCompleted { call: over, .. } => (over == call).then_some(record.seq),
+            Event::CallCompleted { call: ended, .. } => (ended == call).then_some(record.seq),
             _ => None,
         });
     }
     let (Some(turn_begins), Some(begins)) = (begins, answered) else {
-        return Err(Reply::server(500, "the results were not taken"));
+        return Err(Reply::server(500, "the results were not added"));
     };
     Ok(Some(AgentRun { session: session.clone(), turn, turn_begins, begins }))
 }

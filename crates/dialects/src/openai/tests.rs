@@ -1,9 +1,9 @@
-//! Golden transcripts: what a caller sends and what it is sent, one story a file.
+//! Golden transcripts of what a client sends and receives, one scenario per file.
 //!
-//! `>` a request and `=` what it decodes to, or the error; `!` an event of the journal (or text in flight:
-//! `! text …`, `! thought …`); `~ chat N` and `~ response N` begin an answer with event N of turn `t1`,
-//! `~ provider` one of a provider's model, whose chunks are `! text …` and `! finished …`; `<` is what the
-//! caller is sent. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
+//! `>` is a request and `=` its decoded form or the error; `!` is an event of the journal (or text in
+//! flight: `! text …`, `! thought …`); `~ chat N` and `~ response N` start an answer with event N of turn
+//! `t1`, `~ provider` one of a provider's model, whose chunks are `! text …` and `! finished …`; `<` is
+//! what the client is sent. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::transport::routes::find;
 
 #[test]
 fn transcripts() {
-    crate::golden::check("src/openai/golden", |script| Story::default().tell(script));
+    crate::golden::check("src/openai/golden", |script| Transcript::default().replay(script));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn no_request_panics() {
     }
 }
 
-/// What a request decodes to, as text.
+/// The decoded form of a request, as text.
 fn decoded(path: &str, body: &str) -> Result<String, Reply> {
     let route = find(ROUTES, REFUSALS, "POST", path)?;
     let body = decode::json(body.as_bytes())?;
@@ -78,26 +78,26 @@ fn decoded(path: &str, body: &str) -> Result<String, Reply> {
     })
 }
 
-/// What is written to the caller.
+/// The encoder of the answer.
 enum Writer {
     Chat(ChatStream),
     Response(Box<Response>),
 }
 
-/// One answer and what happens around it.
+/// One answer of one session.
 #[derive(Default)]
-struct Story {
+struct Transcript {
     records: Vec<Arc<Record>>,
     reader: ItemReader,
-    /// The turn that is read; none for a provider's model.
+    /// The turn that is read; `None` for a provider's model.
     turn: Option<TurnReader>,
     writer: Option<Writer>,
     written: u64,
     out: String,
 }
 
-impl Story {
-    fn tell(mut self, script: &str) -> String {
+impl Transcript {
+    fn replay(mut self, script: &str) -> String {
         for line in script.lines() {
             match line.get(..2) {
                 Some("= " | "< ") => continue,
@@ -106,7 +106,7 @@ impl Story {
             match line.get(..2) {
                 Some("> ") => self.request(&line[2..]),
                 Some("! ") => self.event(&line[2..]),
-                Some("~ ") => self.begin(&line[2..]),
+                Some("~ ") => self.start(&line[2..]),
                 _ => {}
             }
         }
@@ -116,13 +116,13 @@ impl Story {
     fn request(&mut self, line: &str) {
         let (path, body) = line.split_once(' ').unwrap();
         match decoded(path, body) {
-            Ok(step) => writeln!(self.out, "= {step}").unwrap(),
+            Ok(request) => writeln!(self.out, "= {request}").unwrap(),
             Err(reply) => writeln!(self.out, "= {} {}", reply.status, reply.body()).unwrap(),
         }
     }
 
-    fn begin(&mut self, what: &str) {
-        let (kind, begins) = what.split_once(' ').unwrap_or((what, "0"));
+    fn start(&mut self, answer: &str) {
+        let (kind, begins) = answer.split_once(' ').unwrap_or((answer, "0"));
         let head = Head { id: "chatcmpl-1".into(), created: 1, model: "quintet/fake/fake".into() };
         let mut out = Vec::new();
         if kind == "response" {
@@ -133,7 +133,7 @@ impl Story {
         } else {
             self.writer = Some(Writer::Chat(ChatStream::begin(head, true, &mut out)));
         }
-        self.sent(&out);
+        self.show_frames(&out);
         if kind == "provider" {
             self.turn = None;
             return;
@@ -143,7 +143,7 @@ impl Story {
         self.turn = Some(TurnReader::new(session, turn, begins.parse().unwrap()));
         self.reader = ItemReader::default();
         for record in self.records.clone() {
-            self.take(&record);
+            self.apply(&record);
         }
     }
 
@@ -171,10 +171,10 @@ impl Story {
         }
         let record = Arc::new(Record { seq: self.records.len() as u64 + 1, at, event });
         self.records.push(Arc::clone(&record));
-        self.take(&record);
+        self.apply(&record);
     }
 
-    /// What a provider's model sends.
+    /// Applies a chunk of a provider's model.
     fn chunk(&mut self, line: &str, output: Option<(Channel, &str)>) {
         let usage = Usage { input: 7, output: 3, ..Usage::default() };
         let chunks = match (output, line) {
@@ -196,7 +196,7 @@ impl Story {
         progress(chunks).iter().for_each(|progress| self.write(progress));
     }
 
-    fn take(&mut self, record: &Arc<Record>) {
+    fn apply(&mut self, record: &Arc<Record>) {
         let mut items = Vec::new();
         self.reader.take(record, &mut items);
         items.iter().for_each(|item| self.show(item));
@@ -216,10 +216,10 @@ impl Story {
                 response.take(progress).iter().for_each(|event| event.write(&mut out));
             }
         }
-        self.sent(&out);
+        self.show_frames(&out);
     }
 
-    fn sent(&mut self, out: &[u8]) {
+    fn show_frames(&mut self, out: &[u8]) {
         let text = std::str::from_utf8(out).unwrap();
         let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
         data.for_each(|data| writeln!(self.out, "< {data}").unwrap());

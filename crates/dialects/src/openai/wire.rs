@@ -1,4 +1,4 @@
-//! The protocol's own objects: what is read from requests, and the parts that answers share.
+//! Objects of the protocol: fields of requests, and parts that answers share.
 
 pub(super) mod fields;
 
@@ -6,7 +6,7 @@ use quintet_kernel::Time;
 use quintet_kernel::model::{FinishReason, Usage};
 use serde_json::{Value, json};
 
-/// Seconds since 1970, as all objects of the protocol have them.
+/// Seconds since 1970, as in all objects of the protocol.
 pub(super) fn seconds(time: Time) -> i64 {
     time.micros().div_euclid(1_000_000)
 }
@@ -16,7 +16,7 @@ pub(super) fn model(id: &str, owned_by: &str, created: i64) -> Value {
     json!({ "id": id, "object": "model", "created": created, "owned_by": owned_by })
 }
 
-/// Tokens, as chat completions count them.
+/// Token counts in the format of chat completions.
 pub(super) fn chat_usage(usage: Usage) -> Value {
     json!({
         "prompt_tokens": usage.input,
@@ -32,7 +32,7 @@ pub(super) fn chat_usage(usage: Usage) -> Value {
     })
 }
 
-/// Tokens, as responses count them.
+/// Token counts in the format of responses.
 pub(super) fn response_usage(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.input,

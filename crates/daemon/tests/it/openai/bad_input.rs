@@ -1,4 +1,4 @@
-//! Requests that cannot be answered.
+//! Invalid requests.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -95,11 +95,11 @@ async fn errors_have_four_fields_and_name_the_parameter() {
         assert!(error["message"].is_string() && error.contains_key("code"), "{answer}");
     }
     let (_, sessions) = world.client().get("/v1/sessions").await;
-    assert_eq!(sessions, json!([]), "what is refused leaves nothing behind");
+    assert_eq!(sessions, json!([]), "refused requests leave no sessions");
 }
 
 #[tokio::test]
-async fn odd_requests_are_refused_and_large_ones_answered() {
+async fn invalid_requests_are_refused_and_large_ones_answered() {
     let world = World::start("").await;
     let client = world.openai();
     for model in ["nobody/x", "quintet/nobody/x", "quintet/x", "x", ""] {
@@ -133,7 +133,7 @@ async fn odd_requests_are_refused_and_large_ones_answered() {
 }
 
 #[tokio::test]
-async fn a_token_is_asked_for_once_it_is_set() {
+async fn a_token_is_required_if_it_is_set() {
     let world = World::start("[auth]\ntoken = \"t0ken\"\n[approval]\nkinds = []\n").await;
     let client = world.openai();
     for (key, status) in [("Bearer t0ken", 200), ("Bearer other", 401), ("t0ken", 401)] {

@@ -9,7 +9,7 @@ use crate::daemon::{World, until};
 const CHAT: &str = "/v1/chat/completions";
 
 #[tokio::test]
-async fn models_are_listed_as_they_are_and_as_agents() {
+async fn models_are_listed_directly_and_as_agents() {
     let world = World::start("").await;
     let client = world.openai();
     let (status, list) = client.get("/v1/models").await;
@@ -44,13 +44,16 @@ async fn strict_tools_names_and_details_of_pictures_reach_the_model() {
         assert_eq!(post(&client, CHAT, &body).await.status(), 200);
         let sent = world.model.calls().pop().unwrap();
         let tools = sent["tools"].as_array().unwrap();
-        let is_it = |tool: &&Value| tool["function"]["name"] == "weather";
-        assert_eq!(tools.iter().find(is_it).unwrap()["function"]["strict"], true);
-        let others = tools.iter().filter(|tool| !is_it(tool));
+        let is_weather = |tool: &&Value| tool["function"]["name"] == "weather";
+        assert_eq!(tools.iter().find(is_weather).unwrap()["function"]["strict"], true);
+        let others = tools.iter().filter(|tool| !is_weather(tool));
         assert!(others.into_iter().all(|tool| tool["function"]["strict"].is_null()));
-        let said = sent["messages"].to_string();
-        assert!(said.contains("alice: ") && said.contains("bob:"), "{said}");
-        assert!(said.contains("example: Hello."), "{said}");
+        let messages_text = sent["messages"].to_string();
+        assert!(
+            messages_text.contains("alice: ") && messages_text.contains("bob:"),
+            "{messages_text}"
+        );
+        assert!(messages_text.contains("example: Hello."), "{messages_text}");
         if model == PROXY {
             assert_eq!(sent["messages"][2]["content"][1]["image_url"], picture);
         }
@@ -58,7 +61,7 @@ async fn strict_tools_names_and_details_of_pictures_reach_the_model() {
 }
 
 #[tokio::test]
-async fn a_proxied_model_gets_exactly_the_callers_messages_and_tools() {
+async fn a_proxied_model_gets_exactly_the_clients_messages_and_tools() {
     let world = World::start("").await;
     let client = world.openai();
     let call = json!({
@@ -140,8 +143,8 @@ async fn a_proxied_stream_has_chunks_usage_and_an_end() {
 }
 
 #[tokio::test]
-async fn an_agent_works_in_a_session_that_others_see() {
-    let world = World::start(ALL_ALLOWED).await;
+async fn an_agent_works_in_a_session_that_other_protocols_show() {
+    let world = World::start(NO_APPROVALS).await;
     let client = world.openai();
     let tool = json!({ "name": "shell", "args": { "command": "echo hi > made.txt" } });
     let steps = json!([{ "text": "I will.", "tools": [tool], "usage": [5, 1] }, { "text": "Done.", "usage": [6, 2] }]);
@@ -162,7 +165,7 @@ async fn an_agent_works_in_a_session_that_others_see() {
 }
 
 #[tokio::test]
-async fn an_agent_is_told_what_was_said_before() {
+async fn an_agent_gets_the_earlier_messages() {
     let world = World::start("").await;
     let body = json!({ "model": "quintet", "messages": [
         { "role": "system", "content": "Be brief." },
@@ -176,8 +179,8 @@ async fn an_agent_is_told_what_was_said_before() {
     let sent = world.model.calls().pop().unwrap();
     let messages = sent["messages"].as_array().unwrap();
     assert!(messages[0]["content"].as_str().unwrap().contains("Be brief."), "{messages:?}");
-    let said: Vec<&Value> = messages[1..].iter().map(|message| &message["content"]).collect();
-    assert_eq!(said, [&json!("One?"), &json!("Yes."), &json!("Two?")]);
+    let contents: Vec<&Value> = messages[1..].iter().map(|message| &message["content"]).collect();
+    assert_eq!(contents, [&json!("One?"), &json!("Yes."), &json!("Two?")]);
 }
 
 #[tokio::test]
@@ -201,13 +204,13 @@ async fn a_call_that_needs_approval_does_not_run_and_does_not_hang() {
     assert_eq!((status, &response["status"]), (200, &json!("completed")), "{response}");
     assert!(!world.workspace().join("ran").exists());
     let sent = world.model.calls().pop().unwrap();
-    let told = sent["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
-    assert!(told.contains("needs approval"), "{told}");
+    let received = sent["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    assert!(received.contains("needs approval"), "{received}");
 }
 
 #[tokio::test]
-async fn a_callers_tool_is_run_by_the_caller() {
-    let mut world = World::start(ALL_ALLOWED).await;
+async fn a_clients_tool_is_run_by_the_client() {
+    let mut world = World::start(NO_APPROVALS).await;
     let client = world.openai();
     let call = |city: &str| json!({ "name": "weather", "args": { "city": city }, "id": "call_1" });
     let own = json!({ "name": "shell", "args": { "command": "touch ran" }, "id": "call_3" });
@@ -224,10 +227,10 @@ async fn a_callers_tool_is_run_by_the_caller() {
     let choice = &answer["choices"][0];
     assert_eq!(choice["finish_reason"], "tool_calls");
     let calls = choice["message"]["tool_calls"].as_array().unwrap().clone();
-    assert_eq!(calls.len(), 2, "the daemon's own call is not the caller's: {calls:?}");
+    assert_eq!(calls.len(), 2, "the daemon's own call is not sent: {calls:?}");
     assert_eq!(calls[0]["function"]["arguments"], "{\"city\":\"Oslo\"}");
-    assert!(!world.workspace().join("ran").exists(), "it waits for those before it");
-    // The caller may take its time, and the daemon may end meanwhile.
+    assert!(!world.workspace().join("ran").exists(), "it waits for the calls before it");
+    // The client may take its time, and the daemon may restart meanwhile.
     world.kill();
     world.restart();
     let client = world.openai();
@@ -246,7 +249,7 @@ async fn a_callers_tool_is_run_by_the_caller() {
     assert!(world.workspace().join("ran").exists());
     let (_, sessions) = world.client().get("/v1/sessions").await;
     assert_eq!(sessions.as_array().unwrap().len(), 1);
-    // Sent once more, nobody waits for them: the conversation is told to another session.
+    // Sent again, no turn waits for the results, so a new session gets the conversation.
     let (status, again) = client.post(CHAT, body).await;
     assert_eq!(
         (status, &again["choices"][0]["message"]["content"]),
@@ -256,8 +259,8 @@ async fn a_callers_tool_is_run_by_the_caller() {
 }
 
 #[tokio::test]
-async fn a_callers_tool_goes_before_one_of_the_daemon() {
-    let world = World::start(ALL_ALLOWED).await;
+async fn a_clients_tool_replaces_a_tool_of_the_daemon() {
+    let world = World::start(NO_APPROVALS).await;
     let tool = json!({ "name": "shell", "args": { "command": "touch ran" } });
     let function = json!({ "name": "shell", "parameters": { "type": "object" } });
     let body = with(
@@ -273,19 +276,19 @@ async fn a_callers_tool_goes_before_one_of_the_daemon() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_cancels_its_run() {
+async fn disconnecting_cancels_the_run() {
     let world = World::start("").await;
     let client = world.openai();
     for stream in [true, false] {
         let steps = json!([{ "deltas": ["a", "b"], "hang": true }]);
         let body = with(chat_body(AGENT, steps), json!({ "stream": stream }));
         let request = client.unhurried(Method::POST, CHAT).body(body.to_string());
-        let asking = tokio::spawn(async move {
+        let request_task = tokio::spawn(async move {
             let mut response = request.send().await.unwrap();
             while response.chunk().await.unwrap().is_some() {}
         });
         world.model.streaming(1).await;
-        asking.abort();
+        request_task.abort();
         world.model.streaming(0).await;
         until("the session is cancelled", async || {
             let (_, sessions) = world.client().get("/v1/sessions").await;
@@ -293,7 +296,7 @@ async fn a_client_that_leaves_cancels_its_run() {
         })
         .await;
     }
-    // A provider's model is left, too.
+    // The call of a provider's model ends, too.
     let body =
         with(chat_body(PROXY, json!([{ "text": "a", "hang": true }])), json!({ "stream": true }));
     let mut response = post(&client, CHAT, &body).await;
@@ -303,7 +306,7 @@ async fn a_client_that_leaves_cancels_its_run() {
 }
 
 #[tokio::test]
-async fn a_run_that_a_restart_cut_off_is_cancelled() {
+async fn a_run_interrupted_by_a_restart_is_cancelled() {
     let mut world = World::start("").await;
     let steps = json!([{ "text": "a", "hang": true }]);
     let body = with(chat_body(AGENT, steps), json!({ "stream": true }));
@@ -320,26 +323,26 @@ async fn a_run_that_a_restart_cut_off_is_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_shuts_down_does_not_pass_half_an_answer_for_a_whole_one() {
+async fn a_shutdown_ends_a_stream_with_an_error() {
     let mut world = World::start("").await;
     let steps = json!([{ "text": "half", "hang": true }]);
     let body = with(chat_body(AGENT, steps), json!({ "stream": true }));
     let mut response = post(&world.openai(), CHAT, &body).await;
-    let mut told = String::new();
-    while !told.contains("half") {
+    let mut received = String::new();
+    while !received.contains("half") {
         let piece = response.chunk().await.unwrap();
-        let piece = piece.unwrap_or_else(|| panic!("the stream ended after {told:?}"));
-        told.push_str(std::str::from_utf8(&piece).unwrap());
+        let piece = piece.unwrap_or_else(|| panic!("the stream ended after {received:?}"));
+        received.push_str(std::str::from_utf8(&piece).unwrap());
     }
     tokio::task::block_in_place(|| world.terminate());
     while let Some(piece) = response.chunk().await.unwrap() {
-        told.push_str(std::str::from_utf8(&piece).unwrap());
+        received.push_str(std::str::from_utf8(&piece).unwrap());
     }
-    assert!(told.contains("\"error\":{"), "{told}");
+    assert!(received.contains("\"error\":{"), "{received}");
 }
 
 #[tokio::test]
-async fn a_run_that_breaks_says_so_and_is_not_tried_again() {
+async fn a_failed_run_is_reported_and_not_retried() {
     let world = World::start("").await;
     let client = world.openai();
     let cut = json!([{ "deltas": ["a", "b"], "cut": true }]);
@@ -348,13 +351,13 @@ async fn a_run_that_breaks_says_so_and_is_not_tried_again() {
         assert!(response.status().is_server_error(), "{model}: {}", response.status());
         assert_eq!(response.headers()["x-should-retry"], "false");
         let gaps = json!([{ "deltas": ["a", "b"], "gap_ms": 100, "cut": true }]);
-        let frames = broken(&client, CHAT, chat_body(model, gaps)).await;
+        let frames = failed_stream(&client, CHAT, chat_body(model, gaps)).await;
         if let Some(last) = frames.last() {
             assert_eq!(content(&frames), "ab");
             assert!(last["error"]["message"].is_string(), "{last}");
         }
     }
-    // What fails before anything was written is an error from the start.
+    // A failure before the first output is an error response.
     let refused = json!([{ "status": 400, "message": "no such thing" }]);
     for model in [PROXY, AGENT] {
         let body = with(chat_body(model, refused.clone()), json!({ "stream": true }));

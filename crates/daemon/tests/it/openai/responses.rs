@@ -12,7 +12,7 @@ fn kinds(frames: &[Value]) -> Vec<&str> {
     frames.iter().map(|frame| frame["type"].as_str().unwrap()).collect()
 }
 
-/// Events are numbered from this number on.
+/// Checks that events are numbered from this number.
 #[track_caller]
 fn assert_numbered(frames: &[Value], from: u64) {
     for (number, frame) in (from..).zip(frames) {
@@ -22,7 +22,7 @@ fn assert_numbered(frames: &[Value], from: u64) {
 
 #[tokio::test]
 async fn a_stream_has_every_event_and_can_be_read_again() {
-    let mut world = World::start(ALL_ALLOWED).await;
+    let mut world = World::start(NO_APPROVALS).await;
     let client = world.openai();
     let steps =
         json!([{ "thought": "hm", "deltas": ["Hel", "lo"], "gap_ms": 20, "usage": [7, 3] }]);
@@ -49,10 +49,10 @@ async fn a_stream_has_every_event_and_can_be_read_again() {
         "response.output_item.done",
         "response.completed",
     ];
-    // Deltas that arrive together are one.
-    let mut came = kinds(&frames);
-    came.dedup();
-    assert_eq!(came, expected);
+    // Deltas that arrive together are merged.
+    let mut received = kinds(&frames);
+    received.dedup();
+    assert_eq!(received, expected);
     let done = &frames.last().unwrap()["response"];
     assert_eq!(output_text(done), "Hello");
     assert_eq!(
@@ -92,7 +92,7 @@ async fn a_response_is_continued_without_its_old_instructions() {
     assert!(sent.contains("One?") && sent.contains("echo: One?"), "{sent}");
     let (_, sessions) = world.client().get("/v1/sessions").await;
     assert_eq!(sessions.as_array().unwrap().len(), 1);
-    // The same once more is another branch.
+    // Continuing the same response again creates a branch.
     let (status, other) = client.post(RESPONSES, body("Three?")).await;
     assert_eq!((status, output_text(&other).as_str()), (200, "echo: Three?"));
     let sent = world.model.calls().pop().unwrap()["messages"].to_string();
@@ -110,7 +110,7 @@ async fn a_response_is_continued_without_its_old_instructions() {
 
 #[tokio::test]
 async fn function_calls_are_answered_with_the_next_request() {
-    let world = World::start(ALL_ALLOWED).await;
+    let world = World::start(NO_APPROVALS).await;
     let client = world.openai();
     let tool = json!({ "name": "weather", "args": { "city": "Oslo" }, "id": "call_1" });
     let steps = json!([{ "text": "Looking.", "tools": [tool] }, { "text": "Cold." }]);
@@ -133,7 +133,7 @@ async fn function_calls_are_answered_with_the_next_request() {
         json!({ "type": "function_call_output", "call_id": call["call_id"], "output": "3" });
     let (status, after) = client.post(RESPONSES, body(json!([result]))).await;
     assert_eq!((status, output_text(&after).as_str()), (200, "Cold."), "{after}");
-    // Both parts of the turn can be read again, each by itself.
+    // Both parts of the turn can be read again separately.
     for (response, text) in [(&done, "Looking."), (&after, "Cold.")] {
         let (status, again) =
             client.get(&format!("{RESPONSES}/{}", response["id"].as_str().unwrap())).await;
@@ -141,24 +141,24 @@ async fn function_calls_are_answered_with_the_next_request() {
         assert_eq!(&again, response);
     }
     let (status, _) = client.post(RESPONSES, body(json!([result]))).await;
-    assert_eq!(status, 400, "nobody waits for it any more");
+    assert_eq!(status, 400, "the result is no longer expected");
 }
 
 #[tokio::test]
-async fn a_background_response_survives_a_crash_with_its_numbers() {
+async fn a_background_response_keeps_its_numbers_after_a_crash() {
     let mut world = World::start("").await;
     let client = world.openai();
     let deltas: Vec<String> = (0..40).map(|n| format!("w{n} ")).collect();
     let go = world.home.path().join("go");
     let steps = json!([{ "deltas": deltas, "gap_ms": 5, "hold_until": go }]);
     let body = with(response_body(AGENT, steps), json!({ "background": true }));
-    let (status, begun) = client.post(RESPONSES, body).await;
-    assert_eq!((status, &begun["status"]), (200, &json!("in_progress")), "{begun}");
-    let id = begun["id"].as_str().unwrap().to_owned();
+    let (status, started) = client.post(RESPONSES, body).await;
+    assert_eq!((status, &started["status"]), (200, &json!("in_progress")), "{started}");
+    let id = started["id"].as_str().unwrap().to_owned();
     let path = format!("{RESPONSES}/{id}?stream=true");
     let mut response = client.unhurried(Method::GET, &path).send().await.unwrap();
     let mut text = String::new();
-    // What comes before the first text, and some text.
+    // The events before the first text, and some text.
     while frames_so_far(&text).len() < 5 {
         let chunk = response.chunk().await.unwrap().unwrap();
         text.push_str(std::str::from_utf8(&chunk).unwrap());
@@ -179,14 +179,14 @@ async fn a_background_response_survives_a_crash_with_its_numbers() {
     assert_numbered(&rest, seen.len() as u64);
     let done = rest.last().unwrap();
     assert_eq!(done["type"], "response.completed");
-    let (_, whole) = client.get(&path).await;
-    let whole = frames(whole.as_str().unwrap());
-    assert_eq!(whole[..seen.len()], seen[..]);
-    assert_eq!(whole[seen.len()..], rest[..]);
+    let (_, all) = client.get(&path).await;
+    let all = frames(all.as_str().unwrap());
+    assert_eq!(all[..seen.len()], seen[..]);
+    assert_eq!(all[seen.len()..], rest[..]);
     assert!(output_text(&done["response"]).ends_with(deltas.concat().as_str()));
 }
 
-/// The whole frames of a stream that may have been cut off.
+/// The complete frames of a stream that may be truncated.
 fn frames_so_far(text: &str) -> Vec<Value> {
     frames(&text[..text.rfind("\n\n").map_or(0, |end| end + 2)])
 }
@@ -197,12 +197,12 @@ async fn a_background_response_is_cancelled_and_deleted() {
     let client = world.openai();
     let steps = json!([{ "deltas": ["a", "b"], "hang": true }]);
     let body = with(response_body(AGENT, steps), json!({ "background": true }));
-    let (_, begun) = client.post(RESPONSES, body).await;
-    let id = begun["id"].as_str().unwrap();
+    let (_, started) = client.post(RESPONSES, body).await;
+    let id = started["id"].as_str().unwrap();
     world.model.streaming(1).await;
     let path = format!("{RESPONSES}/{id}");
     let continued = json!({ "model": AGENT, "input": "x", "previous_response_id": id });
-    assert_eq!(client.post(RESPONSES, continued).await.0, 400, "it is not over");
+    assert_eq!(client.post(RESPONSES, continued).await.0, 400, "it has not ended");
     let (status, cancelled) = client.post(&format!("{path}/cancel"), json!({})).await;
     assert_eq!((status, &cancelled["status"]), (200, &json!("cancelled")));
     world.model.streaming(0).await;
@@ -235,7 +235,7 @@ async fn a_response_that_is_not_stored_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_response_that_breaks_has_failed() {
+async fn an_interrupted_response_fails() {
     let world = World::start("").await;
     let client = world.openai();
     let cut = json!([{ "deltas": ["a", "b"], "cut": true }]);
@@ -243,7 +243,7 @@ async fn a_response_that_breaks_has_failed() {
         let response = post(&client, RESPONSES, &response_body(model, cut.clone())).await;
         assert!(response.status().is_server_error());
         assert_eq!(response.headers()["x-should-retry"], "false");
-        let frames = broken(&client, RESPONSES, response_body(model, cut.clone())).await;
+        let frames = failed_stream(&client, RESPONSES, response_body(model, cut.clone())).await;
         if let Some(failed) = frames.last() {
             assert_eq!(failed["type"], "response.failed", "{failed}");
             assert_eq!(failed["response"]["status"], "failed");
@@ -253,7 +253,7 @@ async fn a_response_that_breaks_has_failed() {
 }
 
 #[tokio::test]
-async fn a_stream_in_the_background_goes_on_without_its_client() {
+async fn a_background_stream_continues_without_its_client() {
     let world = World::start("").await;
     let client = world.openai();
     let steps = json!([{ "deltas": ["a", "b", "c"], "gap_ms": 100 }]);
@@ -268,6 +268,6 @@ async fn a_stream_in_the_background_goes_on_without_its_client() {
         response["status"] == "completed" && output_text(&response) == "abc"
     })
     .await;
-    // Nothing of it waits for a client any more.
+    // The model call ends as well.
     tokio::time::timeout(WAIT_LIMIT, world.model.streaming(0)).await.unwrap();
 }

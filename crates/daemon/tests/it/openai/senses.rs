@@ -10,7 +10,7 @@ use crate::daemon::World;
 
 const EMBEDDING_MODEL: &str = "sentence-transformers/all-MiniLM-L6-v2";
 
-/// A form with one file, as clients send it.
+/// A multipart form with one file.
 fn form(fields: &[(&str, &str)], file: &[u8]) -> (String, Vec<u8>) {
     let mut body = Vec::new();
     for (name, value) in fields {
@@ -34,19 +34,19 @@ async fn transcribe(client: &Client, fields: &[(&str, &str)], file: &[u8]) -> (u
 }
 
 #[tokio::test]
-async fn without_weights_the_answer_says_how_to_get_them() {
+async fn without_weights_the_error_says_how_to_get_them() {
     let world = World::start("").await;
     let client = world.openai();
     let silence = silence();
     let (status, embeddings) =
         client.post("/v1/embeddings", json!({ "model": EMBEDDING_MODEL, "input": "x" })).await;
     let (spoken, speech) = client.post("/v1/audio/speech", json!({ "input": "Hello." })).await;
-    let (heard, transcript) = transcribe(&client, &[("model", "whisper-1")], &silence).await;
+    let (transcribed, transcript) = transcribe(&client, &[("model", "whisper-1")], &silence).await;
     let transcript: Value = serde_json::from_str(&transcript).unwrap();
     for (status, answer, sense) in [
         (status, embeddings, "embeddings"),
         (spoken, speech, "speech"),
-        (heard, transcript, "transcription"),
+        (transcribed, transcript, "transcription"),
     ] {
         assert_eq!(status, 503, "{answer}");
         let message = answer["error"]["message"].as_str().unwrap();
@@ -57,7 +57,7 @@ async fn without_weights_the_answer_says_how_to_get_them() {
 }
 
 #[tokio::test]
-async fn texts_become_vectors_and_speech_comes_back_as_text() {
+async fn texts_are_embedded_and_speech_is_transcribed() {
     let world = World::start_with_weights("").await;
     let client = world.openai();
     let body = json!({ "model": EMBEDDING_MODEL, "input": ["a cat", "a kitten"] });
@@ -106,7 +106,7 @@ fn silence() -> Vec<u8> {
     silence_at(16_000)
 }
 
-/// The same, with this sample rate in its head.
+/// Silence with this sample rate in the header.
 fn silence_at(rate: u32) -> Vec<u8> {
     let samples = vec![0u8; 3_200];
     let mut wav = b"RIFF".to_vec();

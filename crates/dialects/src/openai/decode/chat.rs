@@ -1,4 +1,4 @@
-//! Requests for chat completions.
+//! Decodes requests for chat completions.
 
 use quintet_kernel::model::{Constraints, Sampling};
 use serde_json::Value;
@@ -11,26 +11,29 @@ use crate::openai::wire::fields::Fields;
 #[derive(Debug)]
 pub(crate) struct ChatRequest {
     pub(crate) generation: Generation,
-    /// True if the stream is to end with the token counts.
+    /// True if the stream must end with token counts.
     pub(crate) include_usage: bool,
 }
 
-/// Reads the body of a request.
+/// Decodes the body of a request. Fails with the reply if it is invalid or not supported.
 pub(crate) fn decode(body: &Value) -> Result<ChatRequest, Reply> {
     let body = Fields::body(body)?;
-    let model = body.needed_text("model")?;
+    let model = body.required_text("model")?;
     if body.count("n")?.is_some_and(|n| n > 1) {
-        return Err(Reply::unsupported("n", "only one choice is made per request: n must be 1"));
+        return Err(Reply::unsupported(
+            "n",
+            "only one choice per request is supported: n must be 1",
+        ));
     }
     if body.flag("logprobs")? == Some(true) {
-        return Err(Reply::unsupported("logprobs", "log probabilities are not available here"));
+        return Err(Reply::unsupported("logprobs", "log probabilities are not supported"));
     }
     if body.get("functions").is_some() {
-        return Err(Reply::unsupported("functions", "functions are taken as tools alone"));
+        return Err(Reply::unsupported("functions", "functions are not supported; use tools"));
     }
     let messages = body.objects("messages")?.ok_or_else(|| Reply::missing("messages".into()))?;
     if messages.is_empty() {
-        return Err(Reply::wrong_value("messages", "Invalid 'messages': the array is empty."));
+        return Err(Reply::invalid_value("messages", "Invalid 'messages': the array is empty."));
     }
     let tools = options::tools(&body, true)?;
     let (may_call, tool_choice) = options::tool_choice(&body, &tools)?;
@@ -64,7 +67,7 @@ pub(crate) fn decode(body: &Value) -> Result<ChatRequest, Reply> {
 }
 
 fn message(message: &Fields<'_>) -> Result<Message, Reply> {
-    match message.needed_text("role")? {
+    match message.required_text("role")? {
         "system" | "developer" => Ok(Message::System(content::named_text(message)?)),
         "user" => Ok(Message::User(content::named_parts(message)?)),
         "assistant" => {
@@ -75,13 +78,13 @@ fn message(message: &Fields<'_>) -> Result<Message, Reply> {
             })
         }
         "tool" => Ok(Message::Result {
-            call: message.needed_text("tool_call_id")?.into(),
+            call: message.required_text("tool_call_id")?.into(),
             text: content::text(message, "content")?,
         }),
         other => {
             let why =
                 format!("role must be system, developer, user, assistant or tool, not {other:?}");
-            Err(Reply::wrong_value(message.param("role"), why))
+            Err(Reply::invalid_value(message.param("role"), why))
         }
     }
 }
@@ -90,8 +93,8 @@ fn call(call: &Fields<'_>) -> Result<Call, Reply> {
     let function = call.object("function")?;
     let function = function.ok_or_else(|| Reply::missing(call.param("function")))?;
     Ok(Call {
-        id: call.needed_text("id")?.into(),
-        tool: function.needed_text("name")?.into(),
+        id: call.required_text("id")?.into(),
+        tool: function.required_text("name")?.into(),
         arguments: function.text("arguments")?.unwrap_or_default().into(),
     })
 }

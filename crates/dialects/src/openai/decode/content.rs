@@ -1,4 +1,4 @@
-//! The content of messages: text, pictures, sound and files, as both endpoints write them.
+//! Decodes the content of messages: text, pictures, sound and files, in the formats of both endpoints.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ pub(crate) enum Part {
     Media(Media),
 }
 
-/// A file that came with a message.
+/// A file of a message.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Media {
     pub(crate) kind: MediaKind,
@@ -51,7 +51,7 @@ pub(crate) fn parts(message: &Fields<'_>) -> Result<Vec<Part>, Reply> {
             pieces.iter().map(part).collect()
         }
         Some(other) => {
-            Err(Reply::wrong_type(message.param("content"), "a string or an array", other))
+            Err(Reply::invalid_type(message.param("content"), "a string or an array", other))
         }
     }
 }
@@ -76,18 +76,18 @@ pub(crate) fn named_text(message: &Fields<'_>) -> Result<String, Reply> {
 
 fn name<'a>(message: &Fields<'a>) -> Result<Option<&'a str>, Reply> {
     let Some(name) = message.text("name")? else { return Ok(None) };
-    let is_odd = |letter: char| letter.is_whitespace() || "<|\\/>".contains(letter);
-    if name.is_empty() || name.chars().count() > NAME_LIMIT || name.contains(is_odd) {
+    let is_forbidden = |letter: char| letter.is_whitespace() || "<|\\/>".contains(letter);
+    if name.is_empty() || name.chars().count() > NAME_LIMIT || name.contains(is_forbidden) {
         let param = message.param("name");
         let why = format!(
             "Invalid '{param}': 1 to {NAME_LIMIT} characters, without spaces, <, >, |, \\ and /."
         );
-        return Err(Reply::wrong_value(param, why));
+        return Err(Reply::invalid_value(param, why));
     }
     Ok(Some(name))
 }
 
-/// Text alone: of a model, of instructions or of a result, under `name`. Nothing is an empty text.
+/// Text content under `name`, for models, instructions and results. Missing content is an empty text.
 pub(crate) fn text(message: &Fields<'_>, name: &str) -> Result<String, Reply> {
     match message.get(name) {
         None => Ok(String::new()),
@@ -96,34 +96,36 @@ pub(crate) fn text(message: &Fields<'_>, name: &str) -> Result<String, Reply> {
             let pieces = message.objects(name)?.unwrap_or_default();
             pieces.iter().map(only_text).collect()
         }
-        Some(other) => Err(Reply::wrong_type(message.param(name), "a string or an array", other)),
+        Some(other) => Err(Reply::invalid_type(message.param(name), "a string or an array", other)),
     }
 }
 
 fn only_text(piece: &Fields<'_>) -> Result<String, Reply> {
-    match piece.needed_text("type")? {
-        "text" | "input_text" | "output_text" => Ok(piece.needed_text("text")?.into()),
-        "refusal" => Ok(piece.needed_text("refusal")?.into()),
+    match piece.required_text("type")? {
+        "text" | "input_text" | "output_text" => Ok(piece.required_text("text")?.into()),
+        "refusal" => Ok(piece.required_text("refusal")?.into()),
         other => Err(unknown(piece, other)),
     }
 }
 
 fn part(piece: &Fields<'_>) -> Result<Part, Reply> {
-    match piece.needed_text("type")? {
-        "text" | "input_text" | "output_text" => Ok(Part::Text(piece.needed_text("text")?.into())),
+    match piece.required_text("type")? {
+        "text" | "input_text" | "output_text" => {
+            Ok(Part::Text(piece.required_text("text")?.into()))
+        }
         "image_url" => {
             let image = piece.object("image_url")?;
             let image = image.ok_or_else(|| Reply::missing(piece.param("image_url")))?;
-            image_part(image.needed_text("url")?, &image.param("url"), detail(&image)?)
+            image_part(image.required_text("url")?, &image.param("url"), detail(&image)?)
         }
         "input_image" => {
             let param = piece.param("image_url");
-            image_part(piece.needed_text("image_url")?, &param, detail(piece)?)
+            image_part(piece.required_text("image_url")?, &param, detail(piece)?)
         }
         "input_audio" => {
             let audio = piece.object("input_audio")?;
             let audio = audio.ok_or_else(|| Reply::missing(piece.param("input_audio")))?;
-            let format = audio.needed_text("format")?;
+            let format = audio.required_text("format")?;
             let mime = match format {
                 "wav" => "audio/wav",
                 "mp3" => "audio/mpeg",
@@ -132,7 +134,7 @@ fn part(piece: &Fields<'_>) -> Result<Part, Reply> {
                     return Err(Reply::unsupported(audio.param("format"), why));
                 }
             };
-            let content = base64(audio.needed_text("data")?, &audio.param("data"))?;
+            let content = base64(audio.required_text("data")?, &audio.param("data"))?;
             let (name, mime) = (format!("audio.{format}"), mime.into());
             let kind = MediaKind::Audio;
             Ok(Part::Media(Media { kind, name, mime, content, detail: None }))
@@ -147,23 +149,23 @@ fn part(piece: &Fields<'_>) -> Result<Part, Reply> {
 }
 
 fn unknown(piece: &Fields<'_>, kind: &str) -> Reply {
-    Reply::unsupported(piece.param("type"), format!("content of type {kind:?} is not taken here"))
+    Reply::unsupported(piece.param("type"), format!("content of type {kind:?} is not supported"))
 }
 
 /// The level of detail of a picture.
 fn detail(image: &Fields<'_>) -> Result<Option<ImageDetail>, Reply> {
-    let Some(word) = image.text("detail")? else { return Ok(None) };
+    let Some(name) = image.text("detail")? else { return Ok(None) };
     let unknown = || {
-        let why = format!("detail must be auto, low, high or original, not {word:?}");
-        Reply::wrong_value(image.param("detail"), why)
+        let why = format!("detail must be auto, low, high or original, not {name:?}");
+        Reply::invalid_value(image.param("detail"), why)
     };
-    ImageDetail::parse(word).map(Some).ok_or_else(unknown)
+    ImageDetail::parse(name).map(Some).ok_or_else(unknown)
 }
 
 fn image_part(url: &str, param: &str, detail: Option<ImageDetail>) -> Result<Part, Reply> {
     let (mime, content) = data_url(url, param)?;
     if !mime.starts_with("image/") {
-        return Err(Reply::wrong_value(param, format!("an image was expected, not {mime}")));
+        return Err(Reply::invalid_value(param, format!("an image was expected, not {mime}")));
     }
     let name = format!("image.{}", mime.trim_start_matches("image/").replace("svg+xml", "svg"));
     Ok(Part::Media(Media { kind: MediaKind::Image, name, mime, content, detail }))
@@ -171,15 +173,16 @@ fn image_part(url: &str, param: &str, detail: Option<ImageDetail>) -> Result<Par
 
 fn file_part(file: &Fields<'_>) -> Result<Part, Reply> {
     let param = file.param("file_data");
-    let (mime, content) = data_url(file.needed_text("file_data")?, &param)?;
+    let (mime, content) = data_url(file.required_text("file_data")?, &param)?;
     let name = file.text("filename")?.unwrap_or("file").to_owned();
     Ok(Part::Media(Media { kind: MediaKind::File, name, mime, content, detail: None }))
 }
 
-/// A data URL. Addresses are not fetched: a request must not make the daemon call others.
+/// Decodes a data URL. Other URLs are not fetched, because a request must not make the daemon call other
+/// servers.
 fn data_url(url: &str, param: &str) -> Result<(String, Vec<u8>), Reply> {
     let unsupported = || {
-        let why = "only data URLs are taken (data:image/png;base64,…): addresses are not fetched";
+        let why = "only data URLs are supported (data:image/png;base64,…)";
         Reply::unsupported(param, why)
     };
     let (head, data) = url
@@ -191,11 +194,11 @@ fn data_url(url: &str, param: &str) -> Result<(String, Vec<u8>), Reply> {
     let mime = mime.split(';').next().unwrap_or_default().to_ascii_lowercase();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/+.-".contains(c);
     if mime.is_empty() || mime.len() > 100 || !mime.chars().all(plain) {
-        return Err(Reply::wrong_value(param, "the data URL names no MIME type"));
+        return Err(Reply::invalid_value(param, "the data URL has no MIME type"));
     }
     Ok((mime, base64(data, param)?))
 }
 
 fn base64(data: &str, param: &str) -> Result<Vec<u8>, Reply> {
-    STANDARD.decode(data.trim()).map_err(|_| Reply::wrong_value(param, "the data is not base64"))
+    STANDARD.decode(data.trim()).map_err(|_| Reply::invalid_value(param, "the data is not base64"))
 }

@@ -1,4 +1,4 @@
-//! Converts a caller's conversation for an agent's session: instructions, history, and the message to answer.
+//! Splits a client's conversation for a session: instructions, history, and the message to answer.
 
 use quintet_kernel::CallId;
 use quintet_kernel::command::ImportedMessage;
@@ -12,7 +12,7 @@ use super::content::Part;
 use super::{Call, FunctionTool, Message};
 use crate::openai::reply::Reply;
 
-/// The name of this front end; only its clients run the tools of callers.
+/// The name of this front end; only its clients run the tools of requests.
 pub(crate) const FRONT_END: &str = "openai";
 
 /// The parts of a conversation.
@@ -20,13 +20,13 @@ pub(crate) const FRONT_END: &str = "openai";
 pub(crate) struct Conversation {
     /// Instructions among the messages.
     pub(crate) instructions: Vec<String>,
-    /// The history.
+    /// The messages before the one to answer.
     pub(crate) earlier: Vec<Message>,
-    /// What is to be answered.
+    /// The input to answer.
     pub(crate) asked: NewInput,
 }
 
-/// What is to be answered.
+/// The input to answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum NewInput {
     /// A message of the user.
@@ -35,7 +35,7 @@ pub(crate) enum NewInput {
     Results(Vec<CallResult>),
 }
 
-/// The result of a call that the caller ran.
+/// The result of a call that the client ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallResult {
     pub(crate) call: String,
@@ -68,14 +68,14 @@ impl Conversation {
                 Ok(Self { instructions, earlier, asked: NewInput::User(parts) })
             }
             Some(_) | None => {
-                let why = "the last message must be of the user or a tool: the agent answers it";
+                let why = "the last message must be from the user or a tool";
                 Err(Reply::invalid(why).code("invalid_value").param("messages"))
             }
         }
     }
 }
 
-/// A message of the history, with files replaced by their names.
+/// Converts a message of the history; its files are stored already.
 pub(crate) fn recalled(message: Message, files: Vec<message::Part>) -> ImportedMessage {
     match message {
         Message::System(text) => ImportedMessage::text(Role::System, text),
@@ -89,7 +89,7 @@ pub(crate) fn recalled(message: Message, files: Vec<message::Part>) -> ImportedM
         }
         Message::Assistant { text, calls } => {
             let mut said = ImportedMessage::text(Role::Assistant, text);
-            said.parts.extend(calls.into_iter().map(called));
+            said.parts.extend(calls.into_iter().map(call_part));
             said
         }
         Message::Result { call, text } => {
@@ -99,18 +99,18 @@ pub(crate) fn recalled(message: Message, files: Vec<message::Part>) -> ImportedM
     }
 }
 
-fn called(Call { id, tool, arguments }: Call) -> message::Part {
+fn call_part(Call { id, tool, arguments }: Call) -> message::Part {
     let input = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
     message::Part::Call { call: call_id(&id), tool, input }
 }
 
-/// The id of a call that was made elsewhere: any text may be one there.
+/// The id of a call that was made elsewhere, where any text may be an id.
 pub(crate) fn call_id(text: &str) -> CallId {
     let hash = || CallId::parse(&format!("call_{}", &hex::encode(Sha256::digest(text))[..32]));
     CallId::parse(text).or_else(hash).expect("letters and digits are an id")
 }
 
-/// A caller's tool as one that clients of the session run.
+/// Converts a client's tool.
 pub(crate) fn client_tool(tool: &FunctionTool) -> ClientTool {
     ClientTool {
         name: tool.name.clone(),

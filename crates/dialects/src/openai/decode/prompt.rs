@@ -1,4 +1,4 @@
-//! Converts a caller's conversation into the prompt of a provider's model, without additions.
+//! Converts a client's conversation into the prompt of a provider's model, without additions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::content::{Media, Part};
 use super::{Call, FunctionTool, Generation, Message};
 
-/// The prompt for a provider's model. Instructions at the very beginning are the system prompt.
+/// The prompt for a provider's model. Instructions at the start become the system prompt.
 pub(crate) fn prompt(generation: Generation, model: ModelRef) -> Prompt {
     let Generation { instructions, mut messages, tools, may_call, sampling, .. } = generation;
     let system = instructions.or_else(|| match messages.first_mut() {
@@ -26,7 +26,8 @@ pub(crate) fn prompt(generation: Generation, model: ModelRef) -> Prompt {
         Some(Message::User(_) | Message::Assistant { .. } | Message::Result { .. }) | None => None,
     });
     let mut names = HashMap::new();
-    let messages = messages.into_iter().map(|message| Arc::new(written(message, &mut names)));
+    let messages =
+        messages.into_iter().map(|message| Arc::new(prompt_message(message, &mut names)));
     Prompt {
         model,
         system: system.unwrap_or_default(),
@@ -39,18 +40,18 @@ pub(crate) fn prompt(generation: Generation, model: ModelRef) -> Prompt {
     }
 }
 
-/// A message; `names` are the tools of the calls so far.
-fn written(message: Message, names: &mut HashMap<String, String>) -> PromptMessage {
+/// Converts a message; `names` maps the ids of earlier calls to their tools.
+fn prompt_message(message: Message, names: &mut HashMap<String, String>) -> PromptMessage {
     match message {
         Message::System(text) => PromptMessage::System(text),
         Message::User(parts) => PromptMessage::User(parts.into_iter().map(part).collect()),
         Message::Assistant { text, calls } => {
             let text = (!text.is_empty()).then_some(AssistantPart::Text(text));
-            let called = calls.into_iter().map(|call| {
+            let calls = calls.into_iter().map(|call| {
                 names.insert(call.id.clone(), call.tool.clone());
-                AssistantPart::Call(called(call))
+                AssistantPart::Call(prompt_call(call))
             });
-            PromptMessage::Assistant { by: None, parts: text.into_iter().chain(called).collect() }
+            PromptMessage::Assistant { by: None, parts: text.into_iter().chain(calls).collect() }
         }
         Message::Result { call, text } => {
             let tool = names.get(&call).cloned().unwrap_or_default();
@@ -60,7 +61,7 @@ fn written(message: Message, names: &mut HashMap<String, String>) -> PromptMessa
     }
 }
 
-fn called(Call { id, tool, arguments }: Call) -> PromptCall {
+fn prompt_call(Call { id, tool, arguments }: Call) -> PromptCall {
     let input =
         serde_json::from_str(&arguments).unwrap_or_else(|_| Value::String(arguments.clone()));
     PromptCall { written: Some(arguments), ..PromptCall::new(CallId::named(id), tool, input) }
@@ -70,7 +71,7 @@ fn part(part: Part) -> PromptPart {
     match part {
         Part::Text(text) => PromptPart::Text(text),
         Part::Media(Media { kind, name, mime, content, detail }) => {
-            // The content is attached, so it is not stored.
+            // The content is in the prompt, so no blob is stored.
             let blob = BlobId::named(String::new());
             PromptPart::Media { kind, name, mime, blob, content: content.into(), detail }
         }

@@ -1,4 +1,4 @@
-//! Requests for responses.
+//! Decodes requests for responses.
 
 use quintet_kernel::model::{Constraints, Sampling};
 use serde_json::{Map, Value, json};
@@ -23,10 +23,10 @@ pub(crate) struct ResponseRequest {
     pub(crate) input: Vec<Value>,
 }
 
-/// Reads the body of a request.
+/// Decodes the body of a request. Fails with the reply if it is invalid or not supported.
 pub(crate) fn decode(body: &Value) -> Result<ResponseRequest, Reply> {
     let body = Fields::body(body)?;
-    let model = body.needed_text("model")?;
+    let model = body.required_text("model")?;
     let input = items(&body)?;
     let inputs = input.iter().enumerate();
     let inputs = inputs.map(|(n, item)| Fields::inside(item, format!("input[{n}]")));
@@ -35,10 +35,10 @@ pub(crate) fn decode(body: &Value) -> Result<ResponseRequest, Reply> {
         add(&item?, &mut messages)?;
     }
     if messages.is_empty() {
-        return Err(Reply::wrong_value("input", "Invalid 'input': there is nothing to answer."));
+        return Err(Reply::invalid_value("input", "Invalid 'input': there is nothing to answer."));
     }
     if body.get("conversation").is_some() {
-        let why = "conversations are continued with previous_response_id here";
+        let why = "conversation is not supported; use previous_response_id";
         return Err(Reply::unsupported("conversation", why));
     }
     let tools = options::tools(&body, false)?;
@@ -62,7 +62,7 @@ pub(crate) fn decode(body: &Value) -> Result<ResponseRequest, Reply> {
     let store = body.flag("store")?.unwrap_or(true);
     let background = body.flag("background")?.unwrap_or(false);
     if background && !store {
-        let why = "a response in the background has to be stored: it could not be retrieved";
+        let why = "a background response must be stored, or it could not be retrieved";
         return Err(Reply::unsupported("background", why));
     }
     let generation = Generation {
@@ -82,30 +82,29 @@ pub(crate) fn decode(body: &Value) -> Result<ResponseRequest, Reply> {
         store,
         background,
         echo: echo(&body),
-        input: input.iter().enumerate().map(|(n, item)| shown(n, item)).collect(),
+        input: input.iter().enumerate().map(|(n, item)| listed_item(n, item)).collect(),
     })
 }
 
-/// The items of the input; a text alone is a message of the user.
+/// The items of the input; a plain text is a message of the user.
 fn items(body: &Fields<'_>) -> Result<Vec<Value>, Reply> {
     match body.get("input") {
         None => Err(Reply::missing("input".into())),
         Some(Value::String(text)) => Ok(vec![json!({ "role": "user", "content": text })]),
         Some(Value::Array(items)) => Ok(items.clone()),
-        Some(other) => Err(Reply::wrong_type("input".into(), "a string or an array", other)),
+        Some(other) => Err(Reply::invalid_type("input".into(), "a string or an array", other)),
     }
 }
 
-/// Adds an item to the conversation. A model's text and its calls are items of their own and one message
-/// here.
+/// Adds an item to the conversation. A model's text and its calls are separate items, but one message.
 fn add(item: &Fields<'_>, messages: &mut Vec<Message>) -> Result<(), Reply> {
     let kind = item.text("type")?.unwrap_or("message");
     match kind {
         "message" => messages.push(message(item)?),
         "function_call" => {
             let call = Call {
-                id: item.needed_text("call_id")?.into(),
-                tool: item.needed_text("name")?.into(),
+                id: item.required_text("call_id")?.into(),
+                tool: item.required_text("name")?.into(),
                 arguments: item.text("arguments")?.unwrap_or_default().into(),
             };
             match messages.last_mut() {
@@ -114,13 +113,13 @@ fn add(item: &Fields<'_>, messages: &mut Vec<Message>) -> Result<(), Reply> {
             }
         }
         "function_call_output" => messages.push(Message::Result {
-            call: item.needed_text("call_id")?.into(),
+            call: item.required_text("call_id")?.into(),
             text: content::text(item, "output")?,
         }),
-        // Thoughts are for the model that had them.
+        // Reasoning is only useful for the model that wrote it.
         "reasoning" => {}
         other => {
-            let why = format!("an item of type {other:?} is not taken here");
+            let why = format!("an item of type {other:?} is not supported");
             return Err(Reply::unsupported(item.param("type"), why));
         }
     }
@@ -128,7 +127,7 @@ fn add(item: &Fields<'_>, messages: &mut Vec<Message>) -> Result<(), Reply> {
 }
 
 fn message(item: &Fields<'_>) -> Result<Message, Reply> {
-    match item.needed_text("role")? {
+    match item.required_text("role")? {
         "system" | "developer" => Ok(Message::System(content::text(item, "content")?)),
         "user" => Ok(Message::User(content::parts(item)?)),
         "assistant" => {
@@ -137,14 +136,14 @@ fn message(item: &Fields<'_>) -> Result<Message, Reply> {
         }
         other => {
             let why = format!("role must be system, developer, user or assistant, not {other:?}");
-            Err(Reply::wrong_value(item.param("role"), why))
+            Err(Reply::invalid_value(item.param("role"), why))
         }
     }
 }
 
-/// The fields of a response that are those of its request.
+/// The fields of a response that repeat its request.
 fn echo(body: &Fields<'_>) -> Map<String, Value> {
-    let or = |name: &str, usual: Value| body.get(name).cloned().unwrap_or(usual);
+    let or = |name: &str, default: Value| body.get(name).cloned().unwrap_or(default);
     let fields = [
         ("model", or("model", Value::Null)),
         ("instructions", or("instructions", Value::Null)),
@@ -173,8 +172,8 @@ fn echo(body: &Fields<'_>) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// An item of the input for later listing. Files are in the session and only named here.
-fn shown(n: usize, item: &Value) -> Value {
+/// An item of the input, for listing it later. The session has the content of files.
+fn listed_item(n: usize, item: &Value) -> Value {
     let mut item = item.clone();
     if item.get("type").is_none() {
         item["type"] = "message".into();

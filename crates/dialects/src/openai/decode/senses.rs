@@ -1,4 +1,4 @@
-//! Requests for embeddings and speech.
+//! Decodes requests for embeddings and speech.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(crate) struct EmbeddingRequest {
     pub(crate) base64: bool,
 }
 
-/// Reads a request for embeddings.
+/// Decodes a request for embeddings.
 pub(crate) fn embeddings(body: &Value) -> Result<EmbeddingRequest, Reply> {
     let body = Fields::body(body)?;
     let base64 = match body.text("encoding_format")? {
@@ -30,7 +30,7 @@ pub(crate) fn embeddings(body: &Value) -> Result<EmbeddingRequest, Reply> {
         Some("base64") => true,
         Some(other) => {
             let why = format!("encoding_format must be float or base64, not {other:?}");
-            return Err(Reply::wrong_value("encoding_format", why));
+            return Err(Reply::invalid_value("encoding_format", why));
         }
     };
     let texts = match body.get("input") {
@@ -40,28 +40,28 @@ pub(crate) fn embeddings(body: &Value) -> Result<EmbeddingRequest, Reply> {
             let text = |(n, value): (usize, &Value)| match value {
                 Value::String(text) => Ok(text.clone()),
                 Value::Number(_) | Value::Array(_) => {
-                    Err(Reply::unsupported("input", "token ids are not taken here: send texts"))
+                    Err(Reply::unsupported("input", "token ids are not supported; send texts"))
                 }
-                other => Err(Reply::wrong_type(format!("input[{n}]"), "a string", other)),
+                other => Err(Reply::invalid_type(format!("input[{n}]"), "a string", other)),
             };
             list.iter().enumerate().map(text).collect::<Result<_, _>>()?
         }
         Some(other) => {
-            return Err(Reply::wrong_type("input".into(), "a string or an array", other));
+            return Err(Reply::invalid_type("input".into(), "a string or an array", other));
         }
     };
     if texts.is_empty() || texts.iter().any(String::is_empty) {
-        return Err(Reply::wrong_value("input", "Invalid 'input': there is an empty text."));
+        return Err(Reply::invalid_value("input", "Invalid 'input': there is an empty text."));
     }
     if texts.len() > BATCH_LIMIT {
-        let why = format!("there are {} texts, and at most {BATCH_LIMIT} are taken", texts.len());
-        return Err(Reply::wrong_value("input", why));
+        let why = format!("there are {} texts; at most {BATCH_LIMIT} are supported", texts.len());
+        return Err(Reply::invalid_value("input", why));
     }
     if texts.iter().any(|text| text.chars().count() > TEXT_LIMIT) {
         let why = format!("a text has more than {TEXT_LIMIT} characters");
-        return Err(Reply::wrong_value("input", why));
+        return Err(Reply::invalid_value("input", why));
     }
-    let (model, dimensions) = (body.needed_text("model")?.into(), body.count("dimensions")?);
+    let (model, dimensions) = (body.required_text("model")?.into(), body.count("dimensions")?);
     Ok(EmbeddingRequest { model, texts, dimensions, base64 })
 }
 
@@ -72,30 +72,30 @@ pub(crate) struct SpeechRequest {
     pub(crate) format: AudioFormat,
 }
 
-/// How audio is written.
+/// The format of audio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AudioFormat {
     Wav,
-    /// Samples of 16 bits, little-endian, without a head.
+    /// 16-bit little-endian samples without a header.
     Pcm,
 }
 
-/// Reads a request for speech.
+/// Decodes a request for speech.
 pub(crate) fn speech(body: &Value) -> Result<SpeechRequest, Reply> {
     let body = Fields::body(body)?;
-    let text = body.needed_text("input")?;
+    let text = body.required_text("input")?;
     if text.trim().is_empty() {
-        return Err(Reply::wrong_value("input", "Invalid 'input': there is nothing to speak."));
+        return Err(Reply::invalid_value("input", "Invalid 'input': there is nothing to speak."));
     }
     if text.chars().count() > SPEECH_LIMIT {
         let why = format!("Invalid 'input': at most {SPEECH_LIMIT} characters are spoken.");
-        return Err(Reply::wrong_value("input", why));
+        return Err(Reply::invalid_value("input", why));
     }
     let format = match body.text("response_format")? {
         None | Some("wav") => AudioFormat::Wav,
         Some("pcm") => AudioFormat::Pcm,
         Some(other) => {
-            let why = format!("response_format must be wav or pcm here, not {other:?}");
+            let why = format!("response_format must be wav or pcm, not {other:?}");
             return Err(Reply::unsupported("response_format", why));
         }
     };

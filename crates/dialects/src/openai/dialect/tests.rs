@@ -1,4 +1,4 @@
-//! How the API is set up.
+//! The options of the OpenAI-compatible API.
 
 use serde_json::{Value, json};
 
@@ -11,9 +11,9 @@ fn configured(values: &[(&'static str, Value)]) -> Result<Box<dyn Protocol>, Con
 }
 
 #[test]
-fn a_workspace_is_absolute() {
+fn the_workspace_must_be_absolute() {
     assert!(configured(&[]).is_ok());
     assert!(configured(&[("openai.workspace", json!("/srv/work"))]).is_ok());
-    let refused = configured(&[("openai.workspace", json!("work"))]).unwrap_err();
-    assert!(refused.0.contains("openai.workspace must be an absolute path"), "{refused}");
+    let error = configured(&[("openai.workspace", json!("work"))]).unwrap_err();
+    assert!(error.0.contains("openai.workspace must be an absolute path"), "{error}");
 }

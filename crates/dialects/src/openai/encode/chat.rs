@@ -1,40 +1,40 @@
-//! Chat completions: an answer in chunks, or whole.
+//! Encodes answers as chat completions: in chunks, or as a whole.
 
 use quintet_kernel::model::Channel;
 use serde_json::{Map, Value, json};
 
-use super::{End, Ended, Progress, ToolCall, cancelled, frame};
+use super::{End, EndReason, Progress, ToolCall, cancelled, frame};
 use crate::openai::reply::Reply;
 use crate::openai::wire::{chat_usage, finish_reason};
 
-/// Stands between what a model wrote in two steps.
-const BETWEEN_STEPS: &str = "\n\n";
+/// Separates the text of two steps.
+const STEP_SEPARATOR: &str = "\n\n";
 
-/// What all chunks of an answer have in common.
+/// The fields that all chunks of an answer share.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     pub(crate) id: String,
     pub(crate) created: i64,
-    /// The model's name as the caller wrote it.
+    /// The model's name as the client wrote it.
     pub(crate) model: String,
 }
 
-/// Notes where a step ended, so that the next one begins a paragraph.
+/// Tracks the ends of steps, so that the next step starts a paragraph.
 #[derive(Debug, Default)]
-struct Steps {
+struct StepSeparator {
     has_text: bool,
     is_between: bool,
 }
 
-impl Steps {
-    fn over(&mut self) {
+impl StepSeparator {
+    fn end_step(&mut self) {
         self.is_between = self.has_text;
     }
 
     fn text(&mut self, text: &str) -> String {
         self.has_text = true;
         if std::mem::take(&mut self.is_between) {
-            format!("{BETWEEN_STEPS}{text}")
+            format!("{STEP_SEPARATOR}{text}")
         } else {
             text.into()
         }
@@ -46,7 +46,7 @@ impl Steps {
 pub(crate) struct ChatStream {
     head: Head,
     include_usage: bool,
-    steps: Steps,
+    steps: StepSeparator,
     calls: usize,
     is_over: bool,
 }
@@ -54,7 +54,7 @@ pub(crate) struct ChatStream {
 impl ChatStream {
     /// A stream, and its first chunk.
     pub(crate) fn begin(head: Head, include_usage: bool, out: &mut Vec<u8>) -> Self {
-        let steps = Steps::default();
+        let steps = StepSeparator::default();
         let stream = Self { head, include_usage, steps, calls: 0, is_over: false };
         stream.delta(json!({ "role": "assistant", "content": "" }), None, out);
         stream
@@ -73,13 +73,14 @@ impl ChatStream {
             Progress::Output(Channel::Thought, text) => {
                 self.delta(json!({ "reasoning_content": &**text }), None, out);
             }
-            Progress::StepOver { .. } => self.steps.over(),
+            Progress::StepEnded { .. } => self.steps.end_step(),
             Progress::Call(call) => self.call(call, out),
             Progress::End(end) => self.end(end, out),
         }
     }
 
-    /// The first fragment of a call names it, the second has its arguments: clients join what repeats.
+    /// The first fragment has the name of a call, the second its arguments, because clients join repeated
+    /// fields.
     fn call(&mut self, call: &ToolCall, out: &mut Vec<u8>) {
         let index = self.calls;
         self.calls += 1;
@@ -93,8 +94,8 @@ impl ChatStream {
 
     fn end(&mut self, end: &End, out: &mut Vec<u8>) {
         self.is_over = true;
-        let reply = match &end.how {
-            Ended::Finished(finish) => {
+        let reply = match &end.reason {
+            EndReason::Finished(finish) => {
                 self.delta(json!({}), Some(finish_reason(finish)), out);
                 if self.include_usage {
                     let mut chunk = self.chunk(json!([]));
@@ -104,8 +105,8 @@ impl ChatStream {
                 out.extend_from_slice(b"data: [DONE]\n\n");
                 return;
             }
-            Ended::Failed(reply) => reply.clone(),
-            Ended::Cancelled(reason) => cancelled(reason.as_deref()),
+            EndReason::Failed(reply) => reply.clone(),
+            EndReason::Cancelled(reason) => cancelled(reason.as_deref()),
         };
         self.broken(&reply, out);
     }
@@ -141,7 +142,7 @@ impl ChatStream {
 #[derive(Debug)]
 pub(crate) struct ChatCompletion {
     head: Head,
-    steps: Steps,
+    steps: StepSeparator,
     text: String,
     thought: String,
     calls: Vec<Value>,
@@ -151,7 +152,7 @@ pub(crate) struct ChatCompletion {
 impl ChatCompletion {
     pub(crate) fn new(head: Head) -> Self {
         let (text, thought) = (String::new(), String::new());
-        Self { head, steps: Steps::default(), text, thought, calls: Vec::new(), end: None }
+        Self { head, steps: StepSeparator::default(), text, thought, calls: Vec::new(), end: None }
     }
 
     pub(crate) fn take(&mut self, progress: &Progress) {
@@ -161,7 +162,7 @@ impl ChatCompletion {
                 self.text.push_str(&text);
             }
             Progress::Output(Channel::Thought, text) => self.thought.push_str(text),
-            Progress::StepOver { .. } => self.steps.over(),
+            Progress::StepEnded { .. } => self.steps.end_step(),
             Progress::Call(ToolCall { id, tool, arguments }) => {
                 let function = json!({ "name": tool, "arguments": arguments });
                 self.calls.push(json!({ "id": id, "type": "function", "function": function }));
@@ -173,10 +174,10 @@ impl ChatCompletion {
     /// The answer, once it is complete.
     pub(crate) fn finish(&self) -> Option<Result<Value, Reply>> {
         let end = self.end.as_ref()?;
-        Some(match &end.how {
-            Ended::Failed(reply) => Err(reply.clone()),
-            Ended::Cancelled(reason) => Err(cancelled(reason.as_deref())),
-            Ended::Finished(finish) => Ok(json!({
+        Some(match &end.reason {
+            EndReason::Failed(reply) => Err(reply.clone()),
+            EndReason::Cancelled(reason) => Err(cancelled(reason.as_deref())),
+            EndReason::Finished(finish) => Ok(json!({
                 "id": self.head.id,
                 "object": "chat.completion",
                 "created": self.head.created,
@@ -193,8 +194,8 @@ impl ChatCompletion {
     }
 
     fn message(&self) -> Value {
-        let silent = self.text.is_empty() && !self.calls.is_empty();
-        let content = if silent { Value::Null } else { self.text.as_str().into() };
+        let only_calls = self.text.is_empty() && !self.calls.is_empty();
+        let content = if only_calls { Value::Null } else { self.text.as_str().into() };
         let mut message = Map::new();
         message.insert("role".into(), "assistant".into());
         message.insert("content".into(), content);

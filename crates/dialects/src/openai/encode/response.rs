@@ -1,18 +1,18 @@
-//! Responses: numbered events, and the response that they add up to.
+//! Encodes answers as responses: numbered events, and the response object.
 //!
-//! The numbers follow from the progress alone, which follows from the journal: every connection and
+//! The numbers depend only on the progress, and the progress only on the journal, so every connection and
 //! every daemon gives the same events the same numbers.
 
 use quintet_kernel::model::{Channel, FinishReason};
 use serde_json::{Map, Value, json};
 
-use super::{End, Ended, Progress, ToolCall, cancelled, frame};
+use super::{End, EndReason, Progress, ToolCall, cancelled, frame};
 use crate::openai::wire::{response_usage, seconds};
 
 /// An event of a response.
 #[derive(Debug)]
 pub(crate) struct ResponseEvent {
-    /// The number, from 0 on.
+    /// The number, from 0.
     pub(crate) sequence: u64,
     kind: &'static str,
     data: Value,
@@ -24,12 +24,12 @@ impl ResponseEvent {
     }
 }
 
-/// A response that is being made.
+/// A response in progress.
 #[derive(Debug)]
 pub(crate) struct Response {
     id: String,
     created: i64,
-    /// The fields that are those of the request.
+    /// The fields that repeat the request.
     echo: Map<String, Value>,
     sequence: u64,
     output: Vec<Value>,
@@ -37,7 +37,7 @@ pub(crate) struct Response {
     end: Option<End>,
 }
 
-/// The text that is being written.
+/// The item whose text is being written.
 #[derive(Debug)]
 struct OpenItem {
     id: String,
@@ -65,7 +65,7 @@ impl Response {
         self.end.is_some()
     }
 
-    /// How the response ended, if it did.
+    /// The end of the response, after it ended.
     pub(crate) fn end(&self) -> Option<&End> {
         self.end.as_ref()
     }
@@ -74,13 +74,13 @@ impl Response {
         let mut events = Vec::new();
         match progress {
             Progress::Output(channel, text) => self.write(*channel, text, &mut events),
-            Progress::StepOver { whole } => self.close(*whole, &mut events),
+            Progress::StepEnded { complete } => self.close(*complete, &mut events),
             Progress::Call(call) => {
                 self.close(true, &mut events);
                 self.call(call, &mut events);
             }
             Progress::End(end) => {
-                self.close(matches!(end.how, Ended::Finished(_)), &mut events);
+                self.close(matches!(end.reason, EndReason::Finished(_)), &mut events);
                 self.end = Some(end.clone());
                 let kind = match self.status() {
                     "completed" => "response.completed",
@@ -97,17 +97,22 @@ impl Response {
     /// The current response object.
     pub(crate) fn object(&self) -> Value {
         let mut object = self.echo.clone();
-        let how = self.end.as_ref().map(|end| &end.how);
-        let error = match how {
-            Some(Ended::Failed(reply)) => {
+        let reason = self.end.as_ref().map(|end| &end.reason);
+        let error = match reason {
+            Some(EndReason::Failed(reply)) => {
                 json!({ "code": reply.code.unwrap_or("server_error"), "message": reply.message })
             }
-            Some(Ended::Finished(_) | Ended::Cancelled(_)) | None => Value::Null,
+            Some(EndReason::Finished(_) | EndReason::Cancelled(_)) | None => Value::Null,
         };
-        let incomplete = match how {
-            Some(Ended::Finished(FinishReason::Length)) => json!({ "reason": "max_output_tokens" }),
-            Some(Ended::Finished(FinishReason::Refused)) => json!({ "reason": "content_filter" }),
-            Some(Ended::Finished(_) | Ended::Failed(_) | Ended::Cancelled(_)) | None => Value::Null,
+        let incomplete = match reason {
+            Some(EndReason::Finished(FinishReason::Length)) => {
+                json!({ "reason": "max_output_tokens" })
+            }
+            Some(EndReason::Finished(FinishReason::Refused)) => {
+                json!({ "reason": "content_filter" })
+            }
+            Some(EndReason::Finished(_) | EndReason::Failed(_) | EndReason::Cancelled(_))
+            | None => Value::Null,
         };
         let is_complete = self.status() == "completed";
         let completed = self.end.as_ref().and_then(|end| end.at).filter(|_| is_complete);
@@ -129,14 +134,14 @@ impl Response {
     }
 
     fn status(&self) -> &'static str {
-        match self.end.as_ref().map(|end| &end.how) {
+        match self.end.as_ref().map(|end| &end.reason) {
             None => "in_progress",
-            Some(Ended::Finished(FinishReason::Length | FinishReason::Refused)) => "incomplete",
-            Some(Ended::Finished(
+            Some(EndReason::Finished(FinishReason::Length | FinishReason::Refused)) => "incomplete",
+            Some(EndReason::Finished(
                 FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_),
             )) => "completed",
-            Some(Ended::Failed(_)) => "failed",
-            Some(Ended::Cancelled(_)) => "cancelled",
+            Some(EndReason::Failed(_)) => "failed",
+            Some(EndReason::Cancelled(_)) => "cancelled",
         }
     }
 
@@ -149,7 +154,7 @@ impl Response {
         }
         let Some(open) = &mut self.open else { return };
         open.text.push_str(text);
-        let mut data = open.place();
+        let mut data = open.position();
         data["delta"] = text.into();
         events.push(match channel {
             Channel::Text => {
@@ -169,7 +174,7 @@ impl Response {
         let open =
             OpenItem { id: self.item_id(prefix, index), index, channel, text: String::new() };
         let item = open.empty();
-        let mut part = open.place();
+        let mut part = open.position();
         part["part"] = open.part();
         self.open = Some(open);
         events.push(
@@ -185,12 +190,12 @@ impl Response {
         events.push(self.event(kind, part));
     }
 
-    /// Closes what is being written, if anything is.
-    fn close(&mut self, is_whole: bool, events: &mut Vec<ResponseEvent>) {
+    /// Closes the open item, if any.
+    fn close(&mut self, is_complete: bool, events: &mut Vec<ResponseEvent>) {
         let Some(open) = self.open.take() else { return };
-        let mut done = open.place();
+        let mut done = open.position();
         done["text"] = open.text.as_str().into();
-        let mut part = open.place();
+        let mut part = open.position();
         part["part"] = open.part();
         let (text_done, part_done) = match open.channel {
             Channel::Text => {
@@ -203,7 +208,7 @@ impl Response {
         };
         events.push(self.event(text_done, done));
         events.push(self.event(part_done, part));
-        let item = open.item(if is_whole { "completed" } else { "incomplete" });
+        let item = open.item(if is_complete { "completed" } else { "incomplete" });
         self.output.push(item.clone());
         let data = json!({ "output_index": open.index, "item": item });
         events.push(self.event("response.output_item.done", data));
@@ -222,16 +227,16 @@ impl Response {
                 "arguments": arguments,
             })
         };
-        let place =
+        let arguments_event =
             |name: &str| json!({ "item_id": id, "output_index": index, name: call.arguments });
         let done = item(&call.arguments, "completed");
         self.output.push(done.clone());
-        let mut whole = place("arguments");
-        whole["name"] = call.tool.as_str().into();
+        let mut all_arguments = arguments_event("arguments");
+        all_arguments["name"] = call.tool.as_str().into();
         let added = json!({ "output_index": index, "item": item("", "in_progress") });
         events.push(self.event("response.output_item.added", added));
-        events.push(self.event("response.function_call_arguments.delta", place("delta")));
-        events.push(self.event("response.function_call_arguments.done", whole));
+        events.push(self.event("response.function_call_arguments.delta", arguments_event("delta")));
+        events.push(self.event("response.function_call_arguments.done", all_arguments));
         let done = json!({ "output_index": index, "item": done });
         events.push(self.event("response.output_item.done", done));
     }
@@ -252,7 +257,7 @@ impl Response {
 
 impl OpenItem {
     /// The fields with the position in the response.
-    fn place(&self) -> Value {
+    fn position(&self) -> Value {
         let index = match self.channel {
             Channel::Text => "content_index",
             Channel::Thought => "summary_index",
@@ -296,11 +301,11 @@ impl OpenItem {
     }
 }
 
-/// The error for a waiting request, if the response has no answer.
-pub(crate) fn refusal(end: &End) -> Option<crate::openai::reply::Reply> {
-    match &end.how {
-        Ended::Finished(_) => None,
-        Ended::Failed(reply) => Some(reply.clone().begun()),
-        Ended::Cancelled(reason) => Some(cancelled(reason.as_deref())),
+/// The error reply if a response ended without an answer.
+pub(crate) fn error_reply(end: &End) -> Option<crate::openai::reply::Reply> {
+    match &end.reason {
+        EndReason::Finished(_) => None,
+        EndReason::Failed(reply) => Some(reply.clone().after_start()),
+        EndReason::Cancelled(reason) => Some(cancelled(reason.as_deref())),
     }
 }

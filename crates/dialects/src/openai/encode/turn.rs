@@ -1,8 +1,8 @@
 //! Converts the events of a turn into the progress of one request's answer.
 //!
-//! A turn whose caller runs tools is answered in parts: each request gets the events from its first one until
-//! the turn ends or waits for the caller. The result depends only on the journal, so the same answer can be
-//! read again at any time.
+//! A turn whose client runs tools is answered in parts: each request gets the events from its first one
+//! until the turn ends or waits for the client. The result depends only on the journal, so the same answer
+//! can be read again at any time.
 
 use std::collections::HashSet;
 
@@ -12,41 +12,41 @@ use quintet_kernel::tool::Placement;
 use quintet_kernel::{CallId, Item, SessionId, TurnId};
 
 use crate::openai::decode::conversation::FRONT_END;
-use crate::openai::encode::{End, Ended, Progress, ToolCall};
+use crate::openai::encode::{End, EndReason, Progress, ToolCall};
 use crate::openai::reply::Reply;
-use crate::openai::response_id::CallerCall;
+use crate::openai::response_id::ClientCallId;
 
-/// The note that a turn keeps of the tools that its caller runs.
+/// The key of the stored list of tools that the client runs.
 pub(crate) const CLIENT_TOOLS: &str = "client_tools";
 
-/// Reads a turn, from its first event on.
+/// Reads a turn, from its first event.
 #[derive(Debug)]
 pub(crate) struct TurnReader {
     session: SessionId,
     turn: TurnId,
-    /// The event that the answer begins with.
+    /// The first event of the answer.
     begins: Seq,
-    /// The tools that the caller runs.
+    /// The tools that the client runs.
     client_tools: HashSet<String>,
-    /// The calls of the current step that are not over.
+    /// The calls of the current step that have not ended.
     calls: Vec<OpenCall>,
-    /// True once a model has answered or begun to.
+    /// True after a model has started to answer.
     has_output: bool,
     finish: FinishReason,
     usage: Usage,
-    /// The event that the answer ended with.
+    /// The last event of the answer, after it ended.
     ended: Option<Seq>,
 }
 
 #[derive(Debug)]
 struct OpenCall {
     request: RequestedCall,
-    /// True if the call waits for the caller.
+    /// True if the call waits for the client.
     is_waiting: bool,
 }
 
 impl TurnReader {
-    /// A reader of the part of a turn that begins with an event.
+    /// A reader for the part of a turn that starts with an event.
     pub(crate) fn new(session: SessionId, turn: TurnId, begins: Seq) -> Self {
         Self {
             session,
@@ -61,17 +61,17 @@ impl TurnReader {
         }
     }
 
-    /// True once the answer has ended; nothing follows.
+    /// True after the answer ended.
     pub(crate) fn is_over(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// The last event of the answer, once it has ended.
+    /// The last event of the answer, after it ended.
     pub(crate) fn ended(&self) -> Option<Seq> {
         self.ended
     }
 
-    /// Takes an item of the session.
+    /// Converts an item of the session.
     pub(crate) fn take(&mut self, item: &Item) -> Vec<Progress> {
         if self.is_over() {
             return Vec::new();
@@ -79,33 +79,33 @@ impl TurnReader {
         match item {
             Item::Text { position, turn, channel, text, .. } => {
                 self.has_output |= *turn == self.turn;
-                let shown = *turn == self.turn && position.seq >= self.begins;
-                shown.then(|| Progress::Output(*channel, text.clone())).into_iter().collect()
+                let is_new = *turn == self.turn && position.seq >= self.begins;
+                is_new.then(|| Progress::Output(*channel, text.clone())).into_iter().collect()
             }
             Item::Progress { .. } => Vec::new(),
             Item::Event(record) if record.event.turn() == Some(&self.turn) => {
                 let progress = self.event(&record.event);
-                if record.seq < self.begins { Vec::new() } else { self.shown(record, progress) }
+                if record.seq < self.begins { Vec::new() } else { self.with_end(record, progress) }
             }
             Item::Event(_) => Vec::new(),
         }
     }
 
-    /// What the caller is shown of an event.
-    fn shown(&mut self, record: &Record, mut progress: Vec<Progress>) -> Vec<Progress> {
+    /// Adds the end of the answer, if an event ends it.
+    fn with_end(&mut self, record: &Record, mut progress: Vec<Progress>) -> Vec<Progress> {
         self.usage = self.usage.plus(usage(&record.event));
-        let how = match &record.event {
-            Event::TurnCompleted { .. } => Some(Ended::Finished(self.last_finish())),
+        let reason = match &record.event {
+            Event::TurnCompleted { .. } => Some(EndReason::Finished(self.last_finish())),
             Event::TurnFailed { code, message, .. } => Some(self.failed(*code, message)),
-            Event::TurnCancelled { reason, .. } => Some(Ended::Cancelled(reason.clone())),
+            Event::TurnCancelled { reason, .. } => Some(EndReason::Cancelled(reason.clone())),
             Event::CallStarted { .. } | Event::CallCompleted { .. } if self.waits() => {
-                Some(Ended::Finished(FinishReason::ToolCalls))
+                Some(EndReason::Finished(FinishReason::ToolCalls))
             }
             _ => None,
         };
-        if let Some(how) = how {
+        if let Some(reason) = reason {
             self.ended = Some(record.seq);
-            progress.push(Progress::End(End { how, usage: self.usage, at: Some(record.at) }));
+            progress.push(Progress::End(End { reason, usage: self.usage, at: Some(record.at) }));
         }
         progress
     }
@@ -113,8 +113,8 @@ impl TurnReader {
     fn event(&mut self, event: &Event) -> Vec<Progress> {
         match event {
             Event::MessageAdded { options, .. } => {
-                let noted = options.front_end_data(FRONT_END).map(|note| &note[CLIENT_TOOLS]);
-                let names = noted.and_then(|names| names.as_array()).into_iter().flatten();
+                let stored = options.front_end_data(FRONT_END).map(|data| &data[CLIENT_TOOLS]);
+                let names = stored.and_then(|names| names.as_array()).into_iter().flatten();
                 self.client_tools =
                     names.filter_map(|name| name.as_str().map(Into::into)).collect();
             }
@@ -126,9 +126,9 @@ impl TurnReader {
                     is_waiting: false,
                 };
                 self.calls = calls.iter().map(open).collect();
-                return vec![Progress::StepOver { whole: true }];
+                return vec![Progress::StepEnded { complete: true }];
             }
-            Event::StepInterrupted { .. } => return vec![Progress::StepOver { whole: false }],
+            Event::StepInterrupted { .. } => return vec![Progress::StepEnded { complete: false }],
             Event::CallStarted { call, placement: Placement::Client, .. } => {
                 return self.started(call).into_iter().collect();
             }
@@ -141,32 +141,32 @@ impl TurnReader {
     fn started(&mut self, call: &CallId) -> Option<Progress> {
         let open = self.calls.iter_mut().find(|open| open.request.id == *call)?;
         open.is_waiting = true;
-        let id = CallerCall { session: self.session.clone(), call: call.clone() }.to_string();
+        let id = ClientCallId { session: self.session.clone(), call: call.clone() }.to_string();
         let RequestedCall { tool, input, .. } = &open.request;
         Some(Progress::Call(ToolCall { id, tool: tool.clone(), arguments: input.to_string() }))
     }
 
-    /// True if nothing can go on before the caller has run its calls: those at the front are all with
-    /// the caller, and others wait for them.
+    /// True if the turn waits for the client: the calls at the front are all with the client, and the
+    /// others wait for them.
     fn waits(&self) -> bool {
-        let of_caller = |open: &&OpenCall| self.client_tools.contains(&open.request.tool);
-        let mut front = self.calls.iter().take_while(of_caller).peekable();
+        let of_client = |open: &&OpenCall| self.client_tools.contains(&open.request.tool);
+        let mut front = self.calls.iter().take_while(of_client).peekable();
         front.peek().is_some() && front.all(|open| open.is_waiting)
     }
 
-    /// How a turn ended that failed. One that reached a limit gives what there is.
-    fn failed(&self, code: FailureCode, message: &str) -> Ended {
+    /// The end of a failed turn. A turn that reached a limit still has an answer.
+    fn failed(&self, code: FailureCode, message: &str) -> EndReason {
         match code {
             FailureCode::StepLimit | FailureCode::TokenLimit | FailureCode::TimeLimit => {
-                Ended::Finished(FinishReason::Length)
+                EndReason::Finished(FinishReason::Length)
             }
-            FailureCode::Denied => Ended::Finished(FinishReason::Stop),
+            FailureCode::Denied => EndReason::Finished(FinishReason::Stop),
             FailureCode::Model(_)
             | FailureCode::Loop
             | FailureCode::Unverified
             | FailureCode::Interrupted => {
                 let reply = Reply::failed(code, message);
-                Ended::Failed(if self.has_output { reply.in_the_middle() } else { reply })
+                EndReason::Failed(if self.has_output { reply.after_output() } else { reply })
             }
         }
     }
@@ -179,7 +179,7 @@ impl TurnReader {
     }
 }
 
-/// The tokens that an event counts.
+/// The token usage in an event.
 fn usage(event: &Event) -> Usage {
     match event {
         Event::ModelCompleted { usage, .. } | Event::Reviewed { usage, .. } => *usage,

@@ -18,7 +18,7 @@ impl<'a> Fields<'a> {
         match value {
             Value::Object(object) => Ok(Self { object, path: String::new() }),
             other => {
-                let given = Reply::wrong_type("body".into(), "a JSON object", other);
+                let given = Reply::invalid_type("body".into(), "a JSON object", other);
                 Err(Reply { param: None, ..given })
             }
         }
@@ -28,7 +28,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn inside(value: &'a Value, path: String) -> Result<Self, Reply> {
         match value {
             Value::Object(object) => Ok(Self { object, path }),
-            other => Err(Reply::wrong_type(path, "an object", other)),
+            other => Err(Reply::invalid_type(path, "an object", other)),
         }
     }
 
@@ -51,8 +51,8 @@ impl<'a> Fields<'a> {
         self.typed(name, "a string", Value::as_str)
     }
 
-    /// A text that must be there.
-    pub(crate) fn needed_text(&self, name: &str) -> Result<&'a str, Reply> {
+    /// A required text.
+    pub(crate) fn required_text(&self, name: &str) -> Result<&'a str, Reply> {
         self.text(name)?.ok_or_else(|| Reply::missing(self.param(name)))
     }
 
@@ -60,11 +60,11 @@ impl<'a> Fields<'a> {
         self.typed(name, "a boolean", Value::as_bool)
     }
 
-    /// A whole number from 1 on.
+    /// A whole number of at least 1.
     pub(crate) fn count(&self, name: &str) -> Result<Option<u64>, Reply> {
         let count = self.typed(name, "an integer", Value::as_u64)?;
         match count {
-            Some(0) => Err(Reply::wrong_value(
+            Some(0) => Err(Reply::invalid_value(
                 self.param(name),
                 format!("Invalid '{}': must be at least 1.", self.param(name)),
             )),
@@ -72,14 +72,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A number between two others.
+    /// A number in a range.
     pub(crate) fn number(&self, name: &str, least: f64, most: f64) -> Result<Option<f64>, Reply> {
         let number = self.typed(name, "a number", Value::as_f64)?;
         match number {
             Some(number) if !(least..=most).contains(&number) => {
                 let param = self.param(name);
                 let why = format!("Invalid '{param}': must be between {least} and {most}.");
-                Err(Reply::wrong_value(param, why))
+                Err(Reply::invalid_value(param, why))
             }
             number => Ok(number),
         }
@@ -95,7 +95,7 @@ impl<'a> Fields<'a> {
         Fields::inside(value, self.param(name)).map(Some)
     }
 
-    /// The objects of a list, each with its place.
+    /// The objects of a list, each with its path.
     pub(crate) fn objects(&self, name: &str) -> Result<Option<Vec<Fields<'a>>>, Reply> {
         let Some(list) = self.list(name)? else { return Ok(None) };
         let path = self.param(name);
@@ -112,7 +112,7 @@ impl<'a> Fields<'a> {
         let Some(value) = self.get(name) else { return Ok(None) };
         match read(value) {
             Some(read) => Ok(Some(read)),
-            None => Err(Reply::wrong_type(self.param(name), expected, value)),
+            None => Err(Reply::invalid_type(self.param(name), expected, value)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Responses in the journal: found by their ids, and read from there.
+//! Finds responses in the journal by their ids, and reads them.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use super::wire::seconds;
 /// The data stored with the first event of a response.
 pub(super) const RESPONSE: &str = "response";
 pub(super) const INPUT: &str = "input";
-/// True if the run continues without its caller.
+/// True if the run continues without its client.
 pub(super) const BACKGROUND: &str = "background";
 pub(super) const STORE: &str = "store";
-/// The label of a session that lists the responses in it that were deleted.
+/// The label of a session that lists its deleted responses.
 pub(super) const DELETED: &str = "openai_deleted";
 
 impl From<&AgentRun> for ResponseId {
@@ -32,13 +32,13 @@ impl From<&AgentRun> for ResponseId {
 }
 
 /// A response in the journal.
-pub(super) struct Stored {
+pub(super) struct StoredResponse {
     pub(super) id: ResponseId,
     pub(super) run: AgentRun,
-    /// When it began.
+    /// The time of the first event, in seconds.
     created: i64,
     /// The data stored with its first event.
-    pub(super) note: Value,
+    pub(super) data: Value,
 }
 
 /// The part of a response that was read.
@@ -48,8 +48,8 @@ pub(super) struct Current {
     pub(super) encoder: Encoder,
 }
 
-impl Stored {
-    /// Finds a response that can be retrieved.
+impl StoredResponse {
+    /// Finds a response. Fails if it does not exist, was deleted or was not stored.
     pub(super) async fn find(app: &AppState, id: &str) -> Result<Self, Reply> {
         let unknown = || {
             let why = format!("Response with id '{id}' not found.");
@@ -66,12 +66,12 @@ impl Stored {
             404 => unknown(),
             _ => reply,
         })?;
-        if is_deleted || stored.note[STORE] != true { Err(unknown()) } else { Ok(stored) }
+        if is_deleted || stored.data[STORE] != true { Err(unknown()) } else { Ok(stored) }
     }
 
-    /// Reads the event that a response begins with.
+    /// Reads the first event of a response. Fails if no response starts there.
     pub(super) async fn read(app: &AppState, id: &ResponseId) -> Result<Self, Reply> {
-        let unknown = || Reply::not_found("no response begins there");
+        let unknown = || Reply::not_found("no response starts there");
         let (sessions, before) = (&app.services.sessions, Cursor::after(id.begins - 1));
         let mut follow = match sessions.follow(&id.session, before).await {
             Err(Error::Ahead(..) | Error::NotFound(_)) => return Err(unknown()),
@@ -87,8 +87,8 @@ impl Stored {
             }
         };
         let Item::Event(record) = first else { return Err(unknown()) };
-        let note = note(&record).filter(|_| record.seq == id.begins);
-        let (Some(note), Some(turn)) = (note, record.event.turn()) else { return Err(unknown()) };
+        let data = front_end_data(&record).filter(|_| record.seq == id.begins);
+        let (Some(data), Some(turn)) = (data, record.event.turn()) else { return Err(unknown()) };
         let turn_begins = match &record.event {
             Event::MessageAdded { .. } => id.begins,
             _ => {
@@ -98,11 +98,11 @@ impl Stored {
         };
         let (session, turn) = (id.session.clone(), turn.clone());
         let run = AgentRun { session, turn, turn_begins, begins: id.begins };
-        Ok(Self { id: id.clone(), run, created: seconds(record.at), note })
+        Ok(Self { id: id.clone(), run, created: seconds(record.at), data })
     }
 
     pub(super) fn encoder(&self) -> Encoder {
-        let echo = self.note[RESPONSE].as_object().cloned().unwrap_or_default();
+        let echo = self.data[RESPONSE].as_object().cloned().unwrap_or_default();
         Encoder::new(self.id.to_string(), self.created, echo)
     }
 
@@ -121,14 +121,14 @@ impl Stored {
         let follow = self.follow(app).await?;
         let mut current = Current { follow, reader: self.reader(), encoder: self.encoder() };
         while current.follow.position().seq < current.follow.head() && !current.reader.is_over() {
-            current.step().await?;
+            current.advance().await?;
         }
         Ok(current)
     }
 }
 
 impl Current {
-    async fn step(&mut self) -> Result<(), Reply> {
+    async fn advance(&mut self) -> Result<(), Reply> {
         for item in self.follow.next().await?.ok_or(Error::Closing)? {
             for progress in self.reader.take(&item) {
                 self.encoder.take(&progress);
@@ -137,20 +137,20 @@ impl Current {
         Ok(())
     }
 
-    pub(super) async fn until_over(&mut self) -> Result<(), Reply> {
+    pub(super) async fn run_to_end(&mut self) -> Result<(), Reply> {
         while !self.reader.is_over() {
-            self.step().await?;
+            self.advance().await?;
         }
         Ok(())
     }
 }
 
 /// The data stored with the first event of a response.
-fn note(record: &Arc<Record>) -> Option<Value> {
-    let note = match &record.event {
+fn front_end_data(record: &Arc<Record>) -> Option<Value> {
+    let data = match &record.event {
         Event::MessageAdded { options, .. } => options.front_end_data(FRONT_END),
         Event::CallCompleted { outcome, .. } => outcome.front_end_data.get(FRONT_END),
         _ => None,
     };
-    note.filter(|note| note[RESPONSE].is_object()).cloned()
+    data.filter(|data| data[RESPONSE].is_object()).cloned()
 }
