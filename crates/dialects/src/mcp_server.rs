@@ -1,8 +1,7 @@
 //! The MCP server: sessions as tools for other agents, over HTTP and on stdio.
 //!
-//! A tool call starts or continues a turn and answers with a handle soon, whatever the turn does: its
-//! state, its text so far, a cursor to go on from, and the questions that wait for a person. Transcripts
-//! are resources.
+//! A tool call starts or continues a turn and returns soon, while the turn continues: with the state of the
+//! turn, its text so far, a cursor to continue from, and the open questions. Transcripts are resources.
 
 mod decode;
 mod dialect;

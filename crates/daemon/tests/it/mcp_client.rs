@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Event, text};
 use crate::daemon::{World, appears, quintet, spawn, until};
 
-const FREE: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
+const NO_APPROVALS: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/server.py")
@@ -34,7 +34,7 @@ fn call(name: &str, args: Value) -> Value {
     json!({ "tools": [{ "name": name, "args": args }] })
 }
 
-/// The names of the tools that the model was offered last.
+/// The tools of the last model call.
 fn offered(model: &ModelServer) -> Vec<String> {
     let calls = model.calls();
     let tools = calls.last().and_then(|call| call["tools"].as_array().cloned()).unwrap_or_default();
@@ -42,7 +42,7 @@ fn offered(model: &ModelServer) -> Vec<String> {
     tools.iter().map(name).collect()
 }
 
-/// A session whose model is offered this tool.
+/// Creates a session whose model is offered this tool.
 async fn session_with(world: &World, tool: &str) -> String {
     let client = world.client();
     let id = client.create(world.workspace()).await;
@@ -55,7 +55,7 @@ async fn session_with(world: &World, tool: &str) -> String {
     id
 }
 
-/// What came of the calls of a turn: the tool, whether it was well, what the model reads.
+/// The outcomes of the calls of a turn: the tool, whether it succeeded, and the text for the model.
 async fn turn(client: &Client, id: &str, script: Value) -> Vec<(String, bool, String)> {
     let from = client.history(id).await.len();
     client.say(id, script).await;
@@ -74,15 +74,18 @@ fn outcomes(events: &[Event]) -> Vec<(String, bool, String)> {
         .collect()
 }
 
-fn lives(pid: &str) -> bool {
+fn is_alive(pid: &str) -> bool {
     let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
     test_kill_process(pid).is_ok()
 }
 
 #[tokio::test]
-async fn tools_of_a_server_join_the_model_s_list_and_bad_ones_do_not_hide_them() {
-    let world =
-        World::start(&format!("{FREE}{}", stdio("fix", "", &[("API_KEY", "s3cret-value")]))).await;
+async fn tools_of_a_server_are_offered_and_invalid_ones_skipped() {
+    let world = World::start(&format!(
+        "{NO_APPROVALS}{}",
+        stdio("fix", "", &[("API_KEY", "s3cret-value")])
+    ))
+    .await;
     let client = world.client();
     let id = session_with(&world, "fix__echo").await;
     let names = offered(&world.model);
@@ -100,34 +103,35 @@ async fn tools_of_a_server_join_the_model_s_list_and_bad_ones_do_not_hide_them()
         call("fix__environment", json!({})),
         { "text": "done" },
     ]);
-    let came = turn(&client, &id, script).await;
-    let said: Vec<(&str, bool)> = came.iter().map(|(_, ok, text)| (text.as_str(), *ok)).collect();
-    assert_eq!(said[0], ("hello", true));
-    assert_eq!(said[1], ("two\n{\"number\":2}", true));
-    assert_eq!(said[2], ("it went wrong", false));
-    assert!(said[3].0.contains("/text is required") && !said[3].1, "{:?}", said[3]);
-    assert_eq!(said[4], ("this is dotted.name", true));
-    let names: Vec<&str> = said[5].0.split(' ').collect();
+    let results = turn(&client, &id, script).await;
+    let texts: Vec<(&str, bool)> =
+        results.iter().map(|(_, ok, text)| (text.as_str(), *ok)).collect();
+    assert_eq!(texts[0], ("hello", true));
+    assert_eq!(texts[1], ("two\n{\"number\":2}", true));
+    assert_eq!(texts[2], ("it went wrong", false));
+    assert!(texts[3].0.contains("/text is required") && !texts[3].1, "{:?}", texts[3]);
+    assert_eq!(texts[4], ("this is dotted.name", true));
+    let names: Vec<&str> = texts[5].0.split(' ').collect();
     assert!(names.contains(&"API_KEY") && names.contains(&"PATH"), "{names:?}");
     assert!(!names.iter().any(|name| name.starts_with("QUINTET") || name.starts_with("CARGO")));
 }
 
 #[tokio::test]
 async fn a_picture_reaches_the_model() {
-    let config = format!("{FREE}{}", stdio("fix", "", &[]));
+    let config = format!("{NO_APPROVALS}{}", stdio("fix", "", &[]));
     let world =
         World::start(&config.replace("[approval]", "inputs = [\"image\"]\n[approval]")).await;
     let client = world.client();
     let id = session_with(&world, "fix__picture").await;
-    let came =
+    let results =
         turn(&client, &id, json!([call("fix__picture", json!({})), { "text": "seen" }])).await;
-    assert!(came[0].1, "{came:?}");
+    assert!(results[0].1, "{results:?}");
     let last = world.model.calls().last().unwrap().to_string();
     assert!(last.contains("data:image/png;base64,iVBOR"), "{last}");
 }
 
 #[tokio::test]
-async fn a_call_needs_approval_like_a_command_whatever_the_server_says() {
+async fn a_call_needs_approval_whatever_the_server_declares() {
     let asking = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
     let world = World::start(&format!("{asking}{}", stdio("fix", "", &[]))).await;
     let client = world.client();
@@ -135,15 +139,15 @@ async fn a_call_needs_approval_like_a_command_whatever_the_server_says() {
     let script = json!([call("fix__echo", json!({ "text": "hello" })), { "text": "done" }]);
     client.say(&id, script).await;
     let events = client.until(&id, |event| event.kind() == "approval_requested").await;
-    let asked = &events[events.len() - 1].json["data"];
-    assert!(asked["preview"].as_str().unwrap().contains("\"hello\""), "{asked}");
-    client.approve(&id, asked["tool_call_id"].as_str().unwrap(), "approve").await;
-    let came = outcomes(&client.until_over(&id).await);
-    assert_eq!(came, [("fix__echo".into(), true, "hello".into())]);
+    let approval = &events[events.len() - 1].json["data"];
+    assert!(approval["preview"].as_str().unwrap().contains("\"hello\""), "{approval}");
+    client.approve(&id, approval["tool_call_id"].as_str().unwrap(), "approve").await;
+    let results = outcomes(&client.until_over(&id).await);
+    assert_eq!(results, [("fix__echo".into(), true, "hello".into())]);
 }
 
 #[tokio::test]
-async fn an_approval_that_waits_survives_a_restart() {
+async fn a_pending_approval_survives_a_restart() {
     let asking = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
     let mut world = World::start(&format!("{asking}{}", stdio("fix", "", &[]))).await;
     let id = session_with(&world, "fix__echo").await;
@@ -152,20 +156,22 @@ async fn an_approval_that_waits_survives_a_restart() {
         .say(&id, json!([call("fix__echo", json!({ "text": "later" })), { "text": "done" }]))
         .await;
     let events = client.until(&id, |event| event.kind() == "approval_requested").await;
-    let asked = events[events.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().to_owned();
+    let approval =
+        events[events.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().to_owned();
     world.kill();
     world.restart();
     let client = world.client();
-    client.approve(&id, &asked, "approve").await;
-    let came = outcomes(&client.until_over(&id).await);
-    assert_eq!(came, [("fix__echo".into(), true, "later".into())]);
+    client.approve(&id, &approval, "approve").await;
+    let results = outcomes(&client.until_over(&id).await);
+    assert_eq!(results, [("fix__echo".into(), true, "later".into())]);
 }
 
 #[tokio::test]
-async fn a_server_that_crashes_is_started_again_and_its_call_not_repeated() {
+async fn a_crashed_server_is_restarted_and_its_call_not_repeated() {
     let note = tempfile::NamedTempFile::new().unwrap();
     let note = note.path().to_str().unwrap();
-    let world = World::start(&format!("{FREE}{}", stdio("fix", "", &[("NOTE", note)]))).await;
+    let world =
+        World::start(&format!("{NO_APPROVALS}{}", stdio("fix", "", &[("NOTE", note)]))).await;
     let client = world.client();
     let id = session_with(&world, "fix__crash").await;
     let script = json!([
@@ -173,20 +179,20 @@ async fn a_server_that_crashes_is_started_again_and_its_call_not_repeated() {
         call("fix__echo", json!({ "text": "again" })),
         { "text": "done" },
     ]);
-    let came = turn(&client, &id, script).await;
-    assert!(!came[0].1 && came[0].2.contains("may have taken effect"), "{came:?}");
-    assert_eq!(came[1], ("fix__echo".into(), true, "again".into()));
+    let results = turn(&client, &id, script).await;
+    assert!(!results[0].1 && results[0].2.contains("may have taken effect"), "{results:?}");
+    assert_eq!(results[1], ("fix__echo".into(), true, "again".into()));
     let started = std::fs::read_to_string(note).unwrap();
     assert_eq!(started.lines().count(), 2, "{started}");
 }
 
 #[tokio::test]
-async fn a_slow_server_delays_no_turn_and_its_tools_come_later() {
+async fn a_slow_server_delays_no_turn_and_its_tools_are_added_later() {
     let home = tempfile::tempdir().unwrap();
     let start = home.path().join("start");
     let slow = stdio("slow", "", &[("START", start.to_str().unwrap())]);
     let servers = stdio("fix", "", &[]) + &slow;
-    let world = World::start(&format!("{FREE}{servers}")).await;
+    let world = World::start(&format!("{NO_APPROVALS}{servers}")).await;
     let client = world.client();
     let id = client.create(world.workspace()).await;
     client.say(&id, json!([{ "text": "ok" }])).await;
@@ -194,8 +200,9 @@ async fn a_slow_server_delays_no_turn_and_its_tools_come_later() {
     assert!(!offered(&world.model).iter().any(|name| name.starts_with("slow__")));
     std::fs::write(&start, "").unwrap();
     let id = session_with(&world, "slow__echo").await;
-    let came = turn(&client, &id, json!([call("slow__echo", json!({ "text": "late" })), {}])).await;
-    assert_eq!(came[0].2, "late");
+    let results =
+        turn(&client, &id, json!([call("slow__echo", json!({ "text": "late" })), {}])).await;
+    assert_eq!(results[0].2, "late");
 }
 
 #[tokio::test]
@@ -204,11 +211,11 @@ async fn a_call_that_takes_too_long_or_is_cancelled_ends() {
     let path = note.path().to_str().unwrap();
     let server = stdio("fix", "timeout_seconds = 1", &[("NOTE", path)]);
     let other = stdio("calm", "", &[("NOTE", path)]);
-    let world = World::start(&format!("{FREE}{server}{other}")).await;
+    let world = World::start(&format!("{NO_APPROVALS}{server}{other}")).await;
     let client = world.client();
     let id = session_with(&world, "fix__wait").await;
-    let came = turn(&client, &id, json!([call("fix__wait", json!({})), { "text": "on" }])).await;
-    assert_eq!((came[0].1, came[0].2.as_str()), (false, "timed out after 1s"));
+    let results = turn(&client, &id, json!([call("fix__wait", json!({})), { "text": "on" }])).await;
+    assert_eq!((results[0].1, results[0].2.as_str()), (false, "timed out after 1s"));
     let noted = async |word: &str| {
         let word = word.to_owned();
         until(&word.clone(), async || {
@@ -227,19 +234,21 @@ async fn a_call_that_takes_too_long_or_is_cancelled_ends() {
 }
 
 #[tokio::test]
-async fn a_list_that_changes_is_taken() {
-    let world = World::start(&format!("{FREE}{}", stdio("fix", "", &[]))).await;
+async fn a_changed_list_of_tools_is_used() {
+    let world = World::start(&format!("{NO_APPROVALS}{}", stdio("fix", "", &[]))).await;
     let client = world.client();
     let id = session_with(&world, "fix__grow").await;
     turn(&client, &id, json!([call("fix__grow", json!({})), { "text": "done" }])).await;
     let id = session_with(&world, "fix__grown").await;
-    let came = turn(&client, &id, json!([call("fix__grown", json!({})), { "text": "done" }])).await;
-    assert_eq!(came[0].2, "this is grown");
+    let results =
+        turn(&client, &id, json!([call("fix__grown", json!({})), { "text": "done" }])).await;
+    assert_eq!(results[0].2, "this is grown");
 }
 
 #[tokio::test]
 async fn many_tools_are_found_by_search() {
-    let world = World::start(&format!("{FREE}{}", stdio("fix", "", &[("TOOLS", "50")]))).await;
+    let world =
+        World::start(&format!("{NO_APPROVALS}{}", stdio("fix", "", &[("TOOLS", "50")]))).await;
     let client = world.client();
     let id = session_with(&world, "search_tools").await;
     let names = offered(&world.model);
@@ -250,40 +259,43 @@ async fn many_tools_are_found_by_search() {
         call("fix__number_3", json!({ "text": "by its name" })),
         { "text": "done" },
     ]);
-    let came = turn(&client, &id, script).await;
-    assert!(came[0].2.contains("fix__number_37") && came[0].2.contains("\"text\""), "{came:?}");
-    assert_eq!((came[1].2.as_str(), came[2].2.as_str()), ("tweet", "by its name"));
+    let results = turn(&client, &id, script).await;
+    assert!(
+        results[0].2.contains("fix__number_37") && results[0].2.contains("\"text\""),
+        "{results:?}"
+    );
+    assert_eq!((results[1].2.as_str(), results[2].2.as_str()), ("tweet", "by its name"));
     let found: Vec<String> =
         offered(&world.model).into_iter().filter(|name| name.starts_with("fix__")).collect();
     assert_eq!(found, ["fix__number_37"]);
 }
 
 #[tokio::test]
-async fn nothing_is_left_behind() {
-    let mut world = World::start(&format!("{FREE}{}", stdio("fix", "", &[]))).await;
+async fn no_server_process_is_left_behind() {
+    let mut world = World::start(&format!("{NO_APPROVALS}{}", stdio("fix", "", &[]))).await;
     let mut pids = Vec::new();
     for end in ["term", "kill"] {
         let client = world.client();
         let id = session_with(&world, "fix__spawn").await;
-        let came =
+        let results =
             turn(&client, &id, json!([call("fix__spawn", json!({})), { "text": "ok" }])).await;
-        let started: Vec<String> = came[0].2.split(' ').map(String::from).collect();
-        assert!(started.len() == 2 && started.iter().all(|pid| lives(pid)), "{started:?}");
+        let started: Vec<String> = results[0].2.split(' ').map(String::from).collect();
+        assert!(started.len() == 2 && started.iter().all(|pid| is_alive(pid)), "{started:?}");
         if end == "term" {
             assert!(world.terminate().success());
-            assert!(!started.iter().any(|pid| lives(pid)), "{started:?}");
+            assert!(!started.iter().any(|pid| is_alive(pid)), "{started:?}");
             world.restart();
         } else {
             world.kill();
         }
         pids.extend(started);
     }
-    until("no process is left", async || !pids.iter().any(|pid| lives(pid))).await;
+    until("no process is left", async || !pids.iter().any(|pid| is_alive(pid))).await;
 }
 
 #[tokio::test]
-async fn a_workspace_s_servers_start_only_after_a_person_s_word() {
-    let world = World::start(FREE).await;
+async fn servers_of_a_workspace_start_only_after_approval() {
+    let world = World::start(NO_APPROVALS).await;
     let client = world.client();
     let note = world.home.path().join("note");
     let file = world.workspace().join(".mcp.json");
@@ -301,31 +313,31 @@ async fn a_workspace_s_servers_start_only_after_a_person_s_word() {
     let script =
         json!([call("connect_mcp_servers", json!({ "digest": digest })), { "text": "done" }]);
     client.say(&id, script.clone()).await;
-    let asked = async || {
+    let next_approval = async || {
         let session = id.clone();
         let events = client.until(&session, |event| event.kind() == "approval_requested").await;
         events[events.len() - 1].json["data"].clone()
     };
-    let question = asked().await;
+    let question = next_approval().await;
     assert!(question["preview"].as_str().unwrap().contains("server.py"), "{question}");
     assert!(!note.exists());
     client.approve(&id, question["tool_call_id"].as_str().unwrap(), "approve").await;
-    let came = outcomes(&client.until_over(&id).await);
-    assert!(came[0].1 && came[0].2.starts_with("own: "), "{came:?}");
+    let results = outcomes(&client.until_over(&id).await);
+    assert!(results[0].1 && results[0].2.starts_with("own: "), "{results:?}");
     let id = session_with(&world, "own__echo").await;
-    let came = turn(&client, &id, json!([call("own__echo", json!({ "text": "hi" })), {}])).await;
-    assert_eq!(came[0].2, "hi");
+    let results = turn(&client, &id, json!([call("own__echo", json!({ "text": "hi" })), {}])).await;
+    assert_eq!(results[0].2, "hi");
     appears(&note).await;
-    // Another definition needs another word, and the old server is gone.
+    // A changed definition needs another approval, and the old server is stopped.
     let other = world.home.path().join("other");
     let pid = std::fs::read_to_string(&note).unwrap();
     write(&other);
     session_with(&world, "connect_mcp_servers").await;
-    until("the old server is gone", async || !lives(pid.lines().next().unwrap())).await;
+    until("the old server is gone", async || !is_alive(pid.lines().next().unwrap())).await;
     assert!(!other.exists());
 }
 
-/// A server over HTTP, ended with the test.
+/// A server over HTTP, killed when dropped.
 struct HttpServer(Child, String);
 
 impl HttpServer {
@@ -348,66 +360,67 @@ impl Drop for HttpServer {
 }
 
 #[tokio::test]
-async fn servers_over_http_of_both_eras_are_used() {
+async fn servers_of_both_protocol_versions_work_over_http() {
     for era in ["", "modern"] {
         let home = tempfile::TempDir::new().unwrap();
         let server = HttpServer::start(home.path(), &[("TOKEN", "t0ken"), ("ERA", era)]).await;
         let config = format!(
-            "{FREE}[mcp.servers.web]\nurl = {:?}\n[mcp.servers.web.headers]\nAuthorization = \"Bearer t0ken\"\n",
+            "{NO_APPROVALS}[mcp.servers.web]\nurl = {:?}\n[mcp.servers.web.headers]\nAuthorization = \"Bearer t0ken\"\n",
             server.1
         );
         let world = World::start(&config).await;
         let client = world.client();
         let id = session_with(&world, "web__echo").await;
-        let came =
+        let results =
             turn(&client, &id, json!([call("web__echo", json!({ "text": "hi" })), {}])).await;
-        assert_eq!(came[0].2, "hi", "{era}");
+        assert_eq!(results[0].2, "hi", "{era}");
     }
 }
 
 #[tokio::test]
-async fn a_stateless_server_on_stdio_is_used() {
-    let world = World::start(&format!("{FREE}{}", stdio("new", "", &[("ERA", "modern")]))).await;
+async fn a_stateless_server_works_on_stdio() {
+    let world =
+        World::start(&format!("{NO_APPROVALS}{}", stdio("new", "", &[("ERA", "modern")]))).await;
     let client = world.client();
     let id = session_with(&world, "new__echo").await;
-    let came = turn(&client, &id, json!([call("new__echo", json!({ "text": "hi" })), {}])).await;
-    assert_eq!(came[0].2, "hi");
+    let results = turn(&client, &id, json!([call("new__echo", json!({ "text": "hi" })), {}])).await;
+    assert_eq!(results[0].2, "hi");
 }
 
 #[tokio::test]
-async fn servers_are_managed_on_the_command_line() {
+async fn servers_can_be_managed_on_the_command_line() {
     let home = tempfile::TempDir::new().unwrap();
     let file = home.path().join("quintet.toml");
     std::fs::write(&file, format!("data_dir = {:?}\n", home.path().join("data"))).unwrap();
     let run = |verb: &str, rest: &[&str]| {
         let arguments = [&["mcp", verb, "--config", file.to_str().unwrap()], rest].concat();
         let output = quintet(&arguments).current_dir(home.path()).output().unwrap();
-        let words = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
-        (output.status.success(), words.concat())
+        let texts = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        (output.status.success(), texts.concat())
     };
     let script = fixture();
     let add = ["fix", "--env", "TOOLS=2", "--", "python3", script.to_str().unwrap()];
     assert_eq!(run("add", &add), (true, String::new()));
     assert!(!run("add", &add).0);
-    // What could not be read again is not written.
+    // An invalid definition is not written.
     let before = std::fs::read(&file).unwrap();
-    for wrong in [&["w", "--url", "ftp://x"][..], &["w", "--header", "X=1", "--", "echo"]] {
-        let (well, told) = run("add", wrong);
-        assert!(!well && told.contains("mcp.servers.w"), "{told}");
+    for invalid in [&["w", "--url", "ftp://x"][..], &["w", "--header", "X=1", "--", "echo"]] {
+        let (success, output) = run("add", invalid);
+        assert!(!success && output.contains("mcp.servers.w"), "{output}");
         assert_eq!(std::fs::read(&file).unwrap(), before);
     }
-    let (well, listed) = run("list", &[]);
-    assert!(well && listed.starts_with("fix ") && !listed.contains("TOOLS"), "{listed}");
-    let (well, tested) = run("test", &["fix"]);
-    assert!(well && tested.contains("fixture 1: 13 tools\n"), "{tested}");
+    let (success, listed) = run("list", &[]);
+    assert!(success && listed.starts_with("fix ") && !listed.contains("TOOLS"), "{listed}");
+    let (success, tested) = run("test", &["fix"]);
+    assert!(success && tested.contains("fixture 1: 13 tools\n"), "{tested}");
     assert!(tested.contains("left out: bad_schema: "), "{tested}");
     let web = HttpServer::start(home.path(), &[("TOKEN", "t0ken")]).await;
     assert!(run("add", &["web", "--url", &web.1]).0);
-    let (well, tested) = run("test", &["web"]);
-    assert!(!well && tested.contains("needs a login: quintet mcp login web"), "{tested}");
+    let (success, tested) = run("test", &["web"]);
+    assert!(!success && tested.contains("needs a login: quintet mcp login web"), "{tested}");
     assert!(run("add", &["none", "--", "no-such-program-here"]).0);
-    let (well, tested) = run("test", &["none"]);
-    assert!(!well && tested.contains("exit code 127"), "{tested}");
+    let (success, tested) = run("test", &["none"]);
+    assert!(!success && tested.contains("exit code 127"), "{tested}");
     assert_eq!(run("remove", &["fix"]), (true, String::new()));
     assert!(!run("list", &[]).1.contains("fix"));
     assert!(run("remove", &["fix"]).1.contains("there is no MCP server fix"));

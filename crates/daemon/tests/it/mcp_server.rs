@@ -13,8 +13,8 @@ use tempfile::TempDir;
 use crate::client::Client;
 use crate::daemon::{quintet, serve, spawn, until};
 
-const FREE: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
-const ASKING: &str = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
+const NO_APPROVALS: &str = "[approval]\nkinds = []\n[verify]\nauto = false\n";
+const WITH_APPROVALS: &str = "[approval]\nkinds = [\"exec\"]\n[verify]\nauto = false\n";
 
 /// A daemon that serves MCP.
 struct Daemon {
@@ -42,7 +42,7 @@ impl Daemon {
         std::fs::write(&config, text).unwrap();
         let mut command = quintet(&["serve", "--config", config.to_str().unwrap()]);
         let (child, ready) = serve(command.env("QUINTET_LOG", "warn"));
-        // The harness client sets TLS up.
+        // Creating a client sets up TLS.
         Client::new("");
         let http = reqwest::Client::new();
         Self { child, ready, config, home, http, _model: model }
@@ -65,14 +65,14 @@ impl Daemon {
         request = request.header("accept", "application/json, text/event-stream");
         let kind = [("content-type", "application/json")];
         let named = |name: &str| headers.iter().any(|(given, _)| *given == name);
-        let usual = kind.into_iter().filter(|(name, _)| !named(name));
-        for (name, value) in usual.chain(headers.iter().copied()) {
+        let default_headers = kind.into_iter().filter(|(name, _)| !named(name));
+        for (name, value) in default_headers.chain(headers.iter().copied()) {
             request = request.header(name, value);
         }
         request.send().await.unwrap()
     }
 
-    /// Asks one request in the older protocol.
+    /// Sends a request of the older protocol version.
     async fn ask(&self, method: &str, params: Value) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let response = self.post(body, &[("mcp-protocol-version", "2025-11-25")]).await;
@@ -102,7 +102,7 @@ impl Drop for Daemon {
     }
 }
 
-/// What a tool gave; the text says the same.
+/// The result of a tool; the text must have the same content.
 fn result(reply: &Value) -> Value {
     let result = &reply["result"];
     assert_ne!(result["isError"], true, "{reply}");
@@ -116,8 +116,8 @@ fn shell(command: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_task_is_run_continued_and_listed() {
-    let daemon = Daemon::start(FREE).await;
+async fn a_task_can_be_run_continued_and_listed() {
+    let daemon = Daemon::start(NO_APPROVALS).await;
     let tools = daemon.ask("tools/list", json!({})).await;
     let names: Vec<&str> = tools["result"]["tools"]
         .as_array()
@@ -147,14 +147,14 @@ async fn a_task_is_run_continued_and_listed() {
 }
 
 #[tokio::test]
-async fn a_long_turn_is_polled_and_cancelled() {
-    let daemon = Daemon::start(FREE).await;
-    let begun = daemon.run(json!([{ "text": "half an ans", "hang": true }]), 0).await;
-    assert_eq!(begun["state"], "running", "{begun}");
-    let session = begun["session"].as_str().unwrap().to_owned();
+async fn a_long_turn_can_be_polled_and_cancelled() {
+    let daemon = Daemon::start(NO_APPROVALS).await;
+    let started = daemon.run(json!([{ "text": "half an ans", "hang": true }]), 0).await;
+    assert_eq!(started["state"], "running", "{started}");
+    let session = started["session"].as_str().unwrap().to_owned();
     let (mut text, mut cursor) =
-        (begun["text"].as_str().unwrap().to_owned(), begun["cursor"].clone());
-    until("the text is there", async || {
+        (started["text"].as_str().unwrap().to_owned(), started["cursor"].clone());
+    until("the text has arrived", async || {
         let status = daemon.call("status", json!({ "session": session, "cursor": cursor })).await;
         text += status["text"].as_str().unwrap();
         cursor = status["cursor"].clone();
@@ -169,18 +169,18 @@ async fn a_long_turn_is_polled_and_cancelled() {
 }
 
 #[tokio::test]
-async fn a_question_is_given_as_data_and_answered() {
-    let daemon = Daemon::start(ASKING).await;
+async fn a_question_is_returned_as_data_and_can_be_answered() {
+    let daemon = Daemon::start(WITH_APPROVALS).await;
     for (option, state) in [("approve", true), ("deny", false)] {
         let file = daemon.workspace().join(option);
-        let asked =
+        let report =
             daemon.run(json!([shell(&format!("touch {option}")), { "text": "ok" }]), 120).await;
-        assert_eq!(asked["state"], "input_required", "{asked}");
-        let question = &asked["questions"][0];
+        assert_eq!(report["state"], "input_required", "{report}");
+        let question = &report["questions"][0];
         assert_eq!(question["tool"], "shell");
         assert!(question["preview"].as_str().unwrap().contains("touch"), "{question}");
         assert!(!file.exists());
-        let answer = json!({ "session": asked["session"], "question": question["id"], "option": option, "wait_seconds": 120 });
+        let answer = json!({ "session": report["session"], "question": question["id"], "option": option, "wait_seconds": 120 });
         let done = daemon.call("answer", answer.clone()).await;
         assert_eq!(
             (&done["state"], &done["questions"]),
@@ -194,8 +194,8 @@ async fn a_question_is_given_as_data_and_answered() {
 }
 
 #[tokio::test]
-async fn a_session_of_another_protocol_is_seen_and_its_transcript_read() {
-    let daemon = Daemon::start(FREE).await;
+async fn a_session_of_another_protocol_is_listed_and_its_transcript_readable() {
+    let daemon = Daemon::start(NO_APPROVALS).await;
     let harness = daemon.harness();
     let id = harness.create(&daemon.workspace()).await;
     harness.say(&id, json!([shell("echo inside"), { "text": "from elsewhere" }])).await;
@@ -206,9 +206,9 @@ async fn a_session_of_another_protocol_is_seen_and_its_transcript_read() {
         (&json!("from elsewhere"), &json!("completed"))
     );
     let listed = daemon.ask("resources/list", json!({})).await;
-    let address = listed["result"]["resources"][0]["uri"].as_str().unwrap().to_owned();
-    assert!(address.contains(&id), "{listed}");
-    let read = daemon.ask("resources/read", json!({ "uri": address })).await;
+    let uri = listed["result"]["resources"][0]["uri"].as_str().unwrap().to_owned();
+    assert!(uri.contains(&id), "{listed}");
+    let read = daemon.ask("resources/read", json!({ "uri": uri })).await;
     let text = read["result"]["contents"][0]["text"].as_str().unwrap();
     assert!(text.contains("from elsewhere") && text.contains("inside"), "{text}");
     let unknown =
@@ -221,8 +221,8 @@ async fn a_session_of_another_protocol_is_seen_and_its_transcript_read() {
 }
 
 #[tokio::test]
-async fn pages_and_plain_text_are_refused() {
-    let daemon = Daemon::start(FREE).await;
+async fn foreign_origins_and_plain_text_are_refused() {
+    let daemon = Daemon::start(NO_APPROVALS).await;
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });
     let origin =
         |origin: &'static str| [("origin", origin), ("mcp-protocol-version", "2025-11-25")];
@@ -237,16 +237,16 @@ async fn pages_and_plain_text_are_refused() {
 }
 
 #[tokio::test]
-async fn both_protocol_eras_are_served() {
-    let daemon = Daemon::start(FREE).await;
+async fn both_protocol_versions_are_served() {
+    let daemon = Daemon::start(NO_APPROVALS).await;
     let client = json!({ "name": "t", "version": "1" });
     let params =
         json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-    let begun = daemon.post(body, &[]).await.text().await.unwrap();
-    let begun: Value = serde_json::from_str(&begun).expect(&begun);
-    assert_eq!(begun["result"]["protocolVersion"], "2025-06-18", "{begun}");
-    assert_eq!(begun["result"]["serverInfo"]["name"], "quintet");
+    let started = daemon.post(body, &[]).await.text().await.unwrap();
+    let started: Value = serde_json::from_str(&started).expect(&started);
+    assert_eq!(started["result"]["protocolVersion"], "2025-06-18", "{started}");
+    assert_eq!(started["result"]["serverInfo"]["name"], "quintet");
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -260,7 +260,7 @@ async fn both_protocol_eras_are_served() {
     assert!(status.is_success() && text.contains("\"resultType\":\"complete\""), "{status} {text}");
 }
 
-/// `quintet mcp`, spoken to by lines.
+/// A client of `quintet mcp` on its standard input and output.
 struct StdioClient {
     child: Child,
     stdin: ChildStdin,
@@ -277,8 +277,8 @@ impl StdioClient {
         let client = json!({ "name": "t", "version": "1" });
         let params =
             json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
-        let begun = this.ask("initialize", params);
-        assert_eq!(begun["result"]["serverInfo"]["name"], "quintet", "{begun}");
+        let started = this.ask("initialize", params);
+        assert_eq!(started["result"]["serverInfo"]["name"], "quintet", "{started}");
         this.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         this
     }
@@ -312,8 +312,8 @@ impl Drop for StdioClient {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_on_stdio_uses_the_daemon_that_runs() {
-    let daemon = Daemon::start(FREE).await;
+async fn a_client_on_stdio_uses_the_running_daemon() {
+    let daemon = Daemon::start(NO_APPROVALS).await;
     let folder = daemon.workspace();
     let (session, cursor) = {
         let mut client = StdioClient::start(&daemon.config, &folder);
@@ -326,7 +326,7 @@ async fn a_client_on_stdio_uses_the_daemon_that_runs() {
         );
         (done["session"].clone(), done["cursor"].clone())
     };
-    // The client is gone; its session is not.
+    // The client has disconnected; its session still exists.
     let status = daemon.call("status", json!({ "session": session, "cursor": cursor })).await;
     assert_eq!(status["state"], "completed");
     let harness = daemon.harness();
@@ -335,8 +335,8 @@ async fn a_client_on_stdio_uses_the_daemon_that_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_on_stdio_starts_a_daemon_that_outlives_it() {
-    let mut daemon = Daemon::start(FREE).await;
+async fn a_client_on_stdio_starts_a_daemon_that_keeps_running() {
+    let mut daemon = Daemon::start(NO_APPROVALS).await;
     kill_process(Pid::from_child(&daemon.child), Signal::TERM).unwrap();
     daemon.child.wait().unwrap();
     let prompt = json!({ "prompt": "hello", "workspace": daemon.workspace(), "wait_seconds": 120 });

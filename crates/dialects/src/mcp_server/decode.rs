@@ -13,9 +13,9 @@ use super::wire::{
     StatusArguments, WAIT_LIMIT_SECONDS, WAIT_SECONDS,
 };
 
-/// The beginning of the address of a transcript.
+/// The start of a transcript's URI.
 const SESSIONS: &str = "quintet://sessions/";
-/// The end of it.
+/// The end of a transcript's URI.
 const TRANSCRIPT: &str = "/transcript";
 
 /// A decoded tool call.
@@ -52,44 +52,44 @@ pub(super) enum Request {
     Sessions,
 }
 
-/// Why a call cannot be carried out.
+/// The reason why a call is invalid.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum InvalidMessage {
+pub(super) enum InvalidCall {
     /// The tool does not exist.
     UnknownTool(String),
     /// The session does not exist.
     UnknownSession(String),
-    /// The arguments are wrong; the error is shown to the model.
+    /// The arguments are invalid; the error is shown to the model.
     Arguments(String),
 }
 
-/// Reads a call.
-pub(super) fn decode(tool: &str, arguments: Value) -> Result<Request, InvalidMessage> {
+/// Decodes a call.
+pub(super) fn decode(tool: &str, arguments: Value) -> Result<Request, InvalidCall> {
     Ok(match tool {
         "run" => {
             let RunArguments { prompt, workspace, wait_seconds } = parse(arguments)?;
             let workspace = workspace.map(absolute).transpose()?;
             let wait = wait(wait_seconds, WAIT_SECONDS)?;
-            Request::Run { prompt: said(prompt)?, workspace, wait }
+            Request::Run { prompt: non_empty(prompt)?, workspace, wait }
         }
         "continue" => {
             let ContinueArguments { session, prompt, wait_seconds } = parse(arguments)?;
             let wait = wait(wait_seconds, WAIT_SECONDS)?;
-            Request::Continue { session: id(&session)?, prompt: said(prompt)?, wait }
+            Request::Continue { session: id(&session)?, prompt: non_empty(prompt)?, wait }
         }
         "status" => {
             let StatusArguments { session, cursor, wait_seconds } = parse(arguments)?;
-            let known = |text: String| {
-                Cursor::parse(&text).ok_or_else(|| wrong(format!("no cursor: {text}")))
+            let parse_cursor = |text: String| {
+                Cursor::parse(&text).ok_or_else(|| invalid(format!("invalid cursor: {text}")))
             };
-            let cursor = cursor.map(known).transpose()?;
+            let cursor = cursor.map(parse_cursor).transpose()?;
             Request::Status { session: id(&session)?, cursor, wait: wait(wait_seconds, 0)? }
         }
         "answer" => {
             let AnswerArguments { session, question, option, content, reason, wait_seconds } =
                 parse(arguments)?;
             let known = ApprovalId::parse(&question);
-            let question = known.ok_or_else(|| wrong(format!("no question: {question}")))?;
+            let question = known.ok_or_else(|| invalid(format!("invalid question: {question}")))?;
             let answer = match option {
                 Choice::Approve => ApprovalDecision::Allow,
                 Choice::Deny => ApprovalDecision::Deny,
@@ -105,49 +105,49 @@ pub(super) fn decode(tool: &str, arguments: Value) -> Result<Request, InvalidMes
             let SessionsArguments {} = parse(arguments)?;
             Request::Sessions
         }
-        unknown => return Err(InvalidMessage::UnknownTool(unknown.to_owned())),
+        unknown => return Err(InvalidCall::UnknownTool(unknown.to_owned())),
     })
 }
 
-/// The session whose transcript an address names.
-pub(super) fn transcript(address: &str) -> Option<SessionId> {
-    SessionId::parse(address.strip_prefix(SESSIONS)?.strip_suffix(TRANSCRIPT)?)
+/// Parses the URI of a transcript.
+pub(super) fn transcript(uri: &str) -> Option<SessionId> {
+    SessionId::parse(uri.strip_prefix(SESSIONS)?.strip_suffix(TRANSCRIPT)?)
 }
 
-/// The address of a session's transcript.
-pub(super) fn transcript_address(session: &str) -> String {
+/// The URI of a session's transcript.
+pub(super) fn transcript_uri(session: &str) -> String {
     format!("{SESSIONS}{session}{TRANSCRIPT}")
 }
 
-fn wrong(why: String) -> InvalidMessage {
-    InvalidMessage::Arguments(why)
+fn invalid(why: String) -> InvalidCall {
+    InvalidCall::Arguments(why)
 }
 
-fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, InvalidMessage> {
-    serde_json::from_value(arguments).map_err(|error| wrong(format!("invalid arguments: {error}")))
+fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, InvalidCall> {
+    serde_json::from_value(arguments)
+        .map_err(|error| invalid(format!("invalid arguments: {error}")))
 }
 
-fn id(session: &str) -> Result<SessionId, InvalidMessage> {
-    SessionId::parse(session).ok_or_else(|| InvalidMessage::UnknownSession(session.to_owned()))
+fn id(session: &str) -> Result<SessionId, InvalidCall> {
+    SessionId::parse(session).ok_or_else(|| InvalidCall::UnknownSession(session.to_owned()))
 }
 
-fn said(prompt: String) -> Result<String, InvalidMessage> {
-    if prompt.trim().is_empty() { Err(wrong("the prompt is empty".into())) } else { Ok(prompt) }
+fn non_empty(prompt: String) -> Result<String, InvalidCall> {
+    if prompt.trim().is_empty() { Err(invalid("the prompt is empty".into())) } else { Ok(prompt) }
 }
 
-fn absolute(workspace: String) -> Result<PathBuf, InvalidMessage> {
+fn absolute(workspace: String) -> Result<PathBuf, InvalidCall> {
     let path = PathBuf::from(&workspace);
-    let absolute = path.is_absolute();
-    if absolute {
+    if path.is_absolute() {
         Ok(path)
     } else {
-        Err(wrong(format!("workspace is not an absolute path: {workspace}")))
+        Err(invalid(format!("workspace is not an absolute path: {workspace}")))
     }
 }
 
-fn wait(seconds: Option<f64>, usual: u64) -> Result<Duration, InvalidMessage> {
-    let Some(seconds) = seconds else { return Ok(Duration::from_secs(usual)) };
+fn wait(seconds: Option<f64>, default: u64) -> Result<Duration, InvalidCall> {
+    let Some(seconds) = seconds else { return Ok(Duration::from_secs(default)) };
     let given = Duration::try_from_secs_f64(seconds);
-    let given = given.map_err(|_| wrong(format!("wait_seconds cannot be {seconds}")))?;
+    let given = given.map_err(|_| invalid(format!("wait_seconds cannot be {seconds}")))?;
     Ok(given.min(Duration::from_secs(WAIT_LIMIT_SECONDS)))
 }

@@ -1,4 +1,4 @@
-//! What the MCP server declares: its two listeners.
+//! Declares the two listeners of the MCP server.
 
 use std::sync::Arc;
 

@@ -9,11 +9,11 @@ use quintet_kernel::tool::Assessment;
 use quintet_kernel::{Cursor, State, Time, TurnId};
 use serde_json::Value;
 
-use super::wire::{QuestionShown, Report, SessionShown};
+use super::wire::{OpenQuestion, Report, SessionEntry};
 
 const OPTIONS: [&str; 2] = ["approve", "deny"];
 
-/// How long a transcript may be.
+/// The longest transcript, in bytes.
 const TRANSCRIPT_LIMIT: usize = 1024 * 1024;
 
 /// The states of a turn on the wire.
@@ -28,7 +28,9 @@ pub(super) fn turn_state(state: &State, turn: Option<&TurnId>) -> &'static str {
     let status = turn.and_then(|turn| state.turn(turn)).map(|turn| turn.status);
     let is_open = state.open.as_ref().is_some_and(|open| Some(&open.id) == turn);
     match status {
-        Some(TurnStatus::Pending | TurnStatus::Running) if is_open && asks(state) => INPUT_REQUIRED,
+        Some(TurnStatus::Pending | TurnStatus::Running) if is_open && has_questions(state) => {
+            INPUT_REQUIRED
+        }
         Some(TurnStatus::Pending | TurnStatus::Running) => RUNNING,
         Some(TurnStatus::WaitingApproval) => INPUT_REQUIRED,
         Some(TurnStatus::Succeeded) | None => COMPLETED,
@@ -37,7 +39,7 @@ pub(super) fn turn_state(state: &State, turn: Option<&TurnId>) -> &'static str {
     }
 }
 
-fn asks(state: &State) -> bool {
+fn has_questions(state: &State) -> bool {
     !questions(state).is_empty()
 }
 
@@ -57,14 +59,14 @@ pub(super) fn report(state: &State, turn: Option<&TurnId>, text: String, cursor:
 }
 
 /// The open questions: calls of the session and of its subagents, and a turn that a crash interrupted.
-fn questions(state: &State) -> Vec<QuestionShown> {
+fn questions(state: &State) -> Vec<OpenQuestion> {
     let Some(open) = &state.open else { return Vec::new() };
-    let held = open.held.then(|| QuestionShown {
+    let held = open.held.then(|| OpenQuestion {
         id: open.id.to_string(),
         tool: None,
         arguments: Value::Null,
         risk: None,
-        reasons: vec!["the daemon ended in the middle of this turn".to_owned()],
+        reasons: vec!["the daemon stopped during this turn".to_owned()],
         preview: "continue the turn".to_owned(),
         options: OPTIONS,
         expires: None,
@@ -82,7 +84,7 @@ fn questions(state: &State) -> Vec<QuestionShown> {
         | CallPhase::Started(..)
         | CallPhase::Done(_) => None,
     });
-    let below = state.asked.iter().map(|asked| {
+    let of_subagents = state.asked.iter().map(|asked| {
         let shown = (asked.question.to_string(), &asked.tool, &asked.input);
         question(shown, &asked.assessment, asked.expires)
     });
@@ -92,15 +94,15 @@ fn questions(state: &State) -> Vec<QuestionShown> {
         let shown = (asked.id.to_string(), &tool, &asked.question.as_input());
         question(shown, &asked.question.assessment(), asked.expires)
     });
-    held.into_iter().chain(own).chain(questions).chain(below).collect()
+    held.into_iter().chain(own).chain(questions).chain(of_subagents).collect()
 }
 
 fn question(
     (id, tool, input): (String, &String, &Value),
     assessment: &Assessment,
     expires: Option<Time>,
-) -> QuestionShown {
-    QuestionShown {
+) -> OpenQuestion {
+    OpenQuestion {
         id,
         tool: Some(tool.clone()),
         arguments: input.clone(),
@@ -113,7 +115,7 @@ fn question(
 }
 
 /// A session in a list.
-pub(super) fn shown(summary: &SessionSummary) -> SessionShown {
+pub(super) fn session_entry(summary: &SessionSummary) -> SessionEntry {
     let state = match summary.status {
         Status::Active if summary.open => RUNNING,
         Status::Active | Status::Completed => COMPLETED,
@@ -121,7 +123,7 @@ pub(super) fn shown(summary: &SessionSummary) -> SessionShown {
         Status::Failed => FAILED,
         Status::Cancelled => CANCELLED,
     };
-    SessionShown {
+    SessionEntry {
         session: summary.id.to_string(),
         title: summary.title.clone(),
         state,
@@ -130,12 +132,12 @@ pub(super) fn shown(summary: &SessionSummary) -> SessionShown {
     }
 }
 
-/// A session as Markdown. The beginning of a very long one is left out.
+/// The transcript of a session as Markdown. The start of a very long one is left out.
 pub(super) fn transcript(state: &State) -> String {
     let mut parts: Vec<String> = Vec::new();
     let (mut length, mut left_out) = (0, state.current_messages().count());
     for message in state.current_messages().rev() {
-        let text = said(message);
+        let text = message_text(message);
         length += text.len();
         if length > TRANSCRIPT_LIMIT && !parts.is_empty() {
             break;
@@ -151,17 +153,17 @@ pub(super) fn transcript(state: &State) -> String {
     parts.join("\n")
 }
 
-fn said(message: &Message) -> String {
-    let who = match message.role {
+fn message_text(message: &Message) -> String {
+    let role = match message.role {
         Role::System => "System",
         Role::User => "User",
         Role::Assistant => "Assistant",
         Role::Tool => "Tool",
     };
-    let mut text = format!("## {who}\n\n");
+    let mut text = format!("## {role}\n\n");
     for part in &message.parts {
         let _infallible = match part {
-            Part::Text(said) => writeln!(text, "{said}"),
+            Part::Text(content) => writeln!(text, "{content}"),
             Part::Context(_) | Part::Thought(_) => Ok(()),
             Part::Media { name, .. } => writeln!(text, "[{name}]"),
             Part::Call { tool, input, .. } => writeln!(text, "`{tool}` {input}"),

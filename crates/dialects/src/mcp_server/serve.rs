@@ -1,4 +1,4 @@
-//! Serves clients over HTTP and on a Unix socket; the protocol itself is a library's.
+//! Serves clients over HTTP and on a Unix socket. A library implements the protocol.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,20 +26,21 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::decode::{self, InvalidMessage, decode};
+use super::decode::{self, InvalidCall, decode};
 use super::sessions::{Failure, SessionTools};
 use super::wire::{ToolSpec, tools};
 use crate::transport::access::Denied;
 use crate::transport::connection_limit::{ConnectionLimit, ConnectionPermit};
 use crate::transport::uds::{PeerProcess, Socket};
 
-/// The longest request.
+/// The largest request body.
 const BODY_LIMIT: usize = 8 * 1024 * 1024;
-/// How often progress is reported to a client that requested it.
+/// The interval of progress reports to a client that requested them.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
-/// How long a list of tools stays true, in milliseconds: as long as the daemon runs, mostly.
+/// The time for which clients may cache the list of tools, in milliseconds. The list changes only with the
+/// version of the daemon.
 const TOOLS_TTL_MS: u64 = 3_600_000;
-/// How long to leave the socket alone after it failed.
+/// Delay after accepting a connection failed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 const INSTRUCTIONS: &str = "Agents that work on this machine. `run` gives a task and answers soon with \
@@ -63,7 +64,7 @@ pub(super) fn router(tools: SessionTools, closing: &CancellationToken) -> Router
     Router::new().route_service("/mcp", service)
 }
 
-/// The answer to a request that the access policy refuses.
+/// The response to a request that the access policy refuses.
 pub(super) fn refuse(denied: &Denied) -> Response {
     let status = StatusCode::from_u16(denied.status()).unwrap_or(StatusCode::FORBIDDEN);
     let error = json!({ "code": -32600, "message": denied.to_string() });
@@ -86,7 +87,7 @@ pub(super) async fn run(socket: Socket, tools: SessionTools, closing: Cancellati
                     }
                 }
                 Err(error) => {
-                    tracing::error!(%error, "the MCP socket does not accept");
+                    tracing::error!(%error, "accepting an MCP connection failed");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
@@ -104,10 +105,10 @@ async fn serve_stream(
     permit: ConnectionPermit,
 ) {
     let handler = Handler { tools, folder: peer.directory() };
-    // The library cancels the token that it is given when the client leaves.
+    // The library cancels this token when the client disconnects.
     match serve_server_with_ct(handler, stream, closing.child_token()).await {
         Ok(service) => drop(service.waiting().await),
-        Err(error) => tracing::debug!(%error, "an MCP client left before it began"),
+        Err(error) => tracing::debug!(%error, "an MCP client disconnected before the handshake"),
     }
     drop(permit);
 }
@@ -116,15 +117,15 @@ async fn serve_stream(
 #[derive(Clone, Debug)]
 struct Handler {
     tools: SessionTools,
-    /// The folder that the client works in, where that is known.
+    /// The client's working directory, if known.
     folder: Option<PathBuf>,
 }
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
-        let us = Implementation::new("quintet", env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(capabilities).with_server_info(us).with_instructions(INSTRUCTIONS)
+        let server = Implementation::new("quintet", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
     }
 
     async fn list_tools(
@@ -133,7 +134,7 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let has_folder = self.folder.is_some();
-        let tools = tools().into_iter().map(|spec| described(spec, has_folder)).collect();
+        let tools = tools().into_iter().map(|spec| tool(spec, has_folder)).collect();
         let mut list = ListToolsResult::with_all_items(tools);
         (list.ttl_ms, list.cache_scope) = (Some(TOOLS_TTL_MS), Some(CacheScope::Private));
         Ok(list)
@@ -147,28 +148,28 @@ impl ServerHandler for Handler {
         let arguments = Value::Object(call.arguments.unwrap_or_default());
         let request = match decode(&call.name, arguments) {
             Ok(request) => request,
-            Err(InvalidMessage::UnknownTool(name)) => {
+            Err(InvalidCall::UnknownTool(name)) => {
                 return Err(ErrorData::invalid_params(format!("unknown tool: {name}"), None));
             }
-            Err(InvalidMessage::UnknownSession(session)) => return Err(unknown_session(&session)),
-            Err(InvalidMessage::Arguments(why)) => return Ok(failure(why)),
+            Err(InvalidCall::UnknownSession(session)) => return Err(unknown_session(&session)),
+            Err(InvalidCall::Arguments(why)) => return Ok(failure(why)),
         };
-        let (sender, notes) = mpsc::channel(16);
-        let note = move |line: String| drop(sender.try_send(line));
-        let perform = self.tools.perform(request, self.folder.clone(), &note);
-        let done = tokio::select! {
-            done = perform => done,
-            () = context.ct.cancelled() => Err("the call was cancelled; the turn goes on".into()),
-            never = report_progress(&context, notes) => match never {},
+        let (sender, messages) = mpsc::channel(16);
+        let send_progress = move |line: String| drop(sender.try_send(line));
+        let result = self.tools.perform(request, self.folder.clone(), &send_progress);
+        let result = tokio::select! {
+            result = result => result,
+            () = context.ct.cancelled() => Err("the call was cancelled; the turn continues".into()),
+            never = report_progress(&context, messages) => match never {},
         };
-        Ok(match done {
+        Ok(match result {
             Ok(value) => CallToolResult::structured(value).into(),
             Err(Failure::UnknownSession(session)) => return Err(unknown_session(&session)),
             Err(Failure::Refused(why)) => failure(why),
         })
     }
 
-    // Prompts are not offered, and the library's own answer would be an empty list.
+    // Prompts are not supported, and the library's default would be an empty list.
     async fn list_prompts(
         &self,
         _page: Option<PaginatedRequestParams>,
@@ -185,7 +186,7 @@ impl ServerHandler for Handler {
         let summaries =
             self.tools.sessions.recent(None, 100).await.map_err(|error| internal(&error))?;
         let resource = |id: String, title: String| {
-            Resource::new(decode::transcript_address(&id), id)
+            Resource::new(decode::transcript_uri(&id), id)
                 .with_title(if title.is_empty() { "Session".to_owned() } else { title })
                 .with_mime_type("text/markdown")
         };
@@ -203,8 +204,8 @@ impl ServerHandler for Handler {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let address = decode::transcript_address("{session}");
-        let template = ResourceTemplate::new(address, "transcript").with_mime_type("text/markdown");
+        let uri = decode::transcript_uri("{session}");
+        let template = ResourceTemplate::new(uri, "transcript").with_mime_type("text/markdown");
         let mut list = ListResourceTemplatesResult::with_all_items(vec![template]);
         (list.ttl_ms, list.cache_scope) = (Some(TOOLS_TTL_MS), Some(CacheScope::Private));
         Ok(list)
@@ -216,7 +217,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let unknown = || {
-            // The code for this changed with the stateless protocol.
+            // The stateless version of the protocol uses another code.
             let modern =
                 context.protocol_version().is_some_and(|version| !version.has_initialize());
             let code =
@@ -249,8 +250,8 @@ fn internal(error: &Error) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
-/// A tool as the library has it. A client whose folder is known need not name one.
-fn described(spec: ToolSpec, has_folder: bool) -> Tool {
+/// Converts a tool for the library. A client whose folder is known need not name one.
+fn tool(spec: ToolSpec, has_folder: bool) -> Tool {
     let ToolSpec { name, description, properties, required, reads } = spec;
     let required: Vec<&&str> =
         required.iter().filter(|field| !(has_folder && **field == "workspace")).collect();
@@ -273,7 +274,7 @@ fn described(spec: ToolSpec, has_folder: bool) -> Tool {
 /// Reports progress to a client that requested it.
 async fn report_progress(
     context: &RequestContext<RoleServer>,
-    mut notes: mpsc::Receiver<String>,
+    mut messages: mpsc::Receiver<String>,
 ) -> std::convert::Infallible {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
@@ -283,16 +284,16 @@ async fn report_progress(
     ticks.reset();
     loop {
         let message = tokio::select! {
-            note = notes.recv() => note,
+            message = messages.recv() => message,
             _ = ticks.tick() => Some("working".to_owned()),
         };
         let Some(message) = message else { return std::future::pending().await };
         let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
-        #[expect(clippy::cast_precision_loss, reason = "it only has to grow")]
+        #[expect(clippy::cast_precision_loss, reason = "progress only has to increase")]
         let progress =
             ProgressNotificationParam::new(token.clone(), count as f64).with_message(message);
         if let Err(error) = context.peer.notify_progress(progress).await {
-            tracing::debug!(%error, "progress was not sent");
+            tracing::debug!(%error, "sending progress failed");
         }
     }
 }

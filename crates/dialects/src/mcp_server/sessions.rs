@@ -1,4 +1,4 @@
-//! Carries out what clients ask for, and waits for turns.
+//! Handles decoded calls, and waits for turns.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::decode::Request;
-use super::encode::{RUNNING, report, shown, transcript, turn_state};
+use super::encode::{RUNNING, report, session_entry, transcript, turn_state};
 
-/// How much text one result has; the rest comes after its cursor.
+/// The most text of one result, in bytes; the rest follows after its cursor.
 const TEXT_LIMIT: usize = 256 * 1024;
-/// How long `cancel` waits for what runs to end.
+/// Time that `cancel` waits for the turn to end.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many sessions are listed.
+/// The most sessions of a list.
 const SESSIONS_LIMIT: usize = 50;
 
-/// The tools that the dialect uses.
+/// The implementation of the tools.
 #[derive(Clone)]
 pub(super) struct SessionTools {
     pub(super) sessions: Arc<dyn Sessions>,
@@ -36,7 +36,7 @@ impl std::fmt::Debug for SessionTools {
     }
 }
 
-/// Why a request was not carried out.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The session does not exist.
@@ -66,10 +66,10 @@ impl From<&str> for Failure {
     }
 }
 
-/// Receives a line about each thing that happens while a call waits.
+/// Receives a line for each started tool call while a call waits.
 pub(super) type OnProgress<'a> = &'a (dyn Fn(String) + Send + Sync);
 
-/// The turn that a call waits for, and what its client has of it.
+/// The turn that a call waits for, and the position up to which the client has it.
 struct Awaited {
     session: SessionId,
     turn: Option<TurnId>,
@@ -78,8 +78,7 @@ struct Awaited {
 }
 
 impl SessionTools {
-    /// Carries out a request. `folder` is the client's own, where it is known. Fails with the
-    /// reason.
+    /// Handles a call. `folder` is the client's working directory, if known. Fails with the reason.
     pub(super) async fn perform(
         &self,
         request: Request,
@@ -91,9 +90,11 @@ impl SessionTools {
                 let workspace =
                     workspace.or(folder).ok_or("workspace is needed: the folder to work in")?;
                 let session = self.create(workspace).await?;
-                self.say(session, prompt, wait).await?
+                self.submit_message(session, prompt, wait).await?
             }
-            Request::Continue { session, prompt, wait } => self.say(session, prompt, wait).await?,
+            Request::Continue { session, prompt, wait } => {
+                self.submit_message(session, prompt, wait).await?
+            }
             Request::Status { session, cursor, wait } => {
                 let state = self.view(&session).await?;
                 let last = state.turns.last();
@@ -120,7 +121,7 @@ impl SessionTools {
         self.wait(awaited, progress).await
     }
 
-    /// A session as Markdown.
+    /// The transcript of a session. Fails if the session cannot be read.
     pub(super) async fn transcript(&self, session: &SessionId) -> Result<String, Error> {
         Ok(transcript(&*self.sessions.view(session).await?))
     }
@@ -135,21 +136,21 @@ impl SessionTools {
         Ok(session)
     }
 
-    async fn say(
+    async fn submit_message(
         &self,
         session: SessionId,
         prompt: String,
         wait: Duration,
     ) -> Result<Awaited, Failure> {
         let parts = vec![Part::Text(prompt)];
-        let say = NewMessage::new(Role::User, parts, TurnStart::Now, TurnOptions::default());
-        let receipt = self.submit(&session, Command::AddMessage(Box::new(say))).await?;
-        let added = receipt.message().ok_or("the message was not taken")?;
+        let message = NewMessage::new(Role::User, parts, TurnStart::Now, TurnOptions::default());
+        let receipt = self.submit(&session, Command::AddMessage(Box::new(message))).await?;
+        let added = receipt.message().ok_or("the session added no message")?;
         let (turn, from) = (Some(added.turn.clone()), Cursor::after(added.seq));
         Ok(Awaited { session, turn, from, until: Instant::now() + wait })
     }
 
-    /// The last turn of a session, from now on.
+    /// Waits for the last turn of a session.
     async fn last_turn(&self, session: SessionId, wait: Duration) -> Result<Awaited, Failure> {
         let state = self.view(&session).await?;
         let turn = state.turns.last().map(|turn| turn.id.clone());
@@ -159,7 +160,7 @@ impl SessionTools {
 
     async fn list(&self) -> Result<Value, Failure> {
         let summaries = self.sessions.recent(None, SESSIONS_LIMIT).await?;
-        let sessions: Vec<_> = summaries.iter().map(shown).collect();
+        let sessions: Vec<_> = summaries.iter().map(session_entry).collect();
         Ok(json!({ "sessions": sessions }))
     }
 
@@ -171,29 +172,29 @@ impl SessionTools {
         Ok(self.sessions.view(session).await?)
     }
 
-    /// Reads a session's text until its turn ends or asks something, or the time is up.
+    /// Reads a session's text until its turn ends or has a question, or the time is up.
     async fn wait(&self, awaited: Awaited, progress: OnProgress<'_>) -> Result<Value, Failure> {
         let Awaited { session, turn, from, until } = awaited;
         let mut follow = self.sessions.follow(&session, from).await?;
         let mut text = Text::default();
         let mut state = self.view(&session).await?;
         loop {
-            let settled = turn_state(&state, turn.as_ref()) != RUNNING;
-            let behind = follow.position().seq < state.head;
-            if text.is_full() || (settled && !behind) {
+            let is_stopped = turn_state(&state, turn.as_ref()) != RUNNING;
+            let is_behind = follow.position().seq < state.head;
+            if text.is_full() || (is_stopped && !is_behind) {
                 break;
             }
             let next = timeout_at(until, follow.next());
             let items = match next.await {
                 Ok(items) => items?,
                 // Existing text is returned even to a client that does not wait.
-                Err(_) if behind => follow.next().await?,
+                Err(_) if is_behind => follow.next().await?,
                 Err(_) => break,
             };
             let Some(items) = items else { break };
-            let news = items.iter().any(|item| matches!(item, Item::Event(_)));
-            items.into_iter().for_each(|item| text.take(item, progress));
-            if news {
+            let has_events = items.iter().any(|item| matches!(item, Item::Event(_)));
+            items.into_iter().for_each(|item| text.add(item, progress));
+            if has_events {
                 state = self.view(&session).await?;
             }
         }
@@ -203,7 +204,7 @@ impl SessionTools {
     }
 }
 
-/// Reads streaming text that has already arrived.
+/// Reads text in flight that has already arrived.
 async fn catch_up(
     follow: &mut dyn Follower,
     text: &mut Text,
@@ -213,12 +214,12 @@ async fn catch_up(
         && let Some(items) = follow.next().now_or_never()
     {
         let Some(items) = items?.filter(|items| !items.is_empty()) else { break };
-        items.into_iter().for_each(|item| text.take(item, progress));
+        items.into_iter().for_each(|item| text.add(item, progress));
     }
     Ok(())
 }
 
-/// The text of an answer.
+/// The text of a result.
 #[derive(Default)]
 struct Text {
     text: String,
@@ -230,7 +231,7 @@ impl Text {
         self.text.len() >= TEXT_LIMIT
     }
 
-    fn take(&mut self, item: Item, progress: OnProgress<'_>) {
+    fn add(&mut self, item: Item, progress: OnProgress<'_>) {
         match item {
             Item::Text { channel: Channel::Text, step, text, .. } => {
                 if self.step.as_ref().is_some_and(|last| *last != step) && !self.text.is_empty() {

@@ -1,7 +1,7 @@
-//! Golden transcripts: calls of a client and what they ask for, events of a session and what is reported.
+//! Golden transcripts of a client's calls and the reports about a session's events.
 //!
-//! `>` a call and `=` what it asks for, or why it is refused; `!` an event of the journal and `<` the
-//! session's last turn after it. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
+//! `>` is a call and `=` its decoded form or the error; `!` is an event of the journal and `<` is the
+//! report about the last turn after it. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::encode::{report, transcript};
 
 #[test]
 fn transcripts() {
-    crate::golden::check("src/mcp_server/golden", tell);
+    crate::golden::check("src/mcp_server/golden", replay);
 }
 
 fn rules() -> Rules {
@@ -52,7 +52,7 @@ fn rules() -> Rules {
     }
 }
 
-fn tell(script: &str) -> String {
+fn replay(script: &str) -> String {
     let mut state = State::new(SessionId::parse("s1").unwrap(), Arc::new(rules()));
     let mut out = String::new();
     for line in script.lines().filter(|line| !matches!(line.get(..2), Some("= " | "< "))) {
@@ -80,15 +80,15 @@ fn tell(script: &str) -> String {
 
 #[test]
 fn no_arguments_panic() {
-    let odd =
+    let invalid =
         [Value::Null, json!([]), json!({}), json!({ "session": 7 }), json!({ "session": "../x" })];
     for name in ["run", "continue", "status", "answer", "cancel", "sessions", "", "x"] {
-        for arguments in &odd {
+        for arguments in &invalid {
             let _ = decode(name, arguments.clone());
         }
     }
-    let never = json!({ "prompt": "x", "workspace": "/", "wait_seconds": -1 });
-    assert!(decode("run", never).is_err());
+    let negative_wait = json!({ "prompt": "x", "workspace": "/", "wait_seconds": -1 });
+    assert!(decode("run", negative_wait).is_err());
 }
 
 #[test]

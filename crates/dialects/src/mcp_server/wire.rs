@@ -1,27 +1,27 @@
-//! The tools: their names, what they take and what they give.
+//! The tools: their names, arguments and results.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-/// A tool as clients see it.
+/// The description of a tool.
 #[derive(Debug)]
 pub(super) struct ToolSpec {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    /// The arguments.
+    /// The JSON schemas of the arguments.
     pub(super) properties: Value,
     pub(super) required: &'static [&'static str],
-    /// True if it changes nothing.
+    /// True if the tool changes nothing.
     pub(super) reads: bool,
 }
 
-/// Every tool, in the order in which they are listed.
+/// All tools, in the order of the list.
 pub(super) fn tools() -> Vec<ToolSpec> {
     let text = |about: &str| json!({ "type": "string", "description": about });
     let session = || text("The session's id, from an earlier result");
-    let wait = |usual: u64| {
+    let wait = |default: u64| {
         let about = format!(
-            "How long to wait for the end of the turn, in seconds; default {usual}. A turn that \
+            "How long to wait for the end of the turn, in seconds; default {default}. A turn that \
              takes longer goes on: ask for its status."
         );
         json!({ "type": "number", "minimum": 0, "maximum": WAIT_LIMIT_SECONDS, "description": about })
@@ -90,7 +90,7 @@ pub(super) fn tools() -> Vec<ToolSpec> {
         },
         ToolSpec {
             name: "sessions",
-            description: "List the sessions in which something happened last.",
+            description: "List the most recently used sessions.",
             properties: json!({}),
             required: &[],
             reads: true,
@@ -98,9 +98,9 @@ pub(super) fn tools() -> Vec<ToolSpec> {
     ]
 }
 
-/// Time that `run` and `continue` wait by default: clients give up after a minute.
+/// Time that `run` and `continue` wait by default. Many clients give up after a minute.
 pub(super) const WAIT_SECONDS: u64 = 30;
-/// The longest that a call may wait.
+/// The longest time that a call may wait.
 pub(super) const WAIT_LIMIT_SECONDS: u64 = 600;
 
 #[derive(Debug, Deserialize)]
@@ -156,7 +156,7 @@ pub(super) struct CancelArguments {
 #[serde(deny_unknown_fields)]
 pub(super) struct SessionsArguments {}
 
-/// A cursor is text; one that is a whole number may come as that.
+/// Deserializes a cursor, which may also be a number.
 fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Null => None,
@@ -165,7 +165,7 @@ fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, 
     })
 }
 
-/// What most tools give.
+/// The result of most tools.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) session: String,
@@ -173,14 +173,14 @@ pub(super) struct Report {
     pub(super) state: &'static str,
     pub(super) cursor: String,
     pub(super) text: String,
-    pub(super) questions: Vec<QuestionShown>,
+    pub(super) questions: Vec<OpenQuestion>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
 }
 
-/// A question that waits for a person.
+/// A question that waits for the user.
 #[derive(Debug, Serialize)]
-pub(super) struct QuestionShown {
+pub(super) struct OpenQuestion {
     pub(super) id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool: Option<String>,
@@ -197,7 +197,7 @@ pub(super) struct QuestionShown {
 
 /// A session in a list.
 #[derive(Debug, Serialize)]
-pub(super) struct SessionShown {
+pub(super) struct SessionEntry {
     pub(super) session: String,
     pub(super) title: String,
     pub(super) state: &'static str,

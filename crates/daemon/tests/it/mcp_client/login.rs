@@ -1,4 +1,4 @@
-//! Logins at MCP servers: a real authorization server, and the person's browser.
+//! Logins at MCP servers, with a real authorization server and a simulated browser.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use reqwest::{Method, redirect};
 use serde_json::{Value, json};
 
-use super::{FREE, call, session_with, turn};
+use super::{NO_APPROVALS, call, session_with, turn};
 use crate::client::Client;
 use crate::daemon::{World, appears, quintet, spawn};
 
-/// An MCP server that wants a login, with its authorization server.
+/// An MCP server that requires a login, with its authorization server.
 struct OAuthServer {
     child: Child,
     url: String,
@@ -33,14 +33,14 @@ impl OAuthServer {
     }
 
     fn config(&self, more: &str) -> String {
-        format!("{FREE}[mcp.servers.web]\nurl = {:?}\n{more}", self.url)
+        format!("{NO_APPROVALS}[mcp.servers.web]\nurl = {:?}\n{more}", self.url)
     }
 
     async fn post(&self, path: &str) {
         assert_eq!(Client::new(&self.issuer).post(path, json!({})).await.0, 200);
     }
 
-    /// What was granted so far.
+    /// The grants so far.
     async fn granted(&self) -> Vec<String> {
         let (_, log) = Client::new(&self.issuer).get("/test/log").await;
         serde_json::from_value(log).unwrap()
@@ -74,11 +74,11 @@ impl Shell {
 
     fn run(&self, verb: &str, rest: &[&str]) -> (bool, String) {
         let output = self.command(verb, rest).output().unwrap();
-        let words = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
-        (output.status.success(), words.concat())
+        let text = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        (output.status.success(), text.concat())
     }
 
-    /// Logs in; `browse` does what the person does with the address, and may give something to paste.
+    /// Logs in; `browse` opens the address, and may return text to paste.
     async fn login(
         &self,
         rest: &[&str],
@@ -94,20 +94,20 @@ impl Shell {
                 writeln!(child.stdin.as_mut().unwrap(), "{address}").unwrap();
             }
         }
-        let mut words: String = lines.map(|line| line.unwrap() + "\n").collect();
-        child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
-        (child.wait().unwrap().success(), words)
+        let mut text: String = lines.map(|line| line.unwrap() + "\n").collect();
+        child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        (child.wait().unwrap().success(), text)
     }
 }
 
-/// Goes wherever the address leads, as a browser does; gives the page.
+/// Follows the address, as a browser does.
 async fn browser(address: String) -> Option<String> {
     let page = Client::new("").request(Method::GET, &address).send().await.unwrap();
     assert!(page.status().is_success(), "{page:?}");
     None
 }
 
-/// Every file below a folder as one text.
+/// The content of all files in a folder.
 fn all_files(folder: &Path) -> String {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -122,39 +122,41 @@ fn all_files(folder: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_person_logs_in_and_out() {
+async fn logging_in_and_out() {
     let home = tempfile::TempDir::new().unwrap();
     let server = OAuthServer::start(home.path(), &[]).await;
     let shell = Shell::new(home.path(), &server, "");
-    let (well, told) = shell.run("test", &["web"]);
-    assert!(!well && told.contains("web: needs a login: quintet mcp login web"), "{told}");
-    let (_, told) = shell.run("list", &[]);
-    assert!(told.contains("(needs a login: quintet mcp login web)"), "{told}");
-    let (well, told) = shell.login(&[], browser).await;
-    assert!(well && told.contains("logged in at http://127.0.0.1:"), "{told}");
-    let (well, told) = shell.run("test", &["web"]);
-    assert!(well && told.contains("fixture 1: 11 tools"), "{told}");
+    let (success, output) = shell.run("test", &["web"]);
+    assert!(!success && output.contains("web: needs a login: quintet mcp login web"), "{output}");
+    let (_, output) = shell.run("list", &[]);
+    assert!(output.contains("(needs a login: quintet mcp login web)"), "{output}");
+    let (success, output) = shell.login(&[], browser).await;
+    assert!(success && output.contains("logged in at http://127.0.0.1:"), "{output}");
+    let (success, output) = shell.run("test", &["web"]);
+    assert!(success && output.contains("fixture 1: 11 tools"), "{output}");
     assert!(shell.run("list", &[]).1.contains("(logged in)"));
-    let kept = all_files(&home.path().join("data"));
-    assert!(kept.contains("sealed:1:") && !kept.contains("access-") && !kept.contains("refresh-"));
+    let stored = all_files(&home.path().join("data"));
+    assert!(
+        stored.contains("sealed:1:") && !stored.contains("access-") && !stored.contains("refresh-")
+    );
     assert!(shell.run("logout", &["web"]).0);
-    let (well, told) = shell.run("logout", &["web"]);
-    assert!(!well && told.contains("there is no login for web"), "{told}");
+    let (success, output) = shell.run("logout", &["web"]);
+    assert!(!success && output.contains("there is no login for web"), "{output}");
     assert!(shell.run("test", &["web"]).1.contains("needs a login"));
 }
 
 #[tokio::test]
-async fn a_login_from_another_machine_is_pasted_and_foreign_ones_are_not_taken() {
+async fn a_login_on_another_machine_is_pasted_and_others_are_refused() {
     let home = tempfile::TempDir::new().unwrap();
     let server = OAuthServer::start(home.path(), &[]).await;
     let shell = Shell::new(home.path(), &server, "");
     let _tls = Client::new("");
     let client = reqwest::Client::builder().redirect(redirect::Policy::none()).build().unwrap();
-    let (well, told) = shell
+    let (success, output) = shell
         .login(&[], async |address| {
             let answer = client.get(address).send().await.unwrap();
             let ends = answer.headers()["location"].to_str().unwrap().to_owned();
-            // Whoever guesses the port cannot end the login with a code of another one.
+            // A process that guesses the port cannot complete the login with another code.
             let (redirect, _) = ends.split_once('?').unwrap();
             for wrong in ["?code=x&state=wrong", "?error=access_denied", ""] {
                 let page = client.get(format!("{redirect}{wrong}")).send().await.unwrap();
@@ -163,17 +165,17 @@ async fn a_login_from_another_machine_is_pasted_and_foreign_ones_are_not_taken()
             Some(format!("http://127.0.0.1:1/callback?code=x&state=wrong\n{ends}"))
         })
         .await;
-    assert!(well && told.contains("this is not the address"), "{told}");
+    assert!(success && output.contains("this is not the address"), "{output}");
     assert!(shell.run("test", &["web"]).0);
 }
 
 #[tokio::test]
-async fn a_refused_login_says_so() {
+async fn a_denied_login_is_reported() {
     let home = tempfile::TempDir::new().unwrap();
     let server = OAuthServer::start(home.path(), &[("DENY", "1")]).await;
     let shell = Shell::new(home.path(), &server, "");
-    let (well, told) = shell.login(&[], browser).await;
-    assert!(!well && told.contains("access_denied (the person said no)"), "{told}");
+    let (success, output) = shell.login(&[], browser).await;
+    assert!(!success && output.contains("access_denied (the person said no)"), "{output}");
 }
 
 #[tokio::test]
@@ -181,19 +183,19 @@ async fn a_registered_client_logs_in_with_its_secret() {
     let home = tempfile::TempDir::new().unwrap();
     let server = OAuthServer::start(home.path(), &[("REGISTER", "no")]).await;
     let shell = Shell::new(home.path(), &server, "");
-    let (well, told) = shell.login(&[], browser).await;
-    assert!(!well && told.contains("set `oauth.client_id`"), "{told}");
+    let (success, output) = shell.login(&[], browser).await;
+    assert!(!success && output.contains("set `oauth.client_id`"), "{output}");
     let client = "[mcp.servers.web.oauth]\nclient_id = \"fixed\"\nclient_secret = \"s3cret\"\n";
     let shell = Shell::new(home.path(), &server, client);
     assert!(shell.login(&[], browser).await.0);
     server.post("/test/expire").await;
-    let (well, told) = shell.run("test", &["web"]);
-    assert!(well, "{told}");
+    let (success, output) = shell.run("test", &["web"]);
+    assert!(success, "{output}");
     assert_eq!(server.granted().await, ["authorization_code", "refresh_token"]);
 }
 
 #[tokio::test]
-async fn a_running_daemon_takes_a_login_and_renews_it() {
+async fn a_running_daemon_uses_and_renews_a_login() {
     for anonymous in ["", "1"] {
         let home = tempfile::TempDir::new().unwrap();
         let server = OAuthServer::start(home.path(), &[("ANONYMOUS", anonymous)]).await;
@@ -205,30 +207,30 @@ async fn a_running_daemon_takes_a_login_and_renews_it() {
         }
         let id = session_with(&world, "web__echo").await;
         let echo = |text: &str| json!([call("web__echo", json!({ "text": text })), {}]);
-        let said = async |script: Value| turn(&client, &id, script).await.remove(0);
+        let call_result = async |script: Value| turn(&client, &id, script).await.remove(0);
         let needed = "the MCP server web: needs a login: quintet mcp login web";
         if !anonymous.is_empty() {
-            assert_eq!(said(echo("hi")).await, ("web__echo".into(), false, needed.into()));
+            assert_eq!(call_result(echo("hi")).await, ("web__echo".into(), false, needed.into()));
             assert!(shell.login(&[], browser).await.0);
-            works_again(&said, &echo).await;
+            wait_until_connected(&call_result, &echo).await;
         }
-        assert_eq!(said(echo("one")).await.2, "one");
+        assert_eq!(call_result(echo("one")).await.2, "one");
         server.post("/test/expire").await;
-        assert_eq!(said(echo("two")).await.2, "two");
+        assert_eq!(call_result(echo("two")).await.2, "two");
         assert_eq!(server.granted().await, ["authorization_code", "refresh_token"]);
         server.post("/test/revoke").await;
-        assert_eq!(said(echo("three")).await.2, needed);
+        assert_eq!(call_result(echo("three")).await.2, needed);
         assert!(shell.login(&[], browser).await.0);
-        works_again(&said, &echo).await;
+        wait_until_connected(&call_result, &echo).await;
         assert!(shell.run("logout", &["web"]).0);
-        assert_eq!(said(echo("four")).await.2, needed);
+        assert_eq!(call_result(echo("four")).await.2, needed);
     }
 }
 
-/// A server is connected again soon after a login.
-async fn works_again(
-    said: &impl AsyncFn(Value) -> (String, bool, String),
+/// Waits until the server is connected again after a login.
+async fn wait_until_connected(
+    call_result: &impl AsyncFn(Value) -> (String, bool, String),
     echo: &impl Fn(&str) -> Value,
 ) {
-    crate::daemon::until("the login is taken", async || said(echo("hi")).await.1).await;
+    crate::daemon::until("the login is used", async || call_result(echo("hi")).await.1).await;
 }

@@ -1,20 +1,20 @@
-//! Questions of MCP servers to the user: answered by any client, and gone with the call that asks.
+//! Questions of MCP servers to the user: any client can answer, and they end with their call.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use super::{FREE, call, outcomes, session_with, stdio, turn};
+use super::{NO_APPROVALS, call, outcomes, session_with, stdio, turn};
 use crate::acp::editor::Editor;
 use crate::client::{Client, Event};
 use crate::daemon::{World, until};
 
-/// A world with a server that asks, and where it notes what happens to it.
+/// A world with a server that asks questions, and the file in which it records events.
 async fn asking(era: &str) -> (World, NamedTempFile) {
     let note = NamedTempFile::new().unwrap();
     let path = note.path().to_str().unwrap();
     let server = stdio("fix", "", &[("NOTE", path), ("ERA", era)]);
-    (World::start(&format!("{FREE}{server}")).await, note)
+    (World::start(&format!("{NO_APPROVALS}{server}")).await, note)
 }
 
 fn script(arguments: Value) -> Value {
@@ -25,7 +25,7 @@ fn is_asked(event: &Event) -> bool {
     event.kind() == "approval_requested" && event.json["data"]["question_of"].is_string()
 }
 
-/// The question that a session is asked next.
+/// The next question of a session.
 async fn question(client: &Client, session: &str) -> Value {
     let events = client.until(session, is_asked).await;
     events[events.len() - 1].json["data"].clone()
@@ -37,99 +37,99 @@ async fn answer(client: &Client, session: &str, question: &Value, content: Value
 }
 
 /// The answer that the server received, which is the result of its tool.
-fn received_answer(came: &[(String, bool, String)]) -> Value {
-    assert!(came[0].1, "{came:?}");
-    serde_json::from_str(&came[0].2).unwrap()
+fn received_answer(results: &[(String, bool, String)]) -> Value {
+    assert!(results[0].1, "{results:?}");
+    serde_json::from_str(&results[0].2).unwrap()
 }
 
 #[tokio::test]
-async fn the_first_answer_that_fits_the_form_reaches_the_server() {
+async fn the_first_valid_answer_reaches_the_server() {
     for era in ["", "modern"] {
         let (world, _note) = asking(era).await;
         let client = world.client();
         let id = session_with(&world, "fix__ask").await;
         client.say(&id, script(json!({}))).await;
-        let asked = question(&client, &id).await;
-        assert_eq!(asked["input"]["asker"], "the MCP server fix");
-        assert_eq!(asked["input"]["message"], "Who are you?");
-        assert_eq!(asked["input"]["schema"]["properties"]["name"]["minLength"], 2);
+        let request = question(&client, &id).await;
+        assert_eq!(request["input"]["asker"], "the MCP server fix");
+        assert_eq!(request["input"]["message"], "Who are you?");
+        assert_eq!(request["input"]["schema"]["properties"]["name"]["minLength"], 2);
         let session = client.session(&id).await;
-        assert_eq!(session["pending_approvals"][0]["tool_call_id"], asked["tool_call_id"]);
+        assert_eq!(session["pending_approvals"][0]["tool_call_id"], request["tool_call_id"]);
         assert_eq!(session["status"], "waiting_approval", "{session}");
-        assert_eq!(answer(&client, &id, &asked, json!({ "name": 7 })).await, 400);
-        let plain = client.approve(&id, asked["tool_call_id"].as_str().unwrap(), "approve").await;
+        assert_eq!(answer(&client, &id, &request, json!({ "name": 7 })).await, 400);
+        let plain = client.approve(&id, request["tool_call_id"].as_str().unwrap(), "approve").await;
         assert_eq!(plain.0, 400, "{plain:?}");
-        assert_eq!(answer(&client, &id, &asked, json!({ "name": "Ada" })).await, 200);
-        assert_eq!(answer(&client, &id, &asked, json!({ "name": "Bob" })).await, 409);
-        let came = outcomes(&client.until_over(&id).await);
+        assert_eq!(answer(&client, &id, &request, json!({ "name": "Ada" })).await, 200);
+        assert_eq!(answer(&client, &id, &request, json!({ "name": "Bob" })).await, 409);
+        let results = outcomes(&client.until_over(&id).await);
         let content = json!({ "name": "Ada", "colour": "red" });
-        assert_eq!(received_answer(&came), json!({ "action": "accept", "content": content }));
+        assert_eq!(received_answer(&results), json!({ "action": "accept", "content": content }));
     }
 }
 
 #[tokio::test]
-async fn a_question_can_be_declined_and_a_link_be_opened() {
+async fn a_question_can_be_declined_or_have_a_link() {
     let (world, _note) = asking("").await;
     let client = world.client();
     let id = session_with(&world, "fix__ask").await;
     client.say(&id, script(json!({}))).await;
-    let asked = question(&client, &id).await;
-    client.approve(&id, asked["tool_call_id"].as_str().unwrap(), "deny").await;
+    let request = question(&client, &id).await;
+    client.approve(&id, request["tool_call_id"].as_str().unwrap(), "deny").await;
     assert_eq!(
         received_answer(&outcomes(&client.until_over(&id).await)),
         json!({ "action": "decline" })
     );
     let id = session_with(&world, "fix__ask").await;
     client.say(&id, script(json!({ "link": true }))).await;
-    let asked = question(&client, &id).await;
-    assert_eq!(asked["input"]["url"], "https://a.example/login");
-    client.approve(&id, asked["tool_call_id"].as_str().unwrap(), "approve").await;
-    let came = outcomes(&client.until_over(&id).await);
-    assert_eq!(received_answer(&came)["action"], "accept");
+    let request = question(&client, &id).await;
+    assert_eq!(request["input"]["url"], "https://a.example/login");
+    client.approve(&id, request["tool_call_id"].as_str().unwrap(), "approve").await;
+    let results = outcomes(&client.until_over(&id).await);
+    assert_eq!(received_answer(&results)["action"], "accept");
 }
 
 #[tokio::test]
-async fn a_cancelled_turn_takes_its_question_with_it() {
+async fn cancelling_a_turn_cancels_its_question() {
     let (world, note) = asking("").await;
     let client = world.client();
     let id = session_with(&world, "fix__ask").await;
     client.say(&id, script(json!({}))).await;
-    let asked = question(&client, &id).await;
+    let request = question(&client, &id).await;
     client.post(&format!("/v1/sessions/{id}/cancel"), json!({})).await;
     client.until_over(&id).await;
-    assert_eq!(answer(&client, &id, &asked, json!({ "name": "Ada" })).await, 409);
+    assert_eq!(answer(&client, &id, &request, json!({ "name": "Ada" })).await, 409);
     let answered = || std::fs::read_to_string(note.path()).unwrap();
-    until("the server is told", async || answered().contains(r#"{"action": "cancel"}"#)).await;
-    // The server is well: its next question is asked.
+    until("the server is notified", async || answered().contains(r#"{"action": "cancel"}"#)).await;
+    // The server still works: its next question is sent.
     client.say(&id, script(json!({}))).await;
     let events = client.until(&id, |event| {
-        is_asked(event) && event.json["data"]["tool_call_id"] != asked["tool_call_id"]
+        is_asked(event) && event.json["data"]["tool_call_id"] != request["tool_call_id"]
     });
-    let asked = events.await.pop().unwrap().json["data"].clone();
-    assert_eq!(answer(&client, &id, &asked, json!({ "name": "Ada" })).await, 200);
+    let request = events.await.pop().unwrap().json["data"].clone();
+    assert_eq!(answer(&client, &id, &request, json!({ "name": "Ada" })).await, 200);
 }
 
 #[tokio::test]
-async fn a_question_does_not_outlive_the_daemon() {
+async fn a_restart_closes_a_question() {
     let (mut world, _note) = asking("").await;
     let id = session_with(&world, "fix__ask").await;
     let client = world.client();
     client.say(&id, script(json!({}))).await;
-    let asked = question(&client, &id).await;
+    let request = question(&client, &id).await;
     world.kill();
     world.restart();
     let client = world.client();
-    let came = outcomes(&client.until_over(&id).await);
-    assert!(came.len() == 1 && !came[0].1, "{came:?}");
+    let results = outcomes(&client.until_over(&id).await);
+    assert!(results.len() == 1 && !results[0].1, "{results:?}");
     let closed = client.history(&id).await;
     let closed = closed.iter().find(|event| event["type"] == "approval_denied").unwrap();
-    assert_eq!(closed["data"]["tool_call_id"], asked["tool_call_id"]);
+    assert_eq!(closed["data"]["tool_call_id"], request["tool_call_id"]);
     assert_eq!(closed["data"]["by"], "call_ended");
-    assert_eq!(answer(&client, &id, &asked, json!({ "name": "Ada" })).await, 409);
+    assert_eq!(answer(&client, &id, &request, json!({ "name": "Ada" })).await, 409);
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_a_question_is_declined() {
+async fn a_question_is_declined_if_no_user_can_answer() {
     let (world, _note) = asking("").await;
     session_with(&world, "fix__ask").await;
     let text = format!("go {{{{script: {}}}}}", script(json!({})));
@@ -143,31 +143,31 @@ async fn where_nobody_can_be_asked_a_question_is_declined() {
 }
 
 #[tokio::test]
-async fn a_question_of_a_subagent_is_answered_at_the_session_above_it() {
+async fn a_question_of_a_subagent_is_answered_at_the_parent() {
     let (world, _note) = asking("").await;
     let client = world.client();
     let id = session_with(&world, "fix__ask").await;
     let work = json!([call("fix__ask", json!({})), { "text": "it asked" }]);
     let task = format!("ask {{{{script: {work}}}}}");
     let script = json!([call("spawn_agent", json!({ "task": task })), { "text": "done" }]);
-    // A script within a script is that of the subagent.
+    // A nested script is that of the subagent.
     let script = script.to_string().replace("{{script:", "\\u007b{script:");
     let part = json!({ "type": "text", "text": format!("go {{{{script: {script}}}}}") });
     let body = json!({ "role": "user", "parts": [part], "auto_run": true });
     assert_eq!(client.post(&format!("/v1/sessions/{id}/messages"), body).await.0, 200);
     let events = client.until(&id, |event| event.kind() == "subagent_approval_requested").await;
-    let asked = &events[events.len() - 1].json["data"];
-    assert_eq!(asked["args"]["message"], "Who are you?");
-    let question = json!({ "tool_call_id": asked["subagent_tool_call_id"] });
+    let request = &events[events.len() - 1].json["data"];
+    assert_eq!(request["args"]["message"], "Who are you?");
+    let question = json!({ "tool_call_id": request["subagent_tool_call_id"] });
     assert_eq!(answer(&client, &id, &question, json!({ "name": "Ada" })).await, 200);
     client.until_over(&id).await;
-    let told =
+    let was_answered =
         world.model.calls().iter().any(|call| call.to_string().contains(r#"\"name\": \"Ada\""#));
-    assert!(told, "the server of the subagent was not answered");
+    assert!(was_answered, "the server of the subagent was not answered");
 }
 
 #[tokio::test]
-async fn a_server_that_several_sessions_use_does_not_ask_the_wrong_one() {
+async fn a_server_used_by_several_sessions_asks_none_of_them() {
     let (world, note) = asking("").await;
     let client = world.client();
     let id = session_with(&world, "fix__wait").await;
@@ -175,41 +175,41 @@ async fn a_server_that_several_sessions_use_does_not_ask_the_wrong_one() {
     let waits = || std::fs::read_to_string(note.path()).unwrap().contains("waiting");
     until("the other session's call runs", async || waits()).await;
     let other = session_with(&world, "fix__ask").await;
-    let came = turn(&client, &other, script(json!({}))).await;
-    assert_eq!(received_answer(&came), json!({ "action": "decline" }));
+    let results = turn(&client, &other, script(json!({}))).await;
+    assert_eq!(received_answer(&results), json!({ "action": "decline" }));
     client.post(&format!("/v1/sessions/{id}/cancel"), json!({})).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_editor_shows_a_form_or_what_there_is_to_choose() {
+async fn an_editor_shows_a_form_or_the_possible_answers() {
     let (world, _note) = asking("").await;
     session_with(&world, "fix__ask").await;
     let forms = json!({ "elicitation": { "form": {} } });
     let mut editor = Editor::ready(&world, forms);
     let session = editor.new_session(&world);
     let id = editor.script(&session, script(json!({})));
-    let asked = editor.asked("elicitation/create");
-    assert_eq!(asked["params"]["mode"], "form");
-    assert_eq!(asked["params"]["requestedSchema"]["required"], json!(["name"]));
-    // What does not fit is asked once more.
-    editor.reply(&asked, json!({ "action": "accept", "content": { "name": "A" } }));
-    let asked = editor.asked("elicitation/create");
-    let message = asked["params"]["message"].as_str().unwrap();
+    let request = editor.incoming("elicitation/create");
+    assert_eq!(request["params"]["mode"], "form");
+    assert_eq!(request["params"]["requestedSchema"]["required"], json!(["name"]));
+    // An invalid answer leads to another request.
+    editor.reply(&request, json!({ "action": "accept", "content": { "name": "A" } }));
+    let request = editor.incoming("elicitation/create");
+    let message = request["params"]["message"].as_str().unwrap();
     assert!(message.contains("`name` must be at least 2 characters"), "{message}");
-    editor.reply(&asked, json!({ "action": "accept", "content": { "name": "Ada" } }));
+    editor.reply(&request, json!({ "action": "accept", "content": { "name": "Ada" } }));
     assert_eq!(editor.answer(id), Ok(json!({ "stopReason": "end_turn" })));
     let seen = json!(editor.updates("tool_call_update")).to_string();
     assert!(seen.contains(r#"\"name\": \"Ada\""#), "{seen}");
 
-    // This editor shows no links: the question is a call to permit.
+    // This editor shows no links, so the question becomes a permission request.
     let id = editor.script(&session, script(json!({ "link": true })));
-    let asked = editor.asked("session/request_permission");
-    let options = asked["params"]["options"].as_array().unwrap();
+    let request = editor.incoming("session/request_permission");
+    let options = request["params"]["options"].as_array().unwrap();
     let names: Vec<_> = options.iter().map(|option| option["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["Accept", "Decline"]);
-    assert!(asked.to_string().contains("https://a.example/login"), "{asked}");
+    assert!(request.to_string().contains("https://a.example/login"), "{request}");
     let outcome = json!({ "outcome": "selected", "optionId": options[0]["optionId"] });
-    editor.reply(&asked, json!({ "outcome": outcome }));
+    editor.reply(&request, json!({ "outcome": outcome }));
     assert_eq!(editor.answer(id), Ok(json!({ "stopReason": "end_turn" })));
     let seen = json!(editor.updates("tool_call_update")).to_string();
     assert!(seen.contains(r#"{\"action\": \"accept\""#), "{seen}");
