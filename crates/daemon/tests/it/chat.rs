@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 use serde_json::{Value, json};
 
 use crate::daemon::{World, quintet};
-use crate::terminal::{ASKING, shell};
+use crate::terminal::{WITH_APPROVALS, shell};
 
 /// Sends a message whose script is the model's answer.
 async fn run_script(world: &World, script: Value, flags: &[&str]) -> Output {
@@ -26,7 +26,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn the_answer_is_printed() {
-    let world = World::start(ASKING).await;
+    let world = World::start(WITH_APPROVALS).await;
     let output = run_script(&world, json!([{ "deltas": ["It is ", "blue."] }]), &[]).await;
     assert_eq!((text(&output.stdout).trim_end(), output.status.code()), ("It is blue.", Some(0)));
     let failed = run_script(&world, json!([{ "status": 400 }]), &[]).await;
@@ -35,7 +35,7 @@ async fn the_answer_is_printed() {
 
 #[tokio::test]
 async fn tool_calls_are_refused_without_yes() {
-    let world = World::start(ASKING).await;
+    let world = World::start(WITH_APPROVALS).await;
     let script = json!([{ "tools": [shell("touch made")] }, { "text": "done" }]);
     let refused = run_script(&world, script.clone(), &[]).await;
     assert!(text(&refused.stderr).contains("refused"), "{}", text(&refused.stderr));

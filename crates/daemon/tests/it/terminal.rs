@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::daemon::World;
 use client::{Terminal, methods, of, text};
 
-pub(crate) const ASKING: &str =
+pub(crate) const WITH_APPROVALS: &str =
     "[approval]\nkinds = [\"write\", \"exec\"]\n[verify]\nauto = false\n";
 
 pub(crate) fn shell(command: &str) -> Value {
@@ -47,7 +47,7 @@ async fn a_simple_query() {
 
 #[tokio::test]
 async fn a_query_with_tools_and_an_approval() {
-    let world = World::start(ASKING).await;
+    let world = World::start(WITH_APPROVALS).await;
     std::fs::write(world.workspace().join("a.txt"), "old\n").unwrap();
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let write = json!({ "name": "write_file", "args": { "path": "a.txt", "content": "new\n" } });
@@ -55,29 +55,30 @@ async fn a_query_with_tools_and_an_approval() {
     let query = terminal.query(world.workspace(), script).await;
     let notes = terminal.until("tool.request_approval").await;
     assert!(methods(&notes).contains(&"agent.thinking".into()));
-    let asked = of(&notes, "tool.request_approval")[0];
-    assert_eq!(asked["query_id"], query.as_str());
+    let approval = of(&notes, "tool.request_approval")[0];
+    assert_eq!(approval["query_id"], query.as_str());
     assert_eq!(
-        (&asked["tool"]["name"], &asked["tool_name"]),
+        (&approval["tool"]["name"], &approval["tool_name"]),
         (&json!("write_file"), &json!("write_file"))
     );
-    assert_eq!(asked["tool"]["category"], "file_system");
-    assert_eq!(asked["arguments"]["path"], "a.txt");
-    assert_eq!(asked["preview"]["type"], "diff");
-    let diff = asked["preview"]["content"].as_str().unwrap();
+    assert_eq!(approval["tool"]["category"], "file_system");
+    assert_eq!(approval["arguments"]["path"], "a.txt");
+    assert_eq!(approval["preview"]["type"], "diff");
+    let diff = approval["preview"]["content"].as_str().unwrap();
     assert!(diff.contains("-old") && diff.contains("+new"), "{diff}");
-    assert_eq!(asked["risk_assessment"]["level"], asked["risk_level"]);
-    assert!(asked["risk_assessment"]["reversible"].is_boolean());
-    assert!(!asked["risk_assessment"]["reasons"].as_array().unwrap().is_empty());
-    assert_eq!(asked["timeout"], 300);
-    let answer = json!({ "execution_id": asked["execution_id"], "approved": true, "options": {} });
+    assert_eq!(approval["risk_assessment"]["level"], approval["risk_level"]);
+    assert!(approval["risk_assessment"]["reversible"].is_boolean());
+    assert!(!approval["risk_assessment"]["reasons"].as_array().unwrap().is_empty());
+    assert_eq!(approval["timeout"], 300);
+    let answer =
+        json!({ "execution_id": approval["execution_id"], "approved": true, "options": {} });
     let answered = terminal.request("tool.approve", answer.clone()).await.unwrap();
-    assert_eq!(answered, json!({ "status": "approved", "execution_id": asked["execution_id"] }));
+    assert_eq!(answered, json!({ "status": "approved", "execution_id": approval["execution_id"] }));
     let notes = terminal.until("stream.complete").await;
     let done = of(&notes, "tool.complete")[0];
     assert_eq!(
         (&done["status"], &done["execution_id"]),
-        (&json!("success"), &asked["execution_id"])
+        (&json!("success"), &approval["execution_id"])
     );
     assert_eq!(done["result"]["files_modified"], json!(["a.txt"]));
     assert!(done["result"]["duration_ms"].is_u64());
@@ -99,7 +100,7 @@ async fn a_query_with_tools_and_an_approval() {
 }
 
 #[tokio::test]
-async fn a_query_is_cancelled() {
+async fn a_query_can_be_cancelled() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let query =
@@ -121,15 +122,15 @@ async fn a_query_is_cancelled() {
 
 #[tokio::test]
 async fn a_call_is_denied_and_choices_are_remembered() {
-    let world = World::start(ASKING).await;
+    let world = World::start(WITH_APPROVALS).await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let script = json!([{ "tools": [shell("echo one")] }, { "tools": [shell("echo one")] }, { "text": "ok" }]);
     terminal.query(world.workspace(), script.clone()).await;
     let notes = terminal.until("tool.request_approval").await;
-    let asked = of(&notes, "tool.request_approval")[0];
-    assert_eq!(asked["preview"]["type"], "command");
+    let approval = of(&notes, "tool.request_approval")[0];
+    assert_eq!(approval["preview"]["type"], "command");
     let answer = json!({
-        "execution_id": asked["execution_id"],
+        "execution_id": approval["execution_id"],
         "approved": false,
         "options": { "remember_choice": true, "apply_to_similar": false },
     });
@@ -145,17 +146,17 @@ async fn a_call_is_denied_and_choices_are_remembered() {
 }
 
 #[tokio::test]
-async fn a_question_expires() {
-    let extra = format!("{ASKING}[terminal]\napproval_timeout_seconds = 1\n");
+async fn an_approval_request_expires() {
+    let extra = format!("{WITH_APPROVALS}[terminal]\napproval_timeout_seconds = 1\n");
     let world = World::start(&extra).await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     terminal
         .query(world.workspace(), json!([{ "tools": [shell("echo x")] }, { "text": "ok" }]))
         .await;
     let notes = terminal.until("tool.request_approval").await;
-    let asked = of(&notes, "tool.request_approval")[0];
-    assert_eq!(asked["timeout"], 1);
-    let execution = asked["execution_id"].clone();
+    let approval = of(&notes, "tool.request_approval")[0];
+    assert_eq!(approval["timeout"], 1);
+    let execution = approval["execution_id"].clone();
     let notes = terminal.until("stream.complete").await;
     assert_eq!(of(&notes, "tool.complete")[0]["status"], "denied");
     assert_eq!(of(&notes, "stream.complete")[0]["status"], "success");
@@ -165,7 +166,7 @@ async fn a_question_expires() {
 
 #[tokio::test]
 async fn options_and_context_reach_the_model() {
-    let world = World::start(ASKING).await;
+    let world = World::start(WITH_APPROVALS).await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let script = json!([{ "tools": [shell("echo free")] }, { "text": "ok" }]);
     let message = format!("go {{{{script: {script}}}}}");
@@ -186,11 +187,11 @@ async fn options_and_context_reach_the_model() {
     assert!(of(&notes, "tool.request_approval").is_empty(), "{notes:#?}");
     let call = &world.model.calls()[0];
     assert_eq!((&call["max_tokens"], &call["temperature"]), (&json!(77), &json!(0.5)));
-    let asked = call["messages"].to_string();
-    for told in ["cargo test", "exit code 1", "src/main.rs", "[redacted]"] {
-        assert!(asked.contains(told), "{told} is not in {asked}");
+    let messages = call["messages"].to_string();
+    for part in ["cargo test", "exit code 1", "src/main.rs", "[redacted]"] {
+        assert!(messages.contains(part), "{part} is not in {messages}");
     }
-    assert!(!asked.contains("correct-horse"), "{asked}");
+    assert!(!messages.contains("correct-horse"), "{messages}");
     let options = json!({ "tools_enabled": false, "stream": false });
     let script = json!([{ "deltas": ["one ", "two"] }]);
     terminal.query_with(world.workspace(), script, options).await.unwrap();
@@ -203,7 +204,7 @@ async fn options_and_context_reach_the_model() {
 }
 
 #[tokio::test]
-async fn commands_run_where_the_query_is_asked() {
+async fn commands_run_in_the_directory_of_the_query() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let elsewhere = tempfile::tempdir().unwrap();
@@ -213,17 +214,17 @@ async fn commands_run_where_the_query_is_asked() {
         terminal.query(folder, script.clone()).await;
         terminal.until("stream.complete").await;
         let calls = world.model.calls();
-        let told = calls[calls.len() - 1]["messages"].as_array().unwrap().last().unwrap().clone();
-        assert!(told.to_string().contains(folder.to_str().unwrap()), "{told}");
+        let last = calls[calls.len() - 1]["messages"].as_array().unwrap().last().unwrap().clone();
+        assert!(last.to_string().contains(folder.to_str().unwrap()), "{last}");
     }
-    // What is not mentioned stays as it was; what is told beside queries counts for the next one.
-    let ask = format!("go {{{{script: {script}}}}}");
+    // A field that is not sent keeps its value; an update between queries applies to the next one.
+    let message = format!("go {{{{script: {script}}}}}");
     for folder in [elsewhere.as_path(), world.workspace()] {
-        terminal.request("agent.query", json!({ "message": ask })).await.unwrap();
+        terminal.request("agent.query", json!({ "message": message })).await.unwrap();
         terminal.until("stream.complete").await;
         let calls = world.model.calls();
-        let told = calls[calls.len() - 1]["messages"].as_array().unwrap().last().unwrap().clone();
-        assert!(told.to_string().contains(folder.to_str().unwrap()), "{told}");
+        let last = calls[calls.len() - 1]["messages"].as_array().unwrap().last().unwrap().clone();
+        assert!(last.to_string().contains(folder.to_str().unwrap()), "{last}");
         terminal.notify("context.update", json!({ "cwd": world.workspace() })).await;
     }
 }
@@ -239,7 +240,7 @@ async fn a_query_without_tools_offers_none() {
 }
 
 #[tokio::test]
-async fn approvals_can_be_required_where_policy_asks_nothing() {
+async fn approvals_can_be_required_by_the_query() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let script = json!([{ "tools": [shell("echo x")] }, { "text": "ok" }]);
@@ -249,7 +250,7 @@ async fn approvals_can_be_required_where_policy_asks_nothing() {
 }
 
 #[tokio::test]
-async fn a_failing_model_is_an_error_and_one_end() {
+async fn a_failing_model_gives_an_error_and_one_end() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     terminal.query(world.workspace(), json!([{ "status": 400, "message": "no such luck" }])).await;
@@ -262,7 +263,7 @@ async fn a_failing_model_is_an_error_and_one_end() {
 }
 
 #[tokio::test]
-async fn suggestions_come_to_those_who_want_them() {
+async fn suggestions_are_sent_to_clients_that_want_them() {
     let world = World::start("").await;
     let mut terminal = Terminal::connect(&world.terminal()).await;
     terminal.initialize(json!(["suggestions"])).await;
@@ -277,14 +278,14 @@ async fn suggestions_come_to_those_who_want_them() {
 }
 
 #[tokio::test]
-async fn the_socket_is_private_and_goes_with_the_daemon() {
+async fn the_socket_is_private_and_removed_with_the_daemon() {
     let mut world = World::start("").await;
     let socket = world.terminal();
     let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let mut terminal = Terminal::ready(&socket).await;
     world.kill();
-    assert!(socket.exists(), "nobody was there to take it away");
+    assert!(socket.exists(), "a killed daemon cannot remove it");
     while terminal.message().await.is_some() {}
     world.restart();
     let mut terminal = Terminal::ready(&socket).await;

@@ -1,134 +1,135 @@
 //! Finds the blocks of a Markdown text while it is being written.
 //!
-//! Whatever pieces the text comes in, the blocks are the same. Every byte is given out once, as soon as
-//! it is known whether it belongs to a fenced block or to the prose around it.
+//! The blocks do not depend on the pieces in which the text arrives. Every byte is returned once, as soon
+//! as it is known whether it belongs to a fenced block or to the prose around it.
 
 mod fence;
 mod meta;
 
 use fence::Fence;
-pub(super) use meta::{Kind, Meta, is_diff};
+pub(super) use meta::{BlockKind, BlockMeta, is_diff};
 
 /// A block of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    pub(super) kind: Kind,
+    pub(super) kind: BlockKind,
     pub(super) language: Option<String>,
     pub(super) content: String,
-    pub(super) meta: Meta,
+    pub(super) meta: BlockMeta,
 }
 
-/// What was found.
+/// A result of parsing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BlockEvent {
-    /// Text that goes on; `fenced` if it belongs to a block that will come whole.
+    /// A piece of text; `fenced` is true if it belongs to a block that follows when it is complete.
     Text { text: String, fenced: bool },
     /// A block is complete.
     Block(Block),
 }
 
-/// Finds blocks.
+/// Finds blocks in a text that arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct BlockParser {
-    /// The line that is being written, and how much of it was given out.
+    /// The current line.
     line: String,
-    given: usize,
+    /// Bytes of the line that were returned.
+    returned: usize,
     prose: String,
     fence: Option<Fence>,
 }
 
 impl BlockParser {
-    /// Takes more of the text.
+    /// Parses more of the text.
     pub(super) fn push(&mut self, text: &str) -> Vec<BlockEvent> {
-        let mut found = Vec::new();
+        let mut events = Vec::new();
         for piece in text.split_inclusive('\n') {
             self.line.push_str(piece);
             if piece.ends_with('\n') {
-                self.end_line(&mut found)
+                self.end_line(&mut events)
             } else {
-                self.part_of_line(&mut found)
+                self.end_piece(&mut events)
             }
         }
-        found
+        events
     }
 
-    /// The text is over; what is open is closed.
+    /// Ends the text and closes the open block.
     pub(super) fn finish(&mut self) -> Vec<BlockEvent> {
-        let mut found = Vec::new();
+        let mut events = Vec::new();
         if !self.line.is_empty() {
-            self.end_line(&mut found);
+            self.end_line(&mut events);
         }
         if let Some(fence) = self.fence.take() {
-            found.push(BlockEvent::Block(fence.block()));
+            events.push(BlockEvent::Block(fence.block()));
         }
-        self.end_prose(&mut found);
-        found
+        self.end_prose(&mut events);
+        events
     }
 
-    fn part_of_line(&mut self, found: &mut Vec<BlockEvent>) {
+    fn end_piece(&mut self, events: &mut Vec<BlockEvent>) {
         let fenced = self.fence.is_some();
-        // What may still become the beginning of a fence is held back.
+        // A line that may still become a fence is held back.
         if fenced || !fence::may_open(&self.line) {
-            self.give(fenced, found);
+            self.emit(fenced, events);
         }
     }
 
-    fn end_line(&mut self, found: &mut Vec<BlockEvent>) {
+    fn end_line(&mut self, events: &mut Vec<BlockEvent>) {
         match &mut self.fence {
             Some(fence) => {
-                let closed = fence.take(&self.line);
-                self.give(true, found);
+                let closed = fence.add_line(&self.line);
+                self.emit(true, events);
                 if closed && let Some(fence) = self.fence.take() {
-                    found.push(BlockEvent::Block(fence.block()));
+                    events.push(BlockEvent::Block(fence.block()));
                 }
             }
             None => match Fence::open(&self.line) {
                 Some(fence) => {
-                    self.end_prose(found);
-                    self.give(true, found);
+                    self.end_prose(events);
+                    self.emit(true, events);
                     self.fence = Some(fence);
                 }
                 None => {
                     self.prose.push_str(&self.line);
-                    self.give(false, found);
+                    self.emit(false, events);
                 }
             },
         }
         self.line.clear();
-        self.given = 0;
+        self.returned = 0;
     }
 
-    fn end_prose(&mut self, found: &mut Vec<BlockEvent>) {
+    fn end_prose(&mut self, events: &mut Vec<BlockEvent>) {
         let prose = std::mem::take(&mut self.prose);
         let content = prose.trim_matches('\n').trim_end();
         if !content.trim().is_empty() {
-            let (kind, meta, content) = (Kind::Text, Meta::default(), content.to_owned());
-            found.push(BlockEvent::Block(Block { kind, language: None, content, meta }));
+            let (kind, meta, content) = (BlockKind::Text, BlockMeta::default(), content.to_owned());
+            events.push(BlockEvent::Block(Block { kind, language: None, content, meta }));
         }
     }
 
-    /// Returns out what of the line was not.
-    fn give(&mut self, inside: bool, found: &mut Vec<BlockEvent>) {
-        let more = &self.line[self.given..];
-        match found.last_mut() {
+    /// Returns the rest of the line.
+    fn emit(&mut self, inside: bool, events: &mut Vec<BlockEvent>) {
+        let more = &self.line[self.returned..];
+        match events.last_mut() {
             _ if more.is_empty() => return,
             Some(BlockEvent::Text { text, fenced }) if *fenced == inside => text.push_str(more),
-            _ => found.push(BlockEvent::Text { text: more.to_owned(), fenced: inside }),
+            _ => events.push(BlockEvent::Text { text: more.to_owned(), fenced: inside }),
         }
-        self.given = self.line.len();
+        self.returned = self.line.len();
     }
 }
 
-/// The blocks of a whole text.
+/// The blocks of a complete text.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
     let mut parser = BlockParser::default();
-    let mut found = parser.push(text);
-    found.extend(parser.finish());
-    let block = |found| match found {
+    let mut events = parser.push(text);
+    events.extend(parser.finish());
+    let block = |event| match event {
         BlockEvent::Block(block) => Some(block),
         BlockEvent::Text { .. } => None,
     };
-    found.into_iter().filter_map(block).collect()
+    events.into_iter().filter_map(block).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Calls in a terminal: the approval request, progress and result.
+//! Encodes calls: the approval request, progress and result.
 
 use quintet_kernel::change::changed_paths;
 use quintet_kernel::message::text_of;
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::blocks::is_diff;
 use super::wire;
 
-/// What is known of a tool.
+/// A tool's kind and short description.
 #[derive(Debug)]
-pub(super) struct Described {
+pub(super) struct ToolInfo {
     pub(super) kind: ToolKind,
     pub(super) text: String,
 }
 
-/// How far a call is, in words: a tool does not know how much is still to come.
+/// The progress of a call, as text: a tool does not know how much is left.
 pub(super) fn progress(turn: &TurnId, call: &CallId, status: &str, message: &str) -> Value {
     json!({
         "execution_id": wire::execution_id(call),
@@ -35,7 +35,7 @@ pub(super) fn completed(
     of: (&TurnId, &CallId),
     tool: &str,
     outcome: &Outcome,
-    took: u128,
+    duration: u128,
 ) -> Value {
     let files = changed_paths(&outcome.changes);
     let status = match outcome.ending {
@@ -53,7 +53,7 @@ pub(super) fn completed(
         "result": {
             "output": text_of(&outcome.parts),
             "files_modified": files,
-            "duration_ms": u64::try_from(took).unwrap_or(u64::MAX),
+            "duration_ms": u64::try_from(duration).unwrap_or(u64::MAX),
         },
     });
     let code = match outcome.ending {
@@ -63,12 +63,12 @@ pub(super) fn completed(
         Ending::Denied => wire::PERMISSION_DENIED,
         Ending::Cancelled => wire::CANCELLED,
     };
-    let why = outcome.error.as_deref().unwrap_or("the tool did not work");
+    let why = outcome.error.as_deref().unwrap_or("the tool failed");
     params["error"] = json!({ "code": code, "message": why });
     params
 }
 
-/// A question about a call.
+/// A request for approval of a call.
 pub(super) struct ApprovalRequest<'a> {
     pub(super) turn: &'a TurnId,
     pub(super) call: &'a CallId,
@@ -79,7 +79,7 @@ pub(super) struct ApprovalRequest<'a> {
 }
 
 impl ApprovalRequest<'_> {
-    pub(super) fn request(&self, tool: Option<&Described>) -> Value {
+    pub(super) fn request(&self, tool: Option<&ToolInfo>) -> Value {
         let Assessment { risk, reasons, reversible, preview, subject, .. } = self.assessment;
         let description = self.description(tool);
         let kind = tool.map(|tool| tool.kind);
@@ -110,17 +110,17 @@ impl ApprovalRequest<'_> {
         request
     }
 
-    /// The answers to a question of a running call that need no writing.
+    /// The answers to a question of a running call that can be given without typing.
     fn choices(&self) -> Option<Value> {
         let ApprovalId::Question(_) = ApprovalId::parse(self.call.as_str())? else { return None };
         let choices = Question::from_input(self.input)?.choices().into_iter();
-        let shown =
+        let encode =
             |choice: QuestionChoice| json!({ "label": choice.label, "content": choice.content });
-        Some(choices.map(shown).collect())
+        Some(choices.map(encode).collect())
     }
 
-    /// What this very call would do.
-    fn description(&self, tool: Option<&Described>) -> String {
+    /// A description of what this call would do.
+    fn description(&self, tool: Option<&ToolInfo>) -> String {
         let subject = &self.assessment.subject;
         let about = if subject.commands.is_empty() {
             subject.paths.join(", ")
@@ -158,7 +158,7 @@ fn preview_type(kind: Option<ToolKind>, preview: &str) -> &'static str {
     }
 }
 
-/// Whole seconds until then, the last one counted whole.
+/// Seconds between two times, rounded up.
 pub(super) fn seconds(from: Time, to: Time) -> u64 {
     u64::try_from(to.since(from).as_millis().div_ceil(1000)).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! One client: reads its requests, answers them, and sends it what happens in its sessions.
+//! Serves one client: reads its requests, responds, and sends updates of its sessions.
 
 mod names;
 mod prompts;
@@ -19,36 +19,37 @@ use tokio_util::sync::CancellationToken;
 
 use super::decode::{self, decode};
 use super::encode;
-use super::rate::RateLimiter;
-use super::send_queue::{Gone, SendPermit, SendQueue};
+use super::rate_limiter::RateLimiter;
+use super::send_queue::{Disconnected, SendPermit, SendQueue};
 use super::serve::AppState;
-use super::suggest::History;
+use super::suggestions::History;
 use super::wire;
 use crate::jsonrpc::{self, Error, Id, Incoming, Received};
 use crate::transport::connection_limit::ConnectionPermit;
 use crate::transport::uds::{Line, Lines, PeerProcess};
 
-/// Requests of one connection in a second.
+/// The most requests of one connection per second.
 const REQUESTS_PER_SECOND_LIMIT: usize = 100;
-/// How long a terminal must be quiet before something is suggested.
+/// Time that a terminal must be quiet before a command is suggested.
 const SUGGESTION_DELAY: Duration = Duration::from_millis(300);
 
-/// One client.
+/// The connection of one client.
 pub(super) struct Connection {
     app: Arc<AppState>,
     peer: PeerProcess,
     permit: ConnectionPermit,
     link: decode::Link,
     rate: RateLimiter,
-    /// The sessions that it follows; the last is the one that its queries go to.
+    /// The sessions that the client follows; queries go to the last one.
     followed: Vec<FollowedSession>,
-    /// The sessions of the last list that it was sent.
+    /// The sessions of the last list that was sent to the client.
     listed: Vec<SessionId>,
-    /// The context of its terminal that models were last given in that session.
+    /// The terminal context that was last added to a message in the current session.
     last_context: Option<String>,
     history: History,
-    /// When to suggest a command, and the last suggestion.
+    /// The time to suggest a command.
     suggest: Option<Instant>,
+    /// The last suggestion.
     suggested: Option<String>,
 }
 
@@ -76,7 +77,7 @@ impl Connection {
         }
     }
 
-    /// Serves the client until it is gone and waits for no answer, or the daemon shuts down.
+    /// Serves the client until it has disconnected and waits for no answer, or the daemon shuts down.
     pub(super) async fn run(
         &mut self,
         mut lines: Lines<OwnedReadHalf>,
@@ -102,7 +103,7 @@ impl Connection {
                     listening = false;
                     Ok(())
                 }
-                // A socket that is closed with something unread in it resets the connection.
+                // Closing a socket with unread data resets the connection.
                 () = self.permit.revoked(), if listening => if lines.has_unread() {
                     self.permit.in_use();
                     Ok(())
@@ -118,19 +119,19 @@ impl Connection {
             if sent.is_err() {
                 return;
             }
-            // The writer gets its turn before there is more to write.
+            // Lets the writer run before more is queued.
             tokio::task::yield_now().await;
         }
     }
 
-    /// True if there is something to wait for although nothing more is asked: answers to a client that
-    /// said all it wanted, or the last words of a daemon that ends.
+    /// True if output is still expected although no more requests are read: answers for a client that
+    /// closed its side, or the last events before a shutdown.
     fn has_pending_output(&self, closing: &CancellationToken) -> bool {
         if closing.is_cancelled() { !self.followed.is_empty() } else { self.open_queries() > 0 }
     }
 
     fn open_queries(&self) -> usize {
-        self.followed.iter().map(|watch| watch.link.open_queries_count()).sum()
+        self.followed.iter().map(|entry| entry.link.open_queries_count()).sum()
     }
 
     fn send_items(
@@ -139,33 +140,33 @@ impl Connection {
         which: usize,
         items: Result<Option<Vec<Item>>, PortError>,
     ) {
-        let watch = &mut self.followed[which];
+        let entry = &mut self.followed[which];
         match items {
             Ok(Some(items)) => {
-                let batches = self.link.client.as_ref().is_none_or(decode::Client::takes_batches);
+                let batches = self.link.client.as_ref().is_none_or(decode::Client::accepts_batches);
                 let pace = if batches { permit.pace } else { encode::ClientPace::Current };
-                let messages = watch.link.encode(&items, pace);
+                let messages = entry.link.encode(&items, pace);
                 permit.fill(&messages);
                 self.drop_left_sessions();
             }
-            // The daemon ends, or the session is gone.
+            // The daemon is shutting down, or the session was deleted.
             Ok(None) | Err(PortError::NotFound(_)) => drop(self.followed.remove(which)),
             Err(error) => {
-                tracing::warn!(session = %watch.session, %error, "a session cannot be followed");
+                tracing::warn!(session = %entry.session, %error, "reading the events of a session failed");
                 self.followed.remove(which);
             }
         }
     }
 
-    /// Forgets sessions that the client left and waits for nothing from.
+    /// Drops sessions that the client left and waits for nothing from.
     fn drop_left_sessions(&mut self) {
-        let last = self.followed.last().map(|watch| watch.session.clone());
-        self.followed.retain(|watch| {
-            watch.link.open_queries_count() > 0 || Some(&watch.session) == last.as_ref()
+        let last = self.followed.last().map(|entry| entry.session.clone());
+        self.followed.retain(|entry| {
+            entry.link.open_queries_count() > 0 || Some(&entry.session) == last.as_ref()
         });
     }
 
-    /// What is answered to a line, if anything.
+    /// The response to a line, if any.
     async fn receive(&mut self, line: Line) -> Option<String> {
         let fault = |error: Error| Some(jsonrpc::response(&Id::Null, &Err(error)));
         let bytes = match line {
@@ -183,28 +184,28 @@ impl Connection {
         }
         match jsonrpc::read(text) {
             Err(error) => fault(error),
-            Ok(Incoming::One(received)) => self.answer(received).await,
+            Ok(Incoming::One(received)) => self.respond(received).await,
             Ok(Incoming::Batch(all)) => {
-                let mut answers = Vec::new();
+                let mut responses = Vec::new();
                 for received in all {
-                    answers.extend(self.answer(received).await);
+                    responses.extend(self.respond(received).await);
                 }
-                jsonrpc::batch_response(&answers)
+                jsonrpc::batch_response(&responses)
             }
         }
     }
 
-    /// The answer to one request; nothing to a notification.
-    async fn answer(&mut self, received: Received) -> Option<String> {
-        let permitted = self.rate.take(self.app.services.clock.now());
+    /// The response to one request; `None` for a notification.
+    async fn respond(&mut self, received: Received) -> Option<String> {
+        let allowed = self.rate.check(self.app.services.clock.now());
         let call = match received {
             Ok(call) => call,
             Err(fault) => return Some(jsonrpc::response(&fault.id, &Err(fault.error))),
         };
-        let outcome = match permitted {
-            Err(wait) => Err(too_many(wait)),
+        let outcome = match allowed {
+            Err(wait) => Err(too_many_requests(wait)),
             Ok(()) => match decode(&mut self.link, &call) {
-                Ok(step) => self.carry_out(step).await,
+                Ok(request) => self.dispatch(request).await,
                 Err(error) => Err(error),
             },
         };
@@ -218,14 +219,14 @@ impl Connection {
         Some(jsonrpc::response(call.id.as_ref()?, &outcome))
     }
 
-    /// The terminal's context changed.
+    /// Updates the command history and schedules a suggestion after the terminal's context changed.
     fn context_changed(&mut self) {
         self.history.add(&self.link.context.commands);
-        let wanted = self.link.client.as_ref().is_some_and(decode::Client::takes_suggestions);
-        self.suggest = wanted.then(|| Instant::now() + SUGGESTION_DELAY);
+        let is_wanted = self.link.client.as_ref().is_some_and(decode::Client::wants_suggestions);
+        self.suggest = is_wanted.then(|| Instant::now() + SUGGESTION_DELAY);
     }
 
-    /// What to suggest now that the terminal is quiet; the same is not suggested twice.
+    /// The suggestion for a quiet terminal; the same one is not sent twice.
     fn suggestion(&mut self) -> Option<String> {
         self.suggest = None;
         let found = self.history.suggestion()?;
@@ -242,7 +243,7 @@ impl Connection {
     }
 }
 
-fn too_many(wait: Duration) -> Error {
+fn too_many_requests(wait: Duration) -> Error {
     let message =
         format!("Permission denied: more than {REQUESTS_PER_SECOND_LIMIT} requests in a second");
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
@@ -252,18 +253,18 @@ fn too_many(wait: Duration) -> Error {
 
 type NextItems = Result<Option<Vec<Item>>, PortError>;
 
-/// What happens next in any of these sessions, once there is permit to tell it: nothing is taken out of a
-/// session that could not be passed on. Safe to drop and call again.
+/// Waits for space in the queue and then for items of any session, so that nothing is read that cannot be
+/// sent. Cancel-safe.
 async fn next_items<'a>(
     followed: &mut [FollowedSession],
     send_queue: &'a SendQueue,
-) -> Result<(SendPermit<'a>, usize, NextItems), Gone> {
+) -> Result<(SendPermit<'a>, usize, NextItems), Disconnected> {
     let permit = send_queue.permit().await?;
     if followed.is_empty() {
         drop(permit);
         return future::pending().await;
     }
-    let next = followed.iter_mut().map(|watch| watch.follow.next());
+    let next = followed.iter_mut().map(|entry| entry.follow.next());
     let (items, which, _) = select_all(next).await;
     Ok((permit, which, items))
 }

@@ -7,7 +7,7 @@ use quintet_kernel::Time;
 use super::redact;
 use crate::jsonrpc::{Error, Fields};
 
-/// Entries and bytes of each kind that are kept.
+/// The most entries and bytes of each kind that are stored.
 const COMMANDS_LIMIT: usize = 50;
 const FILES_LIMIT: usize = 20;
 const VARIABLES_LIMIT: usize = 500;
@@ -15,12 +15,12 @@ const OUTPUT_BYTES_LIMIT: usize = 64 * 1024;
 /// Estimate of the bytes in a token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// A command that was typed.
+/// A command that the user typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TypedCommand {
     pub(super) command: String,
     pub(super) exit_code: Option<i64>,
-    /// When, in seconds since 1970.
+    /// The time, in seconds since 1970.
     pub(super) timestamp: Option<i64>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct TypedCommand {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) cwd: Option<PathBuf>,
-    /// True if the client named `cwd` since it last asked something.
+    /// True if the client sent `cwd` since its last query.
     moved: bool,
     pub(super) shell: Option<String>,
     env: Vec<(String, String)>,
@@ -38,7 +38,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Updates the fields that a client sends; others stay. Fails if a field has the wrong type.
+    /// Updates the fields that the client sent; the others stay. Fails if a field has the wrong type.
     pub(super) fn update(&mut self, fields: &Fields<'_>) -> Result<(), Error> {
         let mut next = self.clone();
         if let Some(cwd) = fields.text("cwd")? {
@@ -57,7 +57,7 @@ impl Context {
         }
         next.env.drain(..next.env.len().saturating_sub(VARIABLES_LIMIT));
         if let Some(commands) = fields.objects("recent_commands")? {
-            next.commands = commands.iter().map(typed).collect::<Result<_, _>>()?;
+            next.commands = commands.iter().map(typed_command).collect::<Result<_, _>>()?;
             next.commands.drain(..next.commands.len().saturating_sub(COMMANDS_LIMIT));
         }
         if let Some(output) = fields.text("recent_output")? {
@@ -71,32 +71,32 @@ impl Context {
         Ok(())
     }
 
-    /// Where the commands of a query run, if the client named a place since its last one.
+    /// The new workspace, if the client sent one since its last query.
     pub(super) fn moved_to(&self) -> Option<PathBuf> {
         self.cwd.clone().filter(|_| self.moved)
     }
 
-    /// The session works where the client is, or where it worked before.
-    pub(super) fn settle(&mut self) {
+    /// Marks the directory as known to the session.
+    pub(super) fn clear_moved(&mut self) {
         self.moved = false;
     }
 
-    /// The context as text for a model, within a budget of tokens; `None` if there is none. Short facts come
+    /// The context as text for a model, within a token budget; `None` if it is empty. Short facts come
     /// first, and the output takes the rest.
     pub(super) fn for_model(&self, tokens: u64) -> Option<String> {
         let limit = usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
         let secrets = redact::secrets(self.variables());
-        let mut told = String::new();
+        let mut text = String::new();
         for line in self.lines(&secrets) {
             let line = format!("\n{line}");
-            if told.len() + line.len() > limit.saturating_sub(HEADER.len()) {
+            if text.len() + line.len() > limit.saturating_sub(HEADER.len()) {
                 break;
             }
-            told.push_str(&line);
+            text.push_str(&line);
         }
-        let left = limit.saturating_sub(HEADER.len() + told.len());
-        told.extend(self.output(left, &secrets));
-        (!told.is_empty()).then(|| format!("{HEADER}{told}"))
+        let left = limit.saturating_sub(HEADER.len() + text.len());
+        text.extend(self.output(left, &secrets));
+        (!text.is_empty()).then(|| format!("{HEADER}{text}"))
     }
 
     fn lines(&self, secrets: &[String]) -> Vec<String> {
@@ -108,18 +108,18 @@ impl Context {
         }
         if !self.commands.is_empty() {
             lines.push("Recent commands, the newest first:".into());
-            lines.extend(self.commands.iter().rev().map(|typed| typed.line(secrets)));
+            lines.extend(self.commands.iter().rev().map(|command| command.line(secrets)));
         }
-        let telling = self.variables().filter(|(name, _)| redact::is_context_variable(name));
+        let shown = self.variables().filter(|(name, _)| redact::is_context_variable(name));
         let one = |(name, value): (&str, &str)| format!("{name}={}", redact::value(name, value));
-        let env: Vec<_> = telling.map(one).collect();
+        let env: Vec<_> = shown.map(one).collect();
         if !env.is_empty() {
             lines.push(format!("Environment: {}", env.join(" ")));
         }
         lines
     }
 
-    /// The end of the output, which is where it says how it went.
+    /// The end of the output, because it usually has the result.
     fn output(&self, limit: usize, secrets: &[String]) -> Option<String> {
         const LABEL: &str = "\nRecent output:\n";
         let output = redact::text(self.output.as_deref()?.trim_end(), secrets);
@@ -150,7 +150,7 @@ impl TypedCommand {
     }
 }
 
-fn typed(fields: &Fields<'_>) -> Result<TypedCommand, Error> {
+fn typed_command(fields: &Fields<'_>) -> Result<TypedCommand, Error> {
     Ok(TypedCommand {
         command: fields.required_text("command")?.to_owned(),
         exit_code: fields.integer("exit_code")?,

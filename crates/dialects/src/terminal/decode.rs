@@ -12,43 +12,43 @@ use quintet_kernel::{Refusal, SessionId, TurnId};
 use serde_json::json;
 
 use super::context::Context;
-use super::page::ClientKind;
+use super::screen::ClientKind;
 use super::wire;
 use crate::jsonrpc::{Call, Error, Fields, INTERNAL_ERROR, INVALID_PARAMS};
 
-/// How many sessions a list holds, unless the client says.
+/// The default number of sessions in a list.
 const LIST_DEFAULT: u64 = 10;
-/// And at most.
+/// The most sessions in a list.
 const LIST_LIMIT: u64 = 1000;
 
-/// What a connection must remember of its client.
+/// The state that decoding needs from earlier requests of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    /// What the client can do, once it has said so.
+    /// The client, after `initialize`.
     pub(super) client: Option<Client>,
-    /// What it said of its terminal.
+    /// The context of the client's terminal.
     pub(super) context: Context,
 }
 
-/// A client.
+/// The name and capabilities of a client.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) name: String,
     pub(super) capabilities: Vec<String>,
 }
 
-/// The original client and what it says it can do. It passes over messages that it does not know.
+/// The name and capabilities of the original client, which ignores unknown messages.
 const ORIGINAL: &str = "openagent-terminal";
 const ORIGINAL_CAPABILITIES: [&str; 3] = ["streaming", "blocks", "syntax_highlighting"];
 
 impl Client {
-    /// True if it reads several words in one message.
-    pub(super) fn takes_batches(&self) -> bool {
-        let says_so = self.capabilities.iter().any(|known| known == "token_batching");
-        says_so || self.name != ORIGINAL
+    /// True if the client accepts several tokens in one message.
+    pub(super) fn accepts_batches(&self) -> bool {
+        let is_declared = self.capabilities.iter().any(|known| known == "token_batching");
+        is_declared || self.name != ORIGINAL
     }
 
-    /// How it reads what it is told.
+    /// How the client handles messages.
     pub(super) fn client_kind(&self) -> ClientKind {
         let can = self.capabilities.iter().map(String::as_str);
         if self.name == ORIGINAL && can.eq(ORIGINAL_CAPABILITIES) {
@@ -58,8 +58,8 @@ impl Client {
         }
     }
 
-    /// True if it wants to be told what could be typed next.
-    pub(super) fn takes_suggestions(&self) -> bool {
+    /// True if the client shows suggested commands.
+    pub(super) fn wants_suggestions(&self) -> bool {
         let wants = |known: &String| {
             matches!(known.as_str(), "suggestions" | "inline_suggestions" | "suggestion.inline")
         };
@@ -67,9 +67,9 @@ impl Client {
     }
 }
 
-/// What to do about a request.
+/// A decoded request.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum Request {
     Initialize,
     Query {
         message: String,
@@ -79,7 +79,7 @@ pub(super) enum Step {
     Cancel(TurnId),
     Resume(TurnId),
     Approve(Approve),
-    /// The context is taken already.
+    /// The context was updated while decoding.
     Update,
     Save {
         path: PathBuf,
@@ -89,7 +89,7 @@ pub(super) enum Step {
     LoadFile(PathBuf),
     LoadSession {
         session: SessionId,
-        had: u64,
+        received: u64,
     },
     List(usize),
     Export {
@@ -97,11 +97,11 @@ pub(super) enum Step {
         format: Format,
     },
     Delete(SessionId),
-    /// The prompts of servers; the context is taken already.
+    /// List the servers' prompts; the context was updated while decoding.
     Prompts,
 }
 
-/// How a session is exported.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Markdown,
@@ -117,8 +117,8 @@ impl Format {
     }
 }
 
-/// Understands a request. Nothing but `initialize` is understood before it.
-pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
+/// Decodes a request. Before `initialize`, all other requests fail.
+pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Request, Error> {
     let method = call.method.as_str();
     if !METHODS.contains(&method) {
         return Err(Error::no_method(method));
@@ -130,8 +130,8 @@ pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
     match method {
         "initialize" => initialize(link, &fields),
         "agent.query" => query(link, &fields),
-        "agent.cancel" => Ok(Step::Cancel(turn(&fields)?)),
-        "agent.resume" => Ok(Step::Resume(turn(&fields)?)),
+        "agent.cancel" => Ok(Request::Cancel(turn(&fields)?)),
+        "agent.resume" => Ok(Request::Resume(turn(&fields)?)),
         "tool.approve" => approve(&fields),
         "context.update" => update(link, &fields),
         "session.save" => save(&fields),
@@ -139,7 +139,7 @@ pub(super) fn decode(link: &mut Link, call: &Call) -> Result<Step, Error> {
         "session.list" => list(&fields),
         "session.export" => export(&fields),
         "session.delete" => {
-            Ok(Step::Delete(session(&fields, fields.required_text("session_id")?)?))
+            Ok(Request::Delete(session(&fields, fields.required_text("session_id")?)?))
         }
         "prompts.list" => prompts(link, &fields),
         other => Err(Error::no_method(other)),
@@ -161,7 +161,7 @@ const METHODS: [&str; 12] = [
     "prompts.list",
 ];
 
-fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
+fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Request, Error> {
     if link.client.is_some() {
         return Err(Error::invalid("the connection is initialized already"));
     }
@@ -174,18 +174,17 @@ fn initialize(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
     let capabilities = fields.text_list("capabilities")?.unwrap_or_default();
     let capabilities = capabilities.into_iter().map(Into::into).collect();
     link.client = Some(Client { name, capabilities });
-    Ok(Step::Initialize)
+    Ok(Request::Initialize)
 }
 
-/// Whether a version of the protocol is spoken here: any of the same major number, since those only
-/// add to each other.
+/// Fails if a version is not supported. Versions with the same major number are compatible.
 fn check_version(version: &str) -> Result<(), Error> {
     let core = version.split(['-', '+']).next().unwrap_or_default();
     let numbers: Vec<Option<u64>> = core.split('.').map(|part| part.parse().ok()).collect();
     match numbers.as_slice() {
         [Some(1), Some(_), Some(_)] => Ok(()),
         [Some(_), Some(_), Some(_)] => {
-            let message = format!("Invalid params: protocol_version {version} is not spoken here");
+            let message = format!("Invalid params: protocol_version {version} is not supported");
             let data = json!({
                 "field": "protocol_version",
                 "requested": version,
@@ -205,16 +204,16 @@ fn size(fields: &Fields<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn query(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
+fn query(link: &mut Link, fields: &Fields<'_>) -> Result<Request, Error> {
     let message = fields.required_text("message")?;
     if message.trim().is_empty() {
-        return Err(fields.invalid("message", "something to answer"));
+        return Err(fields.invalid("message", "a text that is not empty"));
     }
     let given = fields.object("options")?;
     let stream = given.flag("stream")?.unwrap_or(true);
     let options = options(&given)?;
     link.context.update(&fields.object("context")?)?;
-    Ok(Step::Query { message: message.to_owned(), options, stream })
+    Ok(Request::Query { message: message.to_owned(), options, stream })
 }
 
 fn options(fields: &Fields<'_>) -> Result<TurnOptions, Error> {
@@ -223,7 +222,7 @@ fn options(fields: &Fields<'_>) -> Result<TurnOptions, Error> {
         return Err(fields.invalid("max_tokens", "at least 1"));
     }
     let temperature = fields.number("temperature")?;
-    if temperature.is_some_and(|heat| !(0.0..=2.0).contains(&heat)) {
+    if temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
         return Err(fields.invalid("temperature", "a number from 0 to 2"));
     }
     let tools = match fields.flag("tools_enabled")? {
@@ -250,19 +249,19 @@ fn turn(fields: &Fields<'_>) -> Result<TurnId, Error> {
     wire::turn_of(query).ok_or_else(|| unknown_query(query))
 }
 
-/// No query has this name.
+/// The error for an unknown query.
 pub(super) fn unknown_query(query: &str) -> Error {
     Error::new(INVALID_PARAMS, format!("Invalid params: there is no query {query}"))
         .with(json!({ "field": "query_id" }))
 }
 
-/// No call that waits for a word has this name.
+/// The error for a call that does not wait for approval.
 pub(super) fn unknown_execution(execution: &str) -> Error {
     Error::new(INVALID_PARAMS, format!("Execution not found: {execution}"))
         .with(json!({ "field": "execution_id" }))
 }
 
-fn approve(fields: &Fields<'_>) -> Result<Step, Error> {
+fn approve(fields: &Fields<'_>) -> Result<Request, Error> {
     let execution = fields.required_text("execution_id")?;
     let approved = fields.flag("approved")?;
     let approved = approved.ok_or_else(|| fields.invalid("approved", "true or false"))?;
@@ -277,70 +276,70 @@ fn approve(fields: &Fields<'_>) -> Result<Step, Error> {
     let answer = if approved { ApprovalDecision::Allow } else { ApprovalDecision::Deny };
     let (turn, by) = (None, DecidedBy::Client);
     let (question, content) = (call.as_str().to_owned().into(), fields.value("content").cloned());
-    Ok(Step::Approve(Approve { question, turn, answer, reason, by, remember, content }))
+    Ok(Request::Approve(Approve { question, turn, answer, reason, by, remember, content }))
 }
 
-fn update(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
+fn update(link: &mut Link, fields: &Fields<'_>) -> Result<Request, Error> {
     size(fields)?;
     link.context.update(fields)?;
-    Ok(Step::Update)
+    Ok(Request::Update)
 }
 
-fn prompts(link: &mut Link, fields: &Fields<'_>) -> Result<Step, Error> {
+fn prompts(link: &mut Link, fields: &Fields<'_>) -> Result<Request, Error> {
     link.context.update(&fields.object("context")?)?;
-    Ok(Step::Prompts)
+    Ok(Request::Prompts)
 }
 
-fn save(fields: &Fields<'_>) -> Result<Step, Error> {
+fn save(fields: &Fields<'_>) -> Result<Request, Error> {
     let path = path(fields, fields.required_text("path")?)?;
     let history = fields.flag("include_history")?.unwrap_or(true);
     let blocks = fields.flag("include_blocks")?.unwrap_or(true);
-    Ok(Step::Save { path, history, blocks })
+    Ok(Request::Save { path, history, blocks })
 }
 
-fn load(fields: &Fields<'_>) -> Result<Step, Error> {
+fn load(fields: &Fields<'_>) -> Result<Request, Error> {
     match (fields.text("session_id")?, fields.text("path")?) {
         (Some(id), _) => {
-            let had = fields.unsigned("offset")?.unwrap_or(0);
-            Ok(Step::LoadSession { session: session(fields, id)?, had })
+            let received = fields.unsigned("offset")?.unwrap_or(0);
+            Ok(Request::LoadSession { session: session(fields, id)?, received })
         }
-        (None, Some(name)) => Ok(Step::LoadFile(path(fields, name)?)),
+        (None, Some(name)) => Ok(Request::LoadFile(path(fields, name)?)),
         (None, None) => Err(fields.invalid("path", "a string, unless session_id is given")),
     }
 }
 
 fn path(fields: &Fields<'_>, path: &str) -> Result<PathBuf, Error> {
-    let plain = path.starts_with('/') && !path.contains('\0');
-    plain.then(|| path.into()).ok_or_else(|| fields.invalid("path", "an absolute path"))
+    let is_valid = path.starts_with('/') && !path.contains('\0');
+    is_valid.then(|| path.into()).ok_or_else(|| fields.invalid("path", "an absolute path"))
 }
 
-fn list(fields: &Fields<'_>) -> Result<Step, Error> {
+fn list(fields: &Fields<'_>) -> Result<Request, Error> {
     let limit = fields.unsigned("limit")?.unwrap_or(LIST_DEFAULT).min(LIST_LIMIT);
-    Ok(Step::List(usize::try_from(limit).unwrap_or(usize::MAX)))
+    Ok(Request::List(usize::try_from(limit).unwrap_or(usize::MAX)))
 }
 
-fn export(fields: &Fields<'_>) -> Result<Step, Error> {
+fn export(fields: &Fields<'_>) -> Result<Request, Error> {
     let session = fields.text("session_id")?.map(|id| session(fields, id)).transpose()?;
     let format = match fields.text("format")? {
         None | Some("markdown" | "md") => Format::Markdown,
         Some("json") => Format::Json,
         Some(_) => return Err(fields.invalid("format", "markdown or json")),
     };
-    Ok(Step::Export { session, format })
+    Ok(Request::Export { session, format })
 }
 
 fn session(fields: &Fields<'_>, id: &str) -> Result<SessionId, Error> {
     SessionId::parse(id).ok_or_else(|| fields.invalid("session_id", "the id of a session"))
 }
 
-/// The protocol's own codes for what the core says no to.
-pub(super) fn refusal(error: &port::Error) -> Error {
+/// Maps an error of the core to an error response.
+pub(super) fn rpc_error(error: &port::Error) -> Error {
     let code = match error {
         port::Error::NotFound(_) => {
             return Error::new(INVALID_PARAMS, format!("Invalid params: {error}"))
                 .with(json!({ "field": "session_id" }));
         }
-        port::Error::Refused(refusal) => match refusal {
+        port::Error::Refused(rpc_error) => match rpc_error {
             Refusal::UnknownModel(_) | Refusal::UnsupportedInput { .. } => wire::MODEL_ERROR,
             Refusal::NothingPending(_) | Refusal::NotPending(_) | Refusal::WrongTurn { .. } => {
                 INVALID_PARAMS

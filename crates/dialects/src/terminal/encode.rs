@@ -1,4 +1,4 @@
-//! Events of the core as notifications of the terminal protocol.
+//! Encodes events of the core as notifications.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,14 +13,14 @@ use quintet_kernel::session::Turn;
 use quintet_kernel::{CallId, Item, QuestionId, Seq, State, Time, TurnId};
 use serde_json::{Value, json};
 
-use super::blocks::{Block, Kind, Meta, is_diff};
-use super::calls::{ApprovalRequest, Described, completed, progress, seconds};
+use super::blocks::{Block, BlockKind, BlockMeta, is_diff};
+use super::calls::{ApprovalRequest, ToolInfo, completed, progress, seconds};
 use super::notifications::Notifications;
-use super::page::{ClientKind, plain_output};
 use super::query::{Part, Query};
+use super::screen::{ClientKind, plain_output};
 use super::wire;
 
-/// The most of a tool's output that a block shows.
+/// The most output of a tool that a block shows.
 const OUTPUT_BYTES_LIMIT: usize = 64 * 1024;
 
 /// Whether the client keeps up with the stream.
@@ -33,38 +33,40 @@ pub(super) enum ClientPace {
 /// The state of one connection for one session.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    /// The last event when the client came, and the turns that were over by then.
+    /// The last event when the client attached.
     head: Seq,
+    /// Turns that had ended by then.
     past: HashSet<TurnId>,
-    /// The attempt at the open turn that was under way then; earlier ones are past.
+    /// The attempt of the open turn at that time; earlier attempts are past.
     attempt: Option<(TurnId, u32)>,
     queries: HashMap<TurnId, Query>,
-    /// Turns that this client asked for and that are not over.
+    /// Open turns of this client.
     own: HashSet<TurnId>,
-    tools: HashMap<String, Described>,
+    tools: HashMap<String, ToolInfo>,
     /// Calls that wait for approval.
     pending_approvals: HashSet<CallId>,
     client_kind: ClientKind,
-    /// Questions of other clients' turns, kept until this client reads again.
+    /// Questions of other clients' turns, held until this client waits for an answer.
     held_questions: Vec<(CallId, Vec<String>)>,
-    /// True if an answer was sent that the original client reads only with its next one.
+    /// True if an answer of another client was sent that the original client reads only with its next
+    /// answer.
     unread: bool,
 }
 
 impl Link {
-    /// A client that comes to a session as it is, and has so many bytes of the open turn's answer.
-    pub(super) fn new(state: &State, had: u64, client_kind: ClientKind) -> Self {
+    /// A client that attaches to a session and has this many bytes of the open turn's answer.
+    pub(super) fn new(state: &State, received: u64, client_kind: ClientKind) -> Self {
         let mut link = Self { head: state.head, client_kind, ..Self::default() };
         let turn_ended = |turn: &&Turn| turn.completed.is_some();
         link.past = state.turns.iter().filter(turn_ended).map(|turn| turn.id.clone()).collect();
         for tool in &state.rules().tools {
             let (kind, text) = (tool.kind, first_sentence(&tool.description));
-            link.tools.insert(tool.name.clone(), Described { kind, text });
+            link.tools.insert(tool.name.clone(), ToolInfo { kind, text });
         }
         if let Some(open) = &state.open {
             link.past.insert(open.id.clone());
             link.attempt = Some((open.id.clone(), open.attempt));
-            link.queries.insert(open.id.clone(), Query::new(&open.id, true, had, client_kind));
+            link.queries.insert(open.id.clone(), Query::new(&open.id, true, received, client_kind));
         }
         link
     }
@@ -74,12 +76,12 @@ impl Link {
         self.own.insert(turn.clone());
         let mut query = Query::new(turn, streams, 0, self.client_kind);
         if std::mem::take(&mut self.unread) {
-            query.follows();
+            query.follow_other();
         }
         self.queries.insert(turn.clone(), query);
     }
 
-    /// How many turns this client waits for.
+    /// The number of open turns of this client.
     pub(super) fn open_queries_count(&self) -> usize {
         self.own.len()
     }
@@ -93,11 +95,11 @@ impl Link {
         self.pending_approvals.contains(call)
     }
 
-    /// Translates some items.
+    /// Encodes items.
     pub(super) fn encode(&mut self, items: &[Item], pace: ClientPace) -> Vec<String> {
         let mut out = Notifications::new(pace);
         if !self.own.is_empty() {
-            self.held_questions.drain(..).for_each(|(_, question)| out.pass_on(question));
+            self.held_questions.drain(..).for_each(|(_, question)| out.append(question));
         }
         for item in items {
             self.item(item, &mut out);
@@ -111,32 +113,32 @@ impl Link {
             Item::Event(record) => {
                 let Some(turn) = record.event.turn() else { return };
                 if let Event::TurnStarted { attempt, .. } = &record.event {
-                    self.attempted(turn, *attempt);
+                    self.attempt_started(turn, *attempt);
                 }
                 if self.is_past(turn, record.seq) {
                     return;
                 }
-                if self.is_foreign(turn) {
+                if self.is_hidden(turn) {
                     self.forward_questions(&turn.clone(), record, out)
                 } else {
                     self.event(&turn.clone(), record, out)
                 }
             }
             Item::Text { seq, turn, channel, text, .. } => {
-                if !self.is_past(turn, *seq) && !self.is_foreign(turn) {
+                if !self.is_past(turn, *seq) && !self.is_hidden(turn) {
                     self.text(turn, *channel, text, out);
                 }
             }
-            // Words are only heard by who is there.
-            Item::Progress { turn, call, text, .. } if !self.is_foreign(turn) => {
+            // Progress is sent only live.
+            Item::Progress { turn, call, text, .. } if !self.is_hidden(turn) => {
                 out.send("tool.progress", progress(turn, call, "running", text));
             }
             Item::Progress { .. } => {}
         }
     }
 
-    /// The attempt that was under way when the client came is what it gets back.
-    fn attempted(&mut self, turn: &TurnId, attempt: u32) {
+    /// The attempt that was open when the client attached is sent again.
+    fn attempt_started(&mut self, turn: &TurnId, attempt: u32) {
         if self.attempt.as_ref().is_some_and(|open| (&open.0, open.1) == (turn, attempt)) {
             self.attempt = None;
             self.past.remove(turn);
@@ -147,39 +149,47 @@ impl Link {
         seq <= self.head && self.past.contains(turn)
     }
 
-    /// True if a turn is one that the original client could only take for its own.
-    fn is_foreign(&self, turn: &TurnId) -> bool {
+    /// True if the original client would mistake a turn for its own.
+    fn is_hidden(&self, turn: &TurnId) -> bool {
         self.client_kind == ClientKind::Original && !self.queries.contains_key(turn)
     }
 
-    /// Of another client's turn the original client is told the questions, while its own query waits
-    /// behind them: later it would read everything else as part of its next answer.
+    /// The original client is sent only the questions of another client's turn, while its own query waits
+    /// behind them; it would read everything else as part of its next answer.
     fn forward_questions(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
         match &record.event {
             Event::ApprovalRequested { call, .. } => self.forward(call.clone(), turn, record, out),
-            Event::QuestionAsked { id, .. } => self.forward(execution(id), turn, record, out),
-            Event::ApprovalAnswered { call, .. } | Event::CallCompleted { call, .. } => {
-                self.forget_question(call);
+            Event::QuestionAsked { id, .. } => {
+                self.forward(question_execution(id), turn, record, out)
             }
-            Event::QuestionAnswered { id, .. } => self.forget_question(&execution(id)),
+            Event::ApprovalAnswered { call, .. } | Event::CallCompleted { call, .. } => {
+                self.drop_question(call);
+            }
+            Event::QuestionAnswered { id, .. } => self.drop_question(&question_execution(id)),
             _ => {}
         }
     }
 
-    fn forward(&mut self, asked: CallId, turn: &TurnId, record: &Record, out: &mut Notifications) {
+    fn forward(
+        &mut self,
+        question_id: CallId,
+        turn: &TurnId,
+        record: &Record,
+        out: &mut Notifications,
+    ) {
         let mut question = Notifications::new(ClientPace::Current);
         self.call(turn, record, &mut question);
         self.queries.remove(turn);
         if self.own.is_empty() {
-            self.held_questions.push((asked, question.messages))
+            self.held_questions.push((question_id, question.messages))
         } else {
-            out.pass_on(question.messages)
+            out.append(question.messages)
         }
     }
 
-    fn forget_question(&mut self, asked: &CallId) {
-        self.pending_approvals.remove(asked);
-        self.held_questions.retain(|(held_questions, _)| held_questions != asked);
+    fn drop_question(&mut self, question_id: &CallId) {
+        self.pending_approvals.remove(question_id);
+        self.held_questions.retain(|(held_questions, _)| held_questions != question_id);
     }
 
     fn query(&mut self, turn: &TurnId) -> &mut Query {
@@ -187,19 +197,19 @@ impl Link {
         self.queries.entry(turn.clone()).or_insert_with(|| Query::new(turn, true, 0, client_kind))
     }
 
-    /// Sends a block that is no part of the model's text.
+    /// Sends a block that is not part of the model's text.
     fn block(&mut self, of: (&TurnId, &str), block: &Block, about: Value, out: &mut Notifications) {
         let (turn, id) = of;
         let printed = self.query(turn).printed(block.kind, &block.content);
         out.block((&wire::query_id(turn), id), block, &printed, about);
     }
 
-    /// Sends what a call returned; what commands printed also without the JSON around it.
+    /// Sends the result of a call; for commands also their plain output.
     fn output(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
         let Event::CallCompleted { call, tool, outcome, .. } = &record.event else { return };
         let text = text_of(&outcome.parts);
         let cut = |text: &str| text[..text.floor_char_boundary(OUTPUT_BYTES_LIMIT)].to_owned();
-        let kind = if outcome.ok() { Kind::ToolOutput } else { Kind::Error };
+        let kind = if outcome.ok() { BlockKind::ToolOutput } else { BlockKind::Error };
         let printed = self.query(turn).printed(kind, &cut(&plain_output(&text)));
         let about = json!({
             "execution_id": wire::execution_id(call),
@@ -215,7 +225,7 @@ impl Link {
         match channel {
             Channel::Thought => out.send("agent.thinking", thinking(turn, "generating", text)),
             Channel::Text => {
-                if query.silent {
+                if query.is_empty {
                     out.send("agent.thinking", thinking(turn, "generating", "Writing the answer"));
                 }
                 let parts = query.write(text);
@@ -228,7 +238,7 @@ impl Link {
         let think = |phase, message: &str| thinking(turn, phase, message);
         match &record.event {
             Event::TurnStarted { .. } => {
-                self.query(turn).begin(record.at);
+                self.query(turn).start(record.at);
                 out.send("agent.thinking", think("analyzing", "Reading your request"));
             }
             Event::StepStarted { step, model, .. } => {
@@ -267,7 +277,7 @@ impl Link {
                 }
             }
             Event::TurnHeld { reason, .. } => {
-                let block = plain(Kind::Interactive, reason.clone());
+                let block = plain(BlockKind::Interactive, reason.clone());
                 self.block((turn, &format!("block-{turn}-held")), &block, json!({}), out);
             }
             Event::ApprovalRequested { .. }
@@ -283,12 +293,12 @@ impl Link {
                 self.turn_ended(turn, "cancelled", (*usage, record.at), out);
             }
             Event::TurnFailed { code, message, usage, .. } => {
-                let block = plain(Kind::Error, message.clone());
+                let block = plain(BlockKind::Error, message.clone());
                 self.block((turn, &format!("block-{turn}-error")), &block, json!({}), out);
                 out.send("stream.error", failed(turn, *code, message));
                 self.turn_ended(turn, status(*code), (*usage, record.at), out);
             }
-            // The end of it is what counts here; the rest is nothing to a terminal.
+            // Only the ends of these matter to a terminal, or nothing at all.
             Event::SessionCreated(_)
             | Event::Forked { .. }
             | Event::Labelled { .. }
@@ -321,15 +331,15 @@ impl Link {
         }
     }
 
-    fn ask(&mut self, asked: ApprovalRequest<'_>, out: &mut Notifications) {
-        let ApprovalRequest { turn, call, tool, assessment, .. } = &asked;
+    fn ask(&mut self, approval: ApprovalRequest<'_>, out: &mut Notifications) {
+        let ApprovalRequest { turn, call, tool, assessment, .. } = &approval;
         self.pending_approvals.insert((*call).clone());
-        let block = plain(Kind::Interactive, assessment.preview.clone());
+        let block = plain(BlockKind::Interactive, assessment.preview.clone());
         let about = json!({ "execution_id": wire::execution_id(call) });
         self.block((turn, &format!("block-{call}-approval")), &block, about, out);
-        let request = asked.request(self.tools.get(*tool));
+        let request = approval.request(self.tools.get(*tool));
         out.send("tool.request_approval", request);
-        self.query(turn).asked();
+        self.query(turn).question_sent();
     }
 
     fn call(&mut self, turn: &TurnId, record: &Record, out: &mut Notifications) {
@@ -339,21 +349,21 @@ impl Link {
                 self.ask(ApprovalRequest { turn, call, tool, input, assessment, timeout }, out);
             }
             Event::QuestionAsked { tool, id, question, expires, .. } => {
-                let (call, input) = (&execution(id), &question.as_input());
+                let (call, input) = (&question_execution(id), &question.as_input());
                 let assessment = &question.assessment();
                 let timeout = expires.map(|expires| seconds(record.at, expires));
                 self.ask(ApprovalRequest { turn, call, tool, input, assessment, timeout }, out);
             }
             Event::QuestionAnswered { id, answer, by, .. } => {
-                let id = execution(id);
+                let id = question_execution(id);
                 self.pending_approvals.remove(&id);
                 let status = match answer {
                     QuestionAnswer::Accepted { .. } => "approved",
                     QuestionAnswer::Declined => "denied",
                     QuestionAnswer::Cancelled => "cancelled",
                 };
-                let who = by.map_or("the call that asked is over", decided_by);
-                out.send("tool.progress", progress(turn, &id, status, who));
+                let reason = by.map_or("the call has ended", decided_by);
+                out.send("tool.progress", progress(turn, &id, status, reason));
             }
             Event::ApprovalAnswered { call, answer, by, .. } => {
                 self.pending_approvals.remove(call);
@@ -371,8 +381,8 @@ impl Link {
             }
             Event::CallCompleted { call, tool, outcome, .. } => {
                 self.pending_approvals.remove(call);
-                let took = self.query(turn).call_took(call, record.at);
-                out.send("tool.complete", completed((turn, call), tool, outcome, took));
+                let duration = self.query(turn).call_duration(call, record.at);
+                out.send("tool.complete", completed((turn, call), tool, outcome, duration));
                 self.output(turn, record, out);
             }
             _ => {}
@@ -383,24 +393,24 @@ impl Link {
         &mut self,
         turn: &TurnId,
         status: &str,
-        took: (Usage, Time),
+        end: (Usage, Time),
         out: &mut Notifications,
     ) {
-        let (usage, at) = took;
-        let figures = self.query(turn).figures(usage, at);
+        let (usage, at) = end;
+        let statistics = self.query(turn).statistics(usage, at);
         let query_id = wire::query_id(turn);
-        let complete = json!({ "query_id": query_id, "status": status, "metadata": figures });
+        let complete = json!({ "query_id": query_id, "status": status, "metadata": statistics });
         self.queries.remove(turn);
         if self.own.remove(turn) || self.client_kind == ClientKind::Any {
             return out.send("stream.complete", complete);
         }
-        // The original client would take it for the end of its own query.
+        // The original client would take this as the end of its own query.
         self.unread = self.own.is_empty();
-        self.queries.values_mut().for_each(Query::follows);
+        self.queries.values_mut().for_each(Query::follow_other);
     }
 }
 
-/// Sends what came of some text.
+/// Sends tokens and blocks.
 fn send(parts: Vec<Part>, query: &mut Query, out: &mut Notifications) {
     for part in parts {
         match part {
@@ -412,9 +422,9 @@ fn send(parts: Vec<Part>, query: &mut Query, out: &mut Notifications) {
     }
 }
 
-fn plain(kind: Kind, content: String) -> Block {
-    let language = (kind == Kind::Interactive && is_diff(&content)).then(|| "diff".to_owned());
-    Block { kind, language, content, meta: Meta::default() }
+fn plain(kind: BlockKind, content: String) -> Block {
+    let language = (kind == BlockKind::Interactive && is_diff(&content)).then(|| "diff".to_owned());
+    Block { kind, language, content, meta: BlockMeta::default() }
 }
 
 fn thinking(turn: &TurnId, phase: &str, message: &str) -> Value {
@@ -443,16 +453,16 @@ fn failed(turn: &TurnId, code: FailureCode, message: &str) -> Value {
     })
 }
 
-/// The execution that a question of a running call is shown as.
-fn execution(question: &QuestionId) -> CallId {
+/// The execution id of a running call's question.
+fn question_execution(question: &QuestionId) -> CallId {
     CallId::named(question.to_string())
 }
 
 fn decided_by(by: DecidedBy) -> &'static str {
     match by {
-        DecidedBy::Client => "answered by a person",
+        DecidedBy::Client => "answered by the user",
         DecidedBy::Clock => "nobody answered in time",
-        DecidedBy::Memory => "answered before, for all calls like this",
+        DecidedBy::Memory => "answered earlier for similar calls",
     }
 }
 
@@ -463,14 +473,12 @@ fn status(code: FailureCode) -> &'static str {
     }
 }
 
-/// What a session that works for this one is at; its end shows as the end of a call.
+/// The progress of a subagent; its end is shown as the end of a call.
 fn subagent_progress(news: &SubagentUpdate) -> Option<String> {
     match news {
-        SubagentUpdate::Spawned { task, .. } => Some(format!("Having a subagent work: {task}")),
-        SubagentUpdate::Progressed { status, .. } => Some(format!("A subagent: {status}")),
-        SubagentUpdate::Asked { tool, .. } => {
-            Some(format!("A subagent asks whether it may: {tool}"))
-        }
+        SubagentUpdate::Spawned { task, .. } => Some(format!("Subagent started: {task}")),
+        SubagentUpdate::Progressed { status, .. } => Some(format!("Subagent: {status}")),
+        SubagentUpdate::Asked { tool, .. } => Some(format!("A subagent needs approval for {tool}")),
         SubagentUpdate::Settled { .. } | SubagentUpdate::Completed { .. } => None,
     }
 }

@@ -18,54 +18,54 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    /// Sessions may be saved below these folders.
+    /// Allows these folders and their subfolders.
     pub(super) fn new(roots: Vec<PathBuf>) -> Self {
         Self { roots }
     }
 
-    /// Writes a file, whole or not at all; returns how many bytes it has.
+    /// Writes a file atomically; returns its size. Fails if the path is not allowed or cannot be written.
     pub(super) fn write(&self, path: &Path, content: &[u8]) -> io::Result<u64> {
-        let (root, locate) = self.locate(path)?;
+        let (root, relative) = self.locate(path)?;
         DirBuilder::new().recursive(true).mode(0o700).create(root)?;
-        let (folder, name) = (open_folder(root, &locate)?, name(&locate)?);
-        let draft = format!(".{}.{:x}.new", name.to_string_lossy(), std::process::id());
-        let written = self::create(&folder, &draft, content)
-            .and_then(|()| Ok(renameat(&folder, draft.as_str(), &folder, name)?))
+        let (folder, name) = (open_folder(root, &relative)?, name(&relative)?);
+        let temporary = format!(".{}.{:x}.new", name.to_string_lossy(), std::process::id());
+        let written = self::create(&folder, &temporary, content)
+            .and_then(|()| Ok(renameat(&folder, temporary.as_str(), &folder, name)?))
             .and_then(|()| Ok(fsync(&folder)?));
         if written.is_err() {
-            let _ = unlinkat(&folder, draft.as_str(), rustix::fs::AtFlags::empty());
+            let _ = unlinkat(&folder, temporary.as_str(), rustix::fs::AtFlags::empty());
         }
         written.map(|()| content.len() as u64)
     }
 
-    /// Reads a file.
+    /// Reads a file. Fails if the path is not allowed, or the file cannot be read or is too large.
     pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let (root, locate) = self.locate(path)?;
-        let (folder, name) = (open_folder(root, &locate)?, name(&locate)?);
-        // A pipe must not keep anybody waiting.
+        let (root, relative) = self.locate(path)?;
+        let (folder, name) = (open_folder(root, &relative)?, name(&relative)?);
+        // Opening a pipe must not block.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat2(&folder, name, flags, Mode::empty(), INSIDE)?);
-        let about = file.metadata()?;
-        if !about.is_file() || about.len() > FILE_BYTES_LIMIT {
-            return Err(io::Error::other("it is not a file, or too large"));
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.len() > FILE_BYTES_LIMIT {
+            return Err(io::Error::other("not a file, or too large"));
         }
         let mut content = Vec::new();
         file.take(FILE_BYTES_LIMIT).read_to_end(&mut content)?;
         Ok(content)
     }
 
-    /// The folder that a path is in, and the rest of the path.
+    /// The allowed folder of a path, and the path relative to it.
     fn locate<'a>(&self, path: &'a Path) -> io::Result<(&Path, PathBuf)> {
-        let plain = |rest: &&'a Path| {
+        let is_plain = |rest: &&'a Path| {
             rest.components().all(|part| matches!(part, Component::Normal(_)))
                 && *rest != Path::new("")
         };
-        let within = |root: &PathBuf| path.strip_prefix(root).ok().filter(plain);
+        let within = |root: &PathBuf| path.strip_prefix(root).ok().filter(is_plain);
         let found = self.roots.iter().find_map(|root| Some((root.as_path(), within(root)?.into())));
         let json = path.extension().is_some_and(|end| end == "json");
         found.filter(|_| json).ok_or_else(|| {
             let roots: Vec<_> = self.roots.iter().map(|root| root.to_string_lossy()).collect();
-            let why = format!("only .json files below {} are used", roots.join(" or "));
+            let why = format!("only .json files in {} are allowed", roots.join(" or "));
             io::Error::new(io::ErrorKind::PermissionDenied, why)
         })
     }
@@ -73,16 +73,16 @@ impl Folders {
 
 const INSIDE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
-fn open_folder(root: &Path, locate: &Path) -> io::Result<OwnedFd> {
+fn open_folder(root: &Path, relative: &Path) -> io::Result<OwnedFd> {
     let root = OwnedFd::from(fs::File::open(root)?);
-    let parent = locate.parent().filter(|parent| *parent != Path::new(""));
+    let parent = relative.parent().filter(|parent| *parent != Path::new(""));
     let parent = parent.unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(openat2(&root, parent, flags, Mode::empty(), INSIDE)?)
 }
 
-fn name(locate: &Path) -> io::Result<&std::ffi::OsStr> {
-    locate.file_name().ok_or_else(|| io::Error::other("the path has no file name"))
+fn name(relative: &Path) -> io::Result<&std::ffi::OsStr> {
+    relative.file_name().ok_or_else(|| io::Error::other("the path has no file name"))
 }
 
 fn create(folder: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_stay_in_their_folders() {
+    fn only_files_in_the_folders_are_read_and_written() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().join("new/sessions");
         let folders = Folders::new(vec![root.clone()]);

@@ -1,4 +1,4 @@
-//! Notifications on their way to a client.
+//! Collects the notifications for a client.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::encode::ClientPace;
 use super::wire::{self, ManyTokens, OneToken, Token};
 use crate::jsonrpc::notification;
 
-/// Messages to send, in order. Tokens are gathered while the client is behind.
+/// Messages to send, in order. Tokens are batched while the client is behind.
 pub(super) struct Notifications {
     pub(super) messages: Vec<String>,
     tokens: Option<(String, Vec<Token>)>,
@@ -24,13 +24,13 @@ impl Notifications {
         self.messages.push(notification(method, params));
     }
 
-    /// Sends what was ready before.
-    pub(super) fn pass_on(&mut self, messages: Vec<String>) {
+    /// Appends encoded messages.
+    pub(super) fn append(&mut self, messages: Vec<String>) {
         self.flush();
         self.messages.extend(messages);
     }
 
-    /// Sends a block; `printed` is what the original client is to print of it.
+    /// Sends a block; `printed` is the text that the original client prints for it.
     pub(super) fn block(&mut self, of: (&str, &str), block: &Block, printed: &str, about: Value) {
         let (query, id) = of;
         let mut shown = wire::block(block);

@@ -1,4 +1,4 @@
-//! The state of one running query: what is needed to stream it and to report its usage.
+//! The state of an open query: what is needed to stream it and to report its usage.
 
 use std::collections::HashMap;
 
@@ -7,97 +7,102 @@ use quintet_kernel::model::Usage;
 use quintet_kernel::{CallId, StepId, Time, TurnId};
 use serde_json::{Value, json};
 
-use super::blocks::{Block, BlockEvent, BlockParser, Kind};
-use super::page::{ClientKind, Page};
+use super::blocks::{Block, BlockEvent, BlockKind, BlockParser};
+use super::screen::{ClientKind, Screen};
 use super::wire::{self, Token, TokenMeta};
 
 /// One query.
 #[derive(Debug)]
 pub(super) struct Query {
     pub(super) id: String,
-    /// True if the client wants the words as they come.
+    /// True if the client wants tokens as they are written.
     streams: bool,
-    /// Bytes of the answer that the client has from before.
-    had: u64,
+    /// Bytes of the answer that the client already has.
+    received: u64,
     index: u64,
     offset: u64,
     answer: String,
     step: Option<StepId>,
     parser: BlockParser,
-    found: u64,
-    /// True if the step has written anything yet.
-    pub(super) silent: bool,
+    events: u64,
+    /// True if the step has written nothing yet.
+    pub(super) is_empty: bool,
     started: Option<Time>,
     model: Option<String>,
     tools: Vec<String>,
     running: HashMap<CallId, Time>,
-    /// What the original client prints.
-    page: Option<Page>,
+    /// The screen of the original client; `None` for other clients.
+    screen: Option<Screen>,
 }
 
-/// What comes of some text.
+/// A piece of the answer to send.
 #[derive(Debug)]
 pub(super) enum Part {
     Token(Token),
-    /// A block: its id, the block, and what the original client prints of it.
+    /// A block: its id, the block, and the text that the original client prints for it.
     Block(String, Block, String),
 }
 
 impl Query {
-    pub(super) fn new(turn: &TurnId, streams: bool, had: u64, client_kind: ClientKind) -> Self {
+    pub(super) fn new(
+        turn: &TurnId,
+        streams: bool,
+        received: u64,
+        client_kind: ClientKind,
+    ) -> Self {
         Self {
             id: wire::query_id(turn),
             streams,
-            had,
+            received,
             index: 0,
             offset: 0,
             answer: String::new(),
             step: None,
             parser: BlockParser::default(),
-            found: 0,
-            silent: true,
+            events: 0,
+            is_empty: true,
             started: None,
             model: None,
             tools: Vec::new(),
             running: HashMap::new(),
-            page: (client_kind == ClientKind::Original).then(Page::default),
+            screen: (client_kind == ClientKind::Original).then(Screen::default),
         }
     }
 
-    /// Begins, perhaps anew.
-    pub(super) fn begin(&mut self, at: Time) {
+    /// Starts an attempt of the turn.
+    pub(super) fn start(&mut self, at: Time) {
         self.started = Some(at);
         self.tools.clear();
     }
 
-    /// A model is asked.
+    /// Starts a model call.
     pub(super) fn step(&mut self, step: &StepId, model: String) {
         (self.step, self.model) = (Some(step.clone()), Some(model));
-        (self.parser, self.found, self.silent) = (BlockParser::default(), 0, true);
-        if let Some(page) = &mut self.page {
-            page.step();
+        (self.parser, self.events, self.is_empty) = (BlockParser::default(), 0, true);
+        if let Some(screen) = &mut self.screen {
+            screen.step();
         }
     }
 
-    /// Another model answered than was asked.
+    /// Another model than the requested one answered.
     pub(super) fn answered_by(&mut self, model: String) {
         self.model = Some(model);
     }
 
-    /// The answer goes on.
+    /// Adds text to the answer.
     pub(super) fn write(&mut self, text: &str) -> Vec<Part> {
-        self.silent = false;
+        self.is_empty = false;
         if !self.streams {
             self.answer.push_str(text);
         }
-        let found = self.parser.push(text);
-        self.parts(found)
+        let events = self.parser.push(text);
+        self.parts(events)
     }
 
-    /// The step's text is over.
+    /// Ends the text of the step.
     pub(super) fn end_step(&mut self) -> Vec<Part> {
-        let found = self.parser.finish();
-        self.parts(found)
+        let events = self.parser.finish();
+        self.parts(events)
     }
 
     pub(super) fn call_started(&mut self, call: &CallId, tool: &str, at: Time) {
@@ -107,66 +112,66 @@ impl Query {
         }
     }
 
-    /// How long the call took, in milliseconds; 0 if it never ran.
-    pub(super) fn call_took(&mut self, call: &CallId, at: Time) -> u128 {
+    /// The duration of a call, in milliseconds; 0 if it never ran.
+    pub(super) fn call_duration(&mut self, call: &CallId, at: Time) -> u128 {
         self.running.remove(call).map_or(0, |started| at.since(started).as_millis())
     }
 
-    /// What is to be printed of a block.
-    pub(super) fn printed(&mut self, kind: Kind, content: &str) -> String {
-        match &mut self.page {
+    /// The text that the original client prints for a block.
+    pub(super) fn printed(&mut self, kind: BlockKind, content: &str) -> String {
+        match &mut self.screen {
             None => content.to_owned(),
-            Some(page) => page.block(kind, content),
+            Some(screen) => screen.block(kind, content),
         }
     }
 
-    /// Notes that the answer follows that to another query.
-    pub(super) fn follows(&mut self) {
-        if let Some(page) = &mut self.page {
-            page.follow();
+    /// Records that the answer to another query was printed before this one.
+    pub(super) fn follow_other(&mut self) {
+        if let Some(screen) = &mut self.screen {
+            screen.follow_other();
         }
     }
 
-    /// A question was put to the client.
-    pub(super) fn asked(&mut self) {
-        if let Some(page) = &mut self.page {
-            page.question();
+    /// Records that a question was sent to the client.
+    pub(super) fn question_sent(&mut self) {
+        if let Some(screen) = &mut self.screen {
+            screen.question();
         }
     }
 
-    /// What it took.
-    pub(super) fn figures(&self, usage: Usage, at: Time) -> Value {
-        let took = self.started.map(|started| at.since(started)).unwrap_or_default();
-        let seconds = took.as_secs_f64();
+    /// The statistics of the query.
+    pub(super) fn statistics(&self, usage: Usage, at: Time) -> Value {
+        let duration = self.started.map(|started| at.since(started)).unwrap_or_default();
+        let seconds = duration.as_secs_f64();
         let pace = if seconds > 0.0 { usage.output as f64 / seconds } else { 0.0 };
-        let mut figures = json!({
+        let mut statistics = json!({
             "total_tokens": usage.total(),
             "input_tokens": usage.input,
             "output_tokens": usage.output,
             "tokens_per_second": (pace * 10.0).round() / 10.0,
             "tools_executed": self.tools,
             "model_used": self.model,
-            "duration_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "duration_ms": u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
         });
         if !self.streams {
-            figures["content"] = self.answer.as_str().into();
+            statistics["content"] = self.answer.as_str().into();
         }
-        figures
+        statistics
     }
 
-    fn parts(&mut self, found: Vec<BlockEvent>) -> Vec<Part> {
-        let mut parts = Vec::with_capacity(found.len());
-        for one in found {
+    fn parts(&mut self, events: Vec<BlockEvent>) -> Vec<Part> {
+        let mut parts = Vec::with_capacity(events.len());
+        for one in events {
             match one {
                 BlockEvent::Text { text, fenced } => parts.extend(self.token(text, fenced)),
                 BlockEvent::Block(block) => {
-                    self.found += 1;
+                    self.events += 1;
                     let step = self.step.as_ref().map_or("", StepId::as_str);
-                    let id = format!("block-{step}-{}", self.found);
-                    // A client that says how far it was has the blocks up to there.
-                    if self.offset > self.had || self.had == 0 {
-                        // Prose was printed already, unless nothing is before it is whole.
-                        let printed = if block.kind == Kind::Text && self.streams {
+                    let id = format!("block-{step}-{}", self.events);
+                    // A client that sent its offset has the blocks up to there.
+                    if self.offset > self.received || self.received == 0 {
+                        // Prose was already printed as tokens, unless the client does not stream.
+                        let printed = if block.kind == BlockKind::Text && self.streams {
                             String::new()
                         } else {
                             self.printed(block.kind, &block.content)
@@ -182,14 +187,14 @@ impl Query {
     fn token(&mut self, text: String, fenced: bool) -> Option<Part> {
         let offset = self.offset;
         self.offset += text.len() as u64;
-        if !self.streams || self.offset <= self.had {
+        if !self.streams || self.offset <= self.received {
             return None;
         }
-        let token = unseen_text(&text, offset, self.had).to_owned();
+        let token = unseen_text(&text, offset, self.received).to_owned();
         let seen = text.len() - token.len();
-        let content = match &mut self.page {
+        let content = match &mut self.screen {
             _ if fenced => String::new(),
-            Some(page) => page.prose(&token),
+            Some(screen) => screen.prose(&token),
             None => token.clone(),
         };
         let kind = if fenced { "code" } else { "text" };

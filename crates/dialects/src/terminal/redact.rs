@@ -1,6 +1,6 @@
-//! Keeps secrets of the environment from models.
+//! Removes secrets of the environment from texts for models.
 
-/// What a secret is shown as.
+/// The replacement for a secret.
 const HIDDEN: &str = "[redacted]";
 
 /// Variables that are sent to models.
@@ -44,7 +44,7 @@ const SECRET_NAMES: [&str; 12] = [
     "SESSION",
 ];
 
-/// How keys of well-known services begin.
+/// Prefixes of keys of well-known services.
 const SECRET_PREFIXES: [&str; 14] = [
     "sk-",
     "sk_",
@@ -67,31 +67,32 @@ pub(super) fn is_context_variable(name: &str) -> bool {
     CONTEXT_VARIABLES.contains(&name) || is_secret_name(name)
 }
 
-/// The value of a variable as a model may see it.
+/// The value of a variable, redacted if it is secret.
 pub(super) fn value(name: &str, value: &str) -> String {
     if is_secret_name(name) || is_secret(value) { HIDDEN.into() } else { text(value, &[]) }
 }
 
-/// The values that must not be seen anywhere.
+/// The secret values of an environment.
 pub(super) fn secrets<'a>(env: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     let hidden = |(name, value): &(&str, &str)| is_secret_name(name) || is_secret(value);
-    // Short ones are words that stand elsewhere for something else.
+    // Short values are often normal words.
     let long = |(_, value): &(&str, &str)| value.len() >= 8;
     env.filter(hidden).filter(long).map(|(_, value)| value.to_owned()).collect()
 }
 
-/// A text without these secrets and without anything that looks like one.
+/// Redacts these secrets, and everything that looks like one, in a text.
 pub(super) fn text(text: &str, secrets: &[String]) -> String {
     let known = secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN));
     let word = |word: &str| {
         let bare = word.trim_end();
         let begins = bare.rfind(['=', ':', '"', '\'', '/', '@', '(']).map_or(0, |at| at + 1);
-        match is_secret(&bare[begins..]) || is_login(bare) {
-            true if begins > 0 && !is_login(bare) => {
-                format!("{}{HIDDEN}{}", &bare[..begins], &word[bare.len()..])
-            }
-            true => format!("{HIDDEN}{}", &word[bare.len()..]),
-            false => word.to_owned(),
+        let space = &word[bare.len()..];
+        if is_login(bare) {
+            format!("{HIDDEN}{space}")
+        } else if is_secret(&bare[begins..]) {
+            format!("{}{HIDDEN}{space}", &bare[..begins])
+        } else {
+            word.to_owned()
         }
     };
     known.split_inclusive(char::is_whitespace).map(word).collect()
@@ -99,8 +100,8 @@ pub(super) fn text(text: &str, secrets: &[String]) -> String {
 
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_uppercase();
-    let plain = ["SSH_AUTH_SOCK", "XDG_SESSION_TYPE", "XDG_SESSION_ID", "DESKTOP_SESSION"];
-    !plain.contains(&name.as_str()) && SECRET_NAMES.iter().any(|word| name.contains(word))
+    let exceptions = ["SSH_AUTH_SOCK", "XDG_SESSION_TYPE", "XDG_SESSION_ID", "DESKTOP_SESSION"];
+    !exceptions.contains(&name.as_str()) && SECRET_NAMES.iter().any(|word| name.contains(word))
 }
 
 fn is_secret(value: &str) -> bool {
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_hidden_by_name_and_by_look() {
+    fn variables_are_redacted_by_name_and_by_value() {
         for (name, given, shown) in [
             ("USER", "anna", "anna"),
             ("OPENAI_API_KEY", "x", HIDDEN),
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_hidden_in_text() {
+    fn secrets_are_redacted_in_text() {
         let known = secrets([("MY_TOKEN", "correct-horse"), ("USER", "anna")].into_iter());
         assert_eq!(known, ["correct-horse"]);
         let given = "curl -H 'X: correct-horse' TOKEN=ghp_0123456789abcdef0123 for anna\n";

@@ -1,4 +1,4 @@
-//! Messages on their way to a client: in order, by one writer, and few of them at a time.
+//! The queue of messages to a client: in order, written by one task, and short.
 
 use std::io;
 use std::sync::Arc;
@@ -13,34 +13,34 @@ use super::encode::ClientPace;
 #[derive(Debug)]
 pub(super) struct SendQueue {
     queue: Sender<Vec<u8>>,
-    stuck: Arc<AtomicBool>,
+    blocked: Arc<AtomicBool>,
 }
 
-/// The client is gone.
+/// The client has disconnected.
 #[derive(Debug)]
-pub(super) struct Gone;
+pub(super) struct Disconnected;
 
 impl SendQueue {
-    /// A queue, and the flag that its writer sets while the client reads nothing.
+    /// A queue, and a flag that its writer sets while the client does not read.
     pub(super) fn new(queue: Sender<Vec<u8>>) -> (Self, Arc<AtomicBool>) {
-        let stuck = Arc::new(AtomicBool::new(false));
-        (Self { queue, stuck: Arc::clone(&stuck) }, stuck)
+        let blocked = Arc::new(AtomicBool::new(false));
+        (Self { queue, blocked: Arc::clone(&blocked) }, blocked)
     }
 
-    /// Sends some messages, a line each.
-    pub(super) async fn send(&self, messages: &[String]) -> Result<(), Gone> {
+    /// Sends messages, one per line.
+    pub(super) async fn send(&self, messages: &[String]) -> Result<(), Disconnected> {
         if messages.is_empty() {
             Ok(())
         } else {
-            self.queue.send(lines(messages)).await.map_err(|_| Gone)
+            self.queue.send(lines(messages)).await.map_err(|_| Disconnected)
         }
     }
 
     /// Waits until there is space for more.
-    pub(super) async fn permit(&self) -> Result<SendPermit<'_>, Gone> {
-        let stuck = self.stuck.load(Ordering::Relaxed);
-        let pace = if stuck { ClientPace::Behind } else { ClientPace::Current };
-        let permit = self.queue.reserve().await.map_err(|_| Gone)?;
+    pub(super) async fn permit(&self) -> Result<SendPermit<'_>, Disconnected> {
+        let blocked = self.blocked.load(Ordering::Relaxed);
+        let pace = if blocked { ClientPace::Behind } else { ClientPace::Current };
+        let permit = self.queue.reserve().await.map_err(|_| Disconnected)?;
         Ok(SendPermit { permit, pace })
     }
 }
@@ -49,7 +49,7 @@ impl SendQueue {
 #[derive(Debug)]
 pub(super) struct SendPermit<'a> {
     permit: Permit<'a, Vec<u8>>,
-    /// Whether the client keeps up.
+    /// Whether the client reads fast enough.
     pub(super) pace: ClientPace,
 }
 
@@ -70,32 +70,32 @@ fn lines(messages: &[String]) -> Vec<u8> {
     bytes
 }
 
-/// Writes what is queued, until there is no more or the client is gone.
+/// Writes queued messages until the queue closes or the client disconnects.
 pub(super) async fn write(
     mut queue: Receiver<Vec<u8>>,
     writer: OwnedWriteHalf,
-    stuck: Arc<AtomicBool>,
+    blocked: Arc<AtomicBool>,
 ) {
     while let Some(bytes) = queue.recv().await {
-        if write_all(&writer, &bytes, &stuck).await.is_err() {
+        if write_all(&writer, &bytes, &blocked).await.is_err() {
             return;
         }
     }
 }
 
-async fn write_all(writer: &OwnedWriteHalf, bytes: &[u8], stuck: &AtomicBool) -> io::Result<()> {
+async fn write_all(writer: &OwnedWriteHalf, bytes: &[u8], blocked: &AtomicBool) -> io::Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
         match writer.try_write(rest) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => rest = &rest[written..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                stuck.store(true, Ordering::Relaxed);
+                blocked.store(true, Ordering::Relaxed);
                 writer.writable().await?;
             }
             Err(error) => return Err(error),
         }
     }
-    stuck.store(false, Ordering::Relaxed);
+    blocked.store(false, Ordering::Relaxed);
     Ok(())
 }

@@ -21,27 +21,27 @@ use crate::transport::uds::{Lines, Socket};
 
 /// Messages that may wait for a client that does not read.
 const QUEUE_CAPACITY: usize = 4;
-/// How long to leave the socket alone after it failed.
+/// Delay after accepting a connection failed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// How the dialect is set up.
+/// The settings of the protocol.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// The model of sessions that name none.
+    /// The model of sessions that choose none.
     pub default_model: ModelRef,
-    /// Where sessions may be saved.
+    /// The folders of saved sessions.
     pub folders: Folders,
-    /// How many tokens of its terminal a client may tell a model with each query.
+    /// The token budget for the terminal context of a query.
     pub context_tokens: u64,
-    /// How long a question stands, in milliseconds; for ever if not given.
+    /// Time to answer a question, in milliseconds; no limit if `None`.
     pub answer_within_ms: Option<u64>,
 }
 
-/// What all connections share.
+/// State that all connections share.
 pub(super) struct AppState {
     pub(super) services: Arc<Services>,
     pub(super) settings: Settings,
-    /// The models that can be chosen.
+    /// The usable models.
     pub(super) models: ModelList,
 }
 
@@ -66,19 +66,19 @@ pub(super) async fn run(socket: Socket, services: Arc<Services>, settings: Setti
                     None => refuse(&stream),
                 },
                 Err(error) => {
-                    tracing::error!(%error, "accepting a connection on the terminal socket failed and is tried again");
+                    tracing::error!(%error, "accepting a terminal's connection failed");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
         }
     }
-    // No new client connects from here on.
+    // No new client can connect from here on.
     drop(socket);
     while tasks.join_next().await.is_some() {}
 }
 
-/// Tells a client that there are too many connections. What it has sent is read first: a socket that is
-/// closed with something unread in it gives the client an error instead of the answer.
+/// Sends a client the error that there are too many connections. Its data is read first, because closing a
+/// socket with unread data gives the client an error instead of the response.
 fn refuse(stream: &UnixStream) {
     let error = Error::new(wire::AGENT_ERROR, "too many connections");
     let line = format!("{}\n", jsonrpc::response(&Id::Null, &Err(error)));
@@ -93,20 +93,20 @@ async fn serve_connection(
     mut connection: Connection,
     closing: CancellationToken,
 ) {
-    let (client_kind, writer) = stream.into_split();
+    let (reader, writer) = stream.into_split();
     let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
-    let (send_queue, stuck) = SendQueue::new(sender);
-    let lines = Lines::new(client_kind, wire::MESSAGE_BYTES_LIMIT);
-    let talking = async move {
+    let (send_queue, blocked) = SendQueue::new(sender);
+    let lines = Lines::new(reader, wire::MESSAGE_BYTES_LIMIT);
+    let serving = async move {
         connection.run(lines, send_queue, closing).await;
-        // Dropped here, which lets the writer come to its end.
+        // Dropping the connection lets the writer end.
         drop(connection);
     };
-    let writing = send_queue::write(queue, writer, stuck);
+    let writing = send_queue::write(queue, writer, blocked);
     let mut writing = std::pin::pin!(writing);
     tokio::select! {
-        () = talking => writing.as_mut().await,
-        // The client is gone.
+        () = serving => writing.as_mut().await,
+        // The client has disconnected.
         () = &mut writing => {}
     }
 }

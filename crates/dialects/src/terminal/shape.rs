@@ -1,4 +1,4 @@
-//! Sessions as a terminal shows them: in a list, opened, and as a text.
+//! Encodes sessions: in a list, opened, and as text.
 
 use quintet_kernel::message::{Message, Role};
 use quintet_kernel::model::{ModelInfo, ModelRef};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::blocks::blocks;
 use super::wire;
 
-/// The most that the messages of one answer may come to; a message has room for this and more.
+/// The most bytes of messages in one response; the largest message has space for more.
 const MESSAGES_BYTES_LIMIT: usize = 8 * 1024 * 1024;
 
 /// A session in a list.
@@ -26,18 +26,18 @@ pub(super) fn summary(summary: &SessionSummary) -> Value {
     })
 }
 
-/// A session that is opened. Of a very long one the newest messages are given.
+/// An opened session. Only the newest messages of a very long one are included.
 pub(super) fn loaded(state: &State) -> Value {
-    let said = messages_view(state);
-    let count = said.len();
-    let mut room = MESSAGES_BYTES_LIMIT;
+    let all = messages_view(state);
+    let count = all.len();
+    let mut space = MESSAGES_BYTES_LIMIT;
     let fits = |message: &&Value| {
         let length = message.to_string().len();
-        let fits = length <= room;
-        room = room.saturating_sub(length);
+        let fits = length <= space;
+        space = space.saturating_sub(length);
         fits
     };
-    let mut messages: Vec<&Value> = said.iter().rev().take_while(fits).collect();
+    let mut messages: Vec<&Value> = all.iter().rev().take_while(fits).collect();
     messages.reverse();
     json!({
         "loaded": true,
@@ -51,7 +51,7 @@ pub(super) fn loaded(state: &State) -> Value {
             "title": title(&state.summary().title),
             "created": seconds(state.created.unwrap_or(state.updated)),
             "updated": seconds(state.updated),
-            "blocks_count": of_blocks(state).len(),
+            "blocks_count": blocks_view(state).len(),
             "messages_count": count,
             "workspace": state.workspace.to_string_lossy(),
             "total_tokens": state.usage.total(),
@@ -60,7 +60,7 @@ pub(super) fn loaded(state: &State) -> Value {
     })
 }
 
-/// The queries that are not over.
+/// The open queries.
 fn running(state: &State) -> Vec<Value> {
     let open = |status| match status {
         TurnStatus::Running | TurnStatus::WaitingApproval => Some("processing"),
@@ -76,7 +76,7 @@ fn running(state: &State) -> Vec<Value> {
     state.turns.iter().filter(queued).filter_map(one).collect()
 }
 
-/// What people and models said, without the work in between.
+/// The messages of users and models, without tool calls.
 pub(super) fn messages_view(state: &State) -> Vec<Value> {
     messages(state)
         .map(|message| {
@@ -89,15 +89,16 @@ pub(super) fn messages_view(state: &State) -> Vec<Value> {
         .collect()
 }
 
-/// The blocks of all answers, each with the place of its message among [`said`].
-pub(super) fn of_blocks(state: &State) -> Vec<Value> {
-    let answers = messages(state).enumerate().filter(|(_, said)| said.role == Role::Assistant);
-    let of_message = |(place, message): (usize, &Message)| {
+/// The blocks of all answers, each with the index of its message in [`messages_view`].
+pub(super) fn blocks_view(state: &State) -> Vec<Value> {
+    let answers =
+        messages(state).enumerate().filter(|(_, message)| message.role == Role::Assistant);
+    let of_message = |(index, message): (usize, &Message)| {
         let blocks = blocks(&message.text()).into_iter().enumerate();
         let id = message.id.clone();
         blocks.map(move |(n, block)| {
             let block_id = format!("block-{id}-{}", n + 1);
-            json!({ "block_id": block_id, "message": place, "block": wire::block(&block) })
+            json!({ "block_id": block_id, "message": index, "block": wire::block(&block) })
         })
     };
     answers.flat_map(of_message).collect()
@@ -108,17 +109,17 @@ pub(super) fn markdown(state: &State) -> String {
     let mut text = format!("# {}\n\n", title(&state.summary().title));
     text.push_str(&format!("Session {}, in {}.\n", state.id, state.workspace.display()));
     for message in messages(state) {
-        let who = match message.role {
+        let role = match message.role {
             Role::User => "User",
             Role::Assistant => "Assistant",
             Role::System | Role::Tool => "System",
         };
-        text.push_str(&format!("\n## {who}, {}\n\n{}\n", message.at, escaped(&message.text())));
+        text.push_str(&format!("\n## {role}, {}\n\n{}\n", message.at, escaped(&message.text())));
     }
     text
 }
 
-/// A model that can be asked.
+/// A model of the list.
 pub(super) fn model(listed: &ModelInfo, default: &ModelRef) -> Value {
     let name = listed.model.to_string();
     let kind = if listed.model.model.to_lowercase().contains("code") { "code" } else { "chat" };
@@ -132,8 +133,8 @@ pub(super) fn model(listed: &ModelInfo, default: &ModelRef) -> Value {
 }
 
 fn messages(state: &State) -> impl Iterator<Item = &Message> {
-    let said = |message: &&Message| message.role != Role::Tool && !message.text().is_empty();
-    state.current_messages().map(|message| &**message).filter(said)
+    let has_text = |message: &&Message| message.role != Role::Tool && !message.text().is_empty();
+    state.current_messages().map(|message| &**message).filter(has_text)
 }
 
 fn role(role: Role) -> &'static str {
@@ -144,12 +145,12 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// What a session is called.
+/// The title of a session, or a default.
 pub(super) fn title(title: &str) -> &str {
     if title.is_empty() { "Untitled" } else { title }
 }
 
-/// What a person wrote must not look like a heading of ours; code is left as it is.
+/// Escapes headings in messages; code stays unchanged.
 fn escaped(text: &str) -> String {
     let mut fenced = false;
     let line = |line: &str| {
@@ -164,7 +165,7 @@ fn seconds(at: Time) -> i64 {
     at.micros().div_euclid(1_000_000)
 }
 
-/// The original client wants to see where in the world it is.
+/// The original client expects a time zone offset.
 fn with_offset(at: Time) -> String {
     let text = at.to_string();
     match text.strip_suffix('Z') {

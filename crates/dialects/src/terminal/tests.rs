@@ -1,10 +1,9 @@
-//! Golden transcripts: what a client sends and what it is sent, one story a file.
+//! Golden transcripts of what a client sends and receives, one scenario per file.
 //!
-//! `>` a message and `=` what it decodes to or is refused with; `&` a turn that this client asked for
-//! (`& t1 whole` if it does not want to be streamed to); `!` an event of the journal, text in flight as
-//! `! text …` or a word of a call as `! says c1 …`, and `<` what the client is sent; `!behind` a client
-//! that does not keep up; `~` one that comes back with so many bytes. `UPDATE_GOLDEN=1` rewrites the
-//! `=` and `<` lines.
+//! `>` is a message and `=` its decoded form or the error; `&` is a turn of this client (`& t1 whole`
+//! without streaming); `!` is an event of the journal, text in flight (`! text …`) or progress of a call
+//! (`! says c1 …`), and `<` is what the client is sent; after `!behind` the client does not keep up; `~` is
+//! a client that reconnects with this many bytes. `UPDATE_GOLDEN=1` rewrites the `=` and `<` lines.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -22,12 +21,12 @@ use serde_json::json;
 
 use super::decode::{self, decode};
 use super::encode::{ClientPace, Link};
-use super::page::ClientKind;
+use super::screen::ClientKind;
 use crate::jsonrpc::{self, Id, Incoming, Received};
 
 #[test]
 fn transcripts() {
-    crate::golden::check("src/terminal/golden", |script| Story::new().tell(script));
+    crate::golden::check("src/terminal/golden", |script| Transcript::new().replay(script));
 }
 
 #[test]
@@ -95,31 +94,31 @@ fn rules() -> Rules {
     }
 }
 
-/// One client and what happens around it.
-struct Story {
+/// One client and one session.
+struct Transcript {
     client: decode::Link,
     link: Link,
     records: Vec<Arc<Record>>,
-    client_kind: ItemReader,
+    reader: ItemReader,
     pace: ClientPace,
     written: u64,
     out: String,
 }
 
-impl Story {
+impl Transcript {
     fn new() -> Self {
         Self {
             client: decode::Link::default(),
             link: Link::new(&state(&[]), 0, ClientKind::Any),
             records: Vec::new(),
-            client_kind: ItemReader::default(),
+            reader: ItemReader::default(),
             pace: ClientPace::Current,
             written: 0,
             out: String::new(),
         }
     }
 
-    fn tell(mut self, script: &str) -> String {
+    fn replay(mut self, script: &str) -> String {
         for line in script.lines() {
             if matches!(line.get(..2), Some("= " | "< ")) {
                 continue;
@@ -131,8 +130,8 @@ impl Story {
                     let turn = TurnId::parse(rest.trim_end_matches(" whole")).unwrap();
                     self.link.track_query(&turn, !rest.ends_with("whole"));
                 }
-                (Some("! "), Some(rest)) => self.happen(rest),
-                (Some("~ "), Some(rest)) => self.come_back(rest.parse().unwrap()),
+                (Some("! "), Some(rest)) => self.apply(rest),
+                (Some("~ "), Some(rest)) => self.reconnect(rest.parse().unwrap()),
                 (Some("!b"), _) => self.pace = ClientPace::Behind,
                 _ => {}
             }
@@ -143,25 +142,25 @@ impl Story {
     fn receive(&mut self, text: &str) {
         let lines: Vec<String> = match jsonrpc::read(text) {
             Err(error) => vec![jsonrpc::response(&Id::Null, &Err(error))],
-            Ok(Incoming::One(received)) => vec![self.understand(received)],
-            Ok(Incoming::Batch(all)) => all.into_iter().map(|one| self.understand(one)).collect(),
+            Ok(Incoming::One(received)) => vec![self.describe(received)],
+            Ok(Incoming::Batch(all)) => all.into_iter().map(|one| self.describe(one)).collect(),
         };
         for line in lines {
             writeln!(self.out, "= {line}").unwrap();
         }
     }
 
-    fn understand(&mut self, received: Received) -> String {
+    fn describe(&mut self, received: Received) -> String {
         match received {
             Err(fault) => jsonrpc::response(&fault.id, &Err(fault.error)),
             Ok(call) => match decode(&mut self.client, &call) {
-                Ok(step) => format!("{step:?}"),
+                Ok(request) => format!("{request:?}"),
                 Err(error) => jsonrpc::response(&call.id.unwrap_or(Id::Null), &Err(error)),
             },
         }
     }
 
-    fn happen(&mut self, line: &str) {
+    fn apply(&mut self, line: &str) {
         let at = Time::from_micros(1_735_689_600_000_000 + self.records.len() as i64 * 1_000_000);
         let (turn, step) = (TurnId::parse("t1").unwrap(), StepId::parse("p1").unwrap());
         if let Some(text) = line.strip_prefix("text ") {
@@ -169,7 +168,7 @@ impl Story {
             let (offset, channel) = (self.written, Channel::Text);
             self.written += text.len() as u64;
             let piece = Delta { turn, step, offset, channel, text: text.into(), at };
-            let item = self.client_kind.take_text(&piece);
+            let item = self.reader.take_text(&piece);
             return self.show(item.as_slice());
         }
         if let Some((call, text)) = line.strip_prefix("says ").and_then(|rest| rest.split_once(' '))
@@ -181,17 +180,17 @@ impl Story {
         let record = Arc::new(Record { seq: self.records.len() as u64 + 1, at, event });
         self.records.push(Arc::clone(&record));
         let mut items = Vec::new();
-        self.client_kind.take(&record, &mut items);
+        self.reader.take(&record, &mut items);
         self.show(&items);
     }
 
-    fn come_back(&mut self, had: u64) {
+    fn reconnect(&mut self, received: u64) {
         let client_kind =
             self.client.client.as_ref().map(decode::Client::client_kind).unwrap_or_default();
-        self.link = Link::new(&state(&self.records), had, client_kind);
-        self.client_kind = ItemReader::default();
+        self.link = Link::new(&state(&self.records), received, client_kind);
+        self.reader = ItemReader::default();
         let mut items = Vec::new();
-        self.records.iter().for_each(|record| self.client_kind.take(record, &mut items));
+        self.records.iter().for_each(|record| self.reader.take(record, &mut items));
         self.show(&items);
     }
 

@@ -1,4 +1,4 @@
-//! The messages and names of the protocol.
+//! The messages and ids of the protocol.
 //!
 //! Fields of the specification come first; some have flat copies, because the original client reads those.
 
@@ -6,9 +6,9 @@ use quintet_kernel::{CallId, TurnId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::blocks::{Block, Kind};
+use super::blocks::{Block, BlockKind};
 
-/// The version of the protocol that is spoken here.
+/// The supported version of the protocol.
 pub(super) const VERSION: &str = "1.0.0";
 /// The longest message.
 pub(super) const MESSAGE_BYTES_LIMIT: usize = 10 * 1024 * 1024;
@@ -20,27 +20,27 @@ pub(super) const TIMEOUT: i64 = -32003;
 pub(super) const CANCELLED: i64 = -32004;
 pub(super) const PERMISSION_DENIED: i64 = -32005;
 
-/// A turn as clients call it.
+/// The query id of a turn.
 pub(super) fn query_id(turn: &TurnId) -> String {
     format!("q-{turn}")
 }
 
-/// The turn behind a name.
+/// The turn of a query id.
 pub(super) fn turn_of(query: &str) -> Option<TurnId> {
     TurnId::parse(query.strip_prefix("q-")?)
 }
 
-/// A call as clients call it.
+/// The execution id of a call.
 pub(super) fn execution_id(call: &CallId) -> String {
     format!("exec-{call}")
 }
 
-/// The call behind a name.
+/// The call of an execution id.
 pub(super) fn call_of(execution: &str) -> Option<CallId> {
     CallId::parse(execution.strip_prefix("exec-")?)
 }
 
-/// Part of an answer. `content` is what the original client prints; it gets code as a block.
+/// A part of an answer. `content` is what the original client prints; it gets code as a block.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Token {
     pub(super) token: String,
@@ -53,7 +53,7 @@ pub(super) struct Token {
 pub(super) struct TokenMeta {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
-    /// Where it begins in the answer, in bytes.
+    /// The position in the answer, in bytes.
     pub(super) offset: u64,
 }
 
@@ -70,10 +70,10 @@ pub(super) struct ManyTokens<'a> {
     pub(super) tokens: &'a [Token],
 }
 
-/// A block, as the specification has it.
+/// Encodes a block as in the specification.
 pub(super) fn block(block: &Block) -> Value {
     let mut metadata = json!({
-        "diff": block.kind == Kind::Diff || block.language.as_deref() == Some("diff"),
+        "diff": block.kind == BlockKind::Diff || block.language.as_deref() == Some("diff"),
         "executable": block.meta.executable,
     });
     if let Some(file) = &block.meta.file {

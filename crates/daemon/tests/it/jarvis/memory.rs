@@ -1,4 +1,4 @@
-//! Memory.
+//! Writing, searching and reading memory over the desktop protocol.
 
 use serde_json::json;
 

@@ -342,8 +342,8 @@ async fn tools_of_the_daemon_are_approved_by_other_clients() {
     let id = desktop.session("j_1").await;
     let shell = json!({ "name": "shell", "args": { "command": "echo from-the-shell" } });
     let frames = desktop.chat(&id, json!([{ "tools": [shell] }, { "text": "Done." }])).await;
-    let events = client.until(&id, |event| event.kind() == "approval_requested").await;
-    let call = events[events.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().to_owned();
+    let asked = client.until(&id, |event| event.kind() == "approval_requested").await;
+    let call = asked[asked.len() - 1].json["data"]["tool_call_id"].as_str().unwrap().to_owned();
     assert_eq!(client.approve(&id, &call, "approve").await.0, 200);
     // The desktop is sent nothing about it.
     assert_eq!(events(&frames.rest().await), ["assistant.delta", "assistant.final"]);

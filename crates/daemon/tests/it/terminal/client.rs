@@ -9,25 +9,25 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Nothing in these tests takes this long, unless it is broken.
+/// Only a broken test takes this long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Terminal {
     reader: BufReader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
     ids: u64,
-    /// Notifications that nobody has looked at yet.
+    /// Notifications that were not returned yet.
     notes: VecDeque<Value>,
 }
 
 impl Terminal {
-    /// A connection that has said nothing yet.
+    /// A connection that has sent nothing yet.
     pub(crate) async fn connect(socket: &Path) -> Self {
         let (reader, writer) = UnixStream::connect(socket).await.unwrap().into_split();
         Self { reader: BufReader::new(reader), writer, ids: 0, notes: VecDeque::new() }
     }
 
-    /// A connection that is ready.
+    /// An initialized connection.
     pub(crate) async fn ready(socket: &Path) -> Self {
         let mut terminal = Self::connect(socket).await;
         terminal.initialize(json!(["streaming", "blocks"])).await;
@@ -54,7 +54,7 @@ impl Terminal {
         self.send(&note.to_string()).await;
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for the response.
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         self.ids += 1;
         let id = json!(self.ids);
@@ -64,13 +64,13 @@ impl Terminal {
             let message = self.message().await.expect("an answer");
             match message.get("id") {
                 Some(of) if *of == id => return outcome(message),
-                Some(_) => panic!("nobody asked for {message}"),
+                Some(_) => panic!("unexpected response {message}"),
                 None => self.notes.push_back(message),
             }
         }
     }
 
-    /// Asks something whose script is the model's answer; gives the query.
+    /// Sends a query whose script is the model's answer; returns its id.
     pub(crate) async fn query(&mut self, workspace: &Path, script: Value) -> String {
         let answer = self.query_with(workspace, script, json!({})).await.unwrap();
         assert_eq!(answer["status"], "processing");
@@ -93,7 +93,7 @@ impl Terminal {
     pub(crate) async fn note(&mut self) -> Value {
         match self.notes.pop_front() {
             Some(note) => note,
-            None => self.message().await.expect("something happens"),
+            None => self.message().await.expect("a notification arrives"),
         }
     }
 
@@ -111,7 +111,7 @@ impl Terminal {
         }
     }
 
-    /// The next message as it comes; nothing at the end.
+    /// The next message; `None` at the end.
     pub(crate) async fn message(&mut self) -> Option<Value> {
         let mut line = String::new();
         let read = tokio::time::timeout(ANSWER_TIMEOUT, self.reader.read_line(&mut line)).await;
@@ -130,7 +130,7 @@ fn outcome(mut message: Value) -> Result<Value, Value> {
     }
 }
 
-/// The text of an answer, however it was sent.
+/// The text of an answer, from single and batched tokens.
 pub(crate) fn text(notes: &[Value]) -> String {
     let token = |token: &Value| token["token"].as_str().unwrap().to_owned();
     let of = |note: &Value| match note["method"].as_str().unwrap() {

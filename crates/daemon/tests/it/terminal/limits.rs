@@ -1,4 +1,4 @@
-//! What is refused, and clients that are slow, many or rude.
+//! Refused requests, and slow, many and impolite clients.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -9,7 +9,7 @@ use super::client::{Terminal, of, text};
 use crate::daemon::World;
 
 #[tokio::test]
-async fn bad_input_is_refused_in_the_words_of_the_specification() {
+async fn bad_input_is_refused_with_the_codes_of_the_specification() {
     let world = World::start("").await;
     let mut terminal = Terminal::connect(&world.terminal()).await;
     let early = terminal.request("session.list", json!({})).await.unwrap_err();
@@ -69,7 +69,7 @@ async fn bad_input_is_refused_in_the_words_of_the_specification() {
 }
 
 #[tokio::test]
-async fn a_batch_is_answered_together() {
+async fn a_batch_gets_one_response() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let batch = r#"[{"jsonrpc":"2.0","id":"a","method":"session.list"},
@@ -81,7 +81,10 @@ async fn a_batch_is_answered_together() {
     assert_eq!(ids, [&json!("a"), &json!(null), &json!(2)]);
     let only_notes = r#"[{"jsonrpc":"2.0","method":"context.update","params":{}}]"#;
     terminal.send(only_notes).await;
-    assert!(terminal.request("session.list", json!({})).await.is_ok(), "nothing came before this");
+    assert!(
+        terminal.request("session.list", json!({})).await.is_ok(),
+        "a batch of notifications has no response"
+    );
 }
 
 #[tokio::test]
@@ -95,7 +98,7 @@ async fn a_line_that_is_too_long_is_refused_and_the_next_one_is_read() {
 }
 
 #[tokio::test]
-async fn a_hundred_requests_in_a_second_and_no_more() {
+async fn requests_per_second_are_limited() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     for id in 0..400 {
@@ -113,7 +116,7 @@ async fn a_hundred_requests_in_a_second_and_no_more() {
 }
 
 #[tokio::test]
-async fn three_queries_at_a_time_one_after_the_other() {
+async fn three_queries_may_be_open_and_run_in_order() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let (hang, text) = (json!([{ "text": "a", "hang": true }]), json!([{ "text": "b" }]));
@@ -122,7 +125,7 @@ async fn three_queries_at_a_time_one_after_the_other() {
     let third = terminal.query(world.workspace(), text.clone()).await;
     let fourth = terminal.query_with(world.workspace(), text, json!({})).await.unwrap_err();
     assert_eq!((&fourth["code"], &fourth["data"]["limit"]), (&json!(-32005), &json!(3)));
-    // One that waits can be called off before it begins.
+    // A queued query can be cancelled before it starts.
     let cancelled = terminal.request("agent.cancel", json!({ "query_id": third })).await.unwrap();
     assert_eq!(cancelled["cancelled"], true);
     terminal.request("agent.cancel", json!({ "query_id": first })).await.unwrap();
@@ -137,14 +140,14 @@ async fn three_queries_at_a_time_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_stalls_nobody_and_gets_everything() {
+async fn a_slow_reader_delays_no_client_and_gets_everything() {
     let world = World::start("").await;
     let mut slow = Terminal::ready(&world.terminal()).await;
     let word = "words and words and words and words ".repeat(40);
     let script = json!([{ "deltas": [word], "repeat": 2000 }]);
-    let asked = slow.query_with(world.workspace(), script, json!({})).await.unwrap();
-    // It reads nothing while the turn goes on to its end and another client is answered.
-    world.client().until_over(asked["session_id"].as_str().unwrap()).await;
+    let started = slow.query_with(world.workspace(), script, json!({})).await.unwrap();
+    // It reads nothing until the turn has ended and another client was answered.
+    world.client().until_over(started["session_id"].as_str().unwrap()).await;
     let mut quick = Terminal::ready(&world.terminal()).await;
     quick.query(world.workspace(), json!([{ "text": "quick" }])).await;
     assert_eq!(text(&quick.until("stream.complete").await), "quick");
@@ -157,7 +160,7 @@ async fn a_slow_reader_stalls_nobody_and_gets_everything() {
 }
 
 #[tokio::test]
-async fn the_original_client_misses_nothing_though_it_reads_no_batches() {
+async fn the_original_client_gets_everything_without_batches() {
     let world = World::start("").await;
     let mut slow = Terminal::connect(&world.terminal()).await;
     let client = json!({ "name": "openagent-terminal", "version": "0.1.0" });
@@ -165,8 +168,8 @@ async fn the_original_client_misses_nothing_though_it_reads_no_batches() {
     slow.request("initialize", hello).await.unwrap();
     let word = "words and words and words and words ".repeat(40);
     let script = json!([{ "deltas": [word], "repeat": 2000 }]);
-    let asked = slow.query_with(world.workspace(), script, json!({})).await.unwrap();
-    world.client().until_over(asked["session_id"].as_str().unwrap()).await;
+    let started = slow.query_with(world.workspace(), script, json!({})).await.unwrap();
+    world.client().until_over(started["session_id"].as_str().unwrap()).await;
     let notes = slow.until("stream.complete").await;
     assert!(of(&notes, "stream.tokens").is_empty());
     assert_eq!(text(&notes).len(), word.len() * 2000);
@@ -186,13 +189,13 @@ async fn idle_connections_keep_no_terminal_out() {
     for terminal in [&mut first, &mut late] {
         assert!(terminal.request("session.list", json!({})).await.is_ok());
     }
-    // The oldest connections that had sent nothing made room.
+    // The oldest connections that had sent nothing were closed.
     assert_eq!(idle[0].message().await, None);
     idle[IDLE - 1].initialize(json!([])).await;
 }
 
 #[tokio::test]
-async fn a_client_that_sent_something_is_answered_or_told_why_not() {
+async fn every_client_gets_a_response_or_the_reason() {
     crate::access::raise_open_files_limit();
     let world = World::start("").await;
     let socket = world.terminal();
@@ -202,7 +205,7 @@ async fn a_client_that_sent_something_is_answered_or_told_why_not() {
         let mut clients = Vec::new();
         for _ in 0..700 {
             let mut client = UnixStream::connect(&socket).unwrap();
-            // A client that was refused by now cannot write any more, but can still read why.
+            // A client that was refused by now cannot write, but can still read the reason.
             let _ = writeln!(client, "{request}");
             clients.push(client);
         }

@@ -1,13 +1,13 @@
-//! What the original client needs: it shows whatever it is told while it waits for an answer, stops at
-//! the first end, and names sessions by what its list shows of them.
+//! The original client: it prints everything while it waits for an answer, stops at the first end, and
+//! names sessions by what its list shows.
 
 use serde_json::{Value, json};
 
 use super::client::{Terminal, of};
-use super::{ASKING, shell};
+use super::{WITH_APPROVALS, shell};
 use crate::daemon::World;
 
-/// A client that says of itself what the original says.
+/// A client with the name and capabilities of the original one.
 async fn original(world: &World) -> Terminal {
     let mut terminal = Terminal::connect(&world.terminal()).await;
     let params = json!({
@@ -20,7 +20,7 @@ async fn original(world: &World) -> Terminal {
     terminal
 }
 
-/// What it prints of some notifications.
+/// The text that it prints for notifications.
 fn printed(notes: &[Value]) -> String {
     let shown = |note: &Value| match note["method"].as_str() {
         Some("stream.token" | "stream.block") => note["params"]["content"].as_str().map(Into::into),
@@ -31,7 +31,7 @@ fn printed(notes: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn another_clients_turn_is_not_taken_for_its_own() {
+async fn the_turn_of_another_client_is_not_printed() {
     let world = World::start("").await;
     let client = world.client();
     let session = client.create(world.workspace()).await;
@@ -48,8 +48,8 @@ async fn another_clients_turn_is_not_taken_for_its_own() {
 }
 
 #[tokio::test]
-async fn a_question_that_its_query_waits_behind_is_put_to_it() {
-    let world = World::start(ASKING).await;
+async fn an_approval_that_delays_its_query_is_sent_to_it() {
+    let world = World::start(WITH_APPROVALS).await;
     let client = world.client();
     let session = client.create(world.workspace()).await;
     let mut terminal = original(&world).await;
@@ -58,8 +58,8 @@ async fn a_question_that_its_query_waits_behind_is_put_to_it() {
     client.until(&session, |event| event.kind() == "approval_requested").await;
     let query = terminal.query(world.workspace(), json!([{ "text": "mine" }])).await;
     let notes = terminal.until("tool.request_approval").await;
-    let asked = of(&notes, "tool.request_approval")[0];
-    let answer = json!({ "execution_id": asked["execution_id"], "approved": true });
+    let approval = of(&notes, "tool.request_approval")[0];
+    let answer = json!({ "execution_id": approval["execution_id"], "approved": true });
     terminal.request("tool.approve", answer).await.unwrap();
     let notes = terminal.until("stream.complete").await;
     assert_eq!(printed(&notes), "mine");
@@ -67,7 +67,7 @@ async fn a_question_that_its_query_waits_behind_is_put_to_it() {
 }
 
 #[tokio::test]
-async fn what_it_prints_stands_on_lines_of_its_own() {
+async fn output_is_printed_on_separate_lines() {
     let world = World::start("").await;
     let mut terminal = original(&world).await;
     let first = json!({ "text": "I look.", "tools": [shell("echo a; exit 3")] });
@@ -77,37 +77,38 @@ async fn what_it_prints_stands_on_lines_of_its_own() {
 }
 
 #[tokio::test]
-async fn sessions_are_found_by_what_a_list_shows() {
+async fn sessions_are_found_by_number_and_by_part_of_their_id() {
     let world = World::start("").await;
     let mut terminal = original(&world).await;
-    let mut asked = Vec::new();
+    let mut sessions = Vec::new();
     for text in ["one", "two"] {
         let mut other = original(&world).await;
         let script = json!([{ "text": text }]);
         let answer = other.query_with(world.workspace(), script, json!({})).await.unwrap();
         other.until("stream.complete").await;
-        asked.push(answer["session_id"].as_str().unwrap().to_owned());
+        sessions.push(answer["session_id"].as_str().unwrap().to_owned());
     }
     let load = |name: &str| json!({ "session_id": name });
-    // No list was shown yet.
+    // No list was sent yet.
     terminal.request("session.load", load("1")).await.unwrap_err();
     let listed = terminal.request("session.list", json!({})).await.unwrap();
-    assert_eq!(listed["sessions"][0]["session_id"], asked[1]);
-    for (name, session) in [("1", &asked[1]), ("2", &asked[0]), (&asked[0], &asked[0])] {
+    assert_eq!(listed["sessions"][0]["session_id"], sessions[1]);
+    for (name, session) in [("1", &sessions[1]), ("2", &sessions[0]), (&sessions[0], &sessions[0])]
+    {
         let loaded = terminal.request("session.load", load(name)).await.unwrap();
         assert_eq!(loaded["session_id"], *session);
     }
     let own = |id: &str| id.rsplit('_').next().unwrap()[..6].to_owned();
-    let loaded = terminal.request("session.load", load(&own(&asked[1]))).await.unwrap();
-    assert_eq!(loaded["session_id"], asked[1]);
-    // What its list shows of the ids is the same for both: it is told how to say which.
-    let refused = terminal.request("session.load", load(&asked[0][..8])).await.unwrap_err();
+    let loaded = terminal.request("session.load", load(&own(&sessions[1]))).await.unwrap();
+    assert_eq!(loaded["session_id"], sessions[1]);
+    // The listed part of the ids is the same for both, so the error says how to name one.
+    let refused = terminal.request("session.load", load(&sessions[0][..8])).await.unwrap_err();
     let why = refused["message"].as_str().unwrap();
-    assert!(why.contains(&own(&asked[0])) && why.contains(&own(&asked[1])), "{why}");
+    assert!(why.contains(&own(&sessions[0])) && why.contains(&own(&sessions[1])), "{why}");
     for wrong in ["3", "0", "nope", "sess", "sess_2_"] {
         terminal.request("session.load", load(wrong)).await.unwrap_err();
     }
     terminal.request("session.delete", load("2")).await.unwrap();
-    let exported = terminal.request("session.export", load(&asked[1][..8])).await.unwrap();
-    assert_eq!(exported["session_id"], asked[1]);
+    let exported = terminal.request("session.export", load(&sessions[1][..8])).await.unwrap();
+    assert_eq!(exported["session_id"], sessions[1]);
 }

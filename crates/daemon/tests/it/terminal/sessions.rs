@@ -1,32 +1,32 @@
-//! Sessions that are left, found again, shared with other protocols, saved and deleted.
+//! Sessions: reconnecting, sharing with other protocols, saving and deleting.
 
 use serde_json::json;
 
 use super::client::{Terminal, of, text};
-use super::{ASKING, shell};
+use super::{WITH_APPROVALS, shell};
 use crate::daemon::World;
 
 #[tokio::test]
-async fn who_comes_back_gets_the_running_query() {
+async fn a_client_that_reconnects_gets_the_open_query() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let go = world.home.path().join("go");
     let script = json!([{ "deltas": ["one ", "two ", "three"], "hold_until": go }]);
-    let asked = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
+    let started = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
     terminal.until("stream.token").await;
     drop(terminal);
     let mut terminal = Terminal::ready(&world.terminal()).await;
-    let session = asked["session_id"].clone();
+    let session = started["session_id"].clone();
     let loaded = terminal.request("session.load", json!({ "session_id": session })).await.unwrap();
     assert_eq!(loaded["loaded"], true);
     assert_eq!(loaded["session"]["id"], session);
-    assert_eq!(loaded["running_queries"][0]["query_id"], asked["query_id"]);
+    assert_eq!(loaded["running_queries"][0]["query_id"], started["query_id"]);
     assert_eq!(loaded["messages"][0]["role"], "user");
     std::fs::write(&go, "").unwrap();
     let notes = terminal.until("stream.complete").await;
     assert_eq!(text(&notes), "one two three");
-    assert_eq!(of(&notes, "stream.complete")[0]["query_id"], asked["query_id"]);
-    // It is over now, and whoever comes later gets the messages and no stream.
+    assert_eq!(of(&notes, "stream.complete")[0]["query_id"], started["query_id"]);
+    // The turn has ended, so a later client gets the messages and no stream.
     let mut late = Terminal::ready(&world.terminal()).await;
     let loaded = late.request("session.load", json!({ "session_id": session })).await.unwrap();
     assert_eq!(loaded["message_count"], 2);
@@ -36,18 +36,18 @@ async fn who_comes_back_gets_the_running_query() {
 }
 
 #[tokio::test]
-async fn a_client_that_knows_how_far_it_was_gets_the_rest() {
-    let world = World::start(ASKING).await;
+async fn a_client_that_sends_its_offset_gets_the_rest() {
+    let world = World::start(WITH_APPROVALS).await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let script = json!([{ "text": "abcdef", "tools": [shell("echo x")] }, { "text": "ghi" }]);
-    let asked = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
+    let started = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
     terminal.until("tool.request_approval").await;
     let mut other = Terminal::ready(&world.terminal()).await;
-    let load = json!({ "session_id": asked["session_id"], "offset": 4 });
+    let load = json!({ "session_id": started["session_id"], "offset": 4 });
     other.request("session.load", load).await.unwrap();
     let notes = other.until("tool.request_approval").await;
     assert_eq!(text(&notes), "ef");
-    // Either may answer; both hear of it.
+    // Either may answer; both are notified.
     let call = of(&notes, "tool.request_approval")[0]["execution_id"].clone();
     let answer = json!({ "execution_id": call, "approved": true });
     other.request("tool.approve", answer).await.unwrap();
@@ -59,8 +59,8 @@ async fn a_client_that_knows_how_far_it_was_gets_the_rest() {
 }
 
 #[tokio::test]
-async fn begun_elsewhere_and_approved_here() {
-    let world = World::start(ASKING).await;
+async fn a_turn_of_another_protocol_can_be_approved() {
+    let world = World::start(WITH_APPROVALS).await;
     let client = world.client();
     let session = client.create(world.workspace()).await;
     let script = json!([{ "tools": [shell("echo shared > shared")] }, { "text": "done" }]);
@@ -69,8 +69,8 @@ async fn begun_elsewhere_and_approved_here() {
     let mut terminal = Terminal::ready(&world.terminal()).await;
     terminal.request("session.load", json!({ "session_id": session })).await.unwrap();
     let notes = terminal.until("tool.request_approval").await;
-    let asked = of(&notes, "tool.request_approval")[0];
-    let answer = json!({ "execution_id": asked["execution_id"], "approved": true });
+    let approval = of(&notes, "tool.request_approval")[0];
+    let answer = json!({ "execution_id": approval["execution_id"], "approved": true });
     terminal.request("tool.approve", answer).await.unwrap();
     let notes = terminal.until("stream.complete").await;
     assert_eq!(text(&notes), "done");
@@ -79,18 +79,18 @@ async fn begun_elsewhere_and_approved_here() {
 }
 
 #[tokio::test]
-async fn a_query_outlives_a_kill() {
-    let mut world = World::start(ASKING).await;
+async fn a_query_survives_a_kill() {
+    let mut world = World::start(WITH_APPROVALS).await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let script = json!([{ "text": "may I? ", "tools": [shell("echo x")] }, { "text": "thanks" }]);
-    let asked = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
+    let started = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
     terminal.until("tool.request_approval").await;
     world.kill();
     world.restart();
     let mut terminal = Terminal::ready(&world.terminal()).await;
-    let load = json!({ "session_id": asked["session_id"] });
+    let load = json!({ "session_id": started["session_id"] });
     let loaded = terminal.request("session.load", load).await.unwrap();
-    assert_eq!(loaded["running_queries"][0]["query_id"], asked["query_id"]);
+    assert_eq!(loaded["running_queries"][0]["query_id"], started["query_id"]);
     let notes = terminal.until("tool.request_approval").await;
     assert_eq!(text(&notes), "may I? ");
     let call = &of(&notes, "tool.request_approval")[0]["execution_id"];
@@ -106,9 +106,9 @@ async fn sessions_are_listed_exported_and_deleted() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let params = json!({ "message": "# hello\nthere", "context": { "cwd": world.workspace() } });
-    let asked = terminal.request("agent.query", params).await.unwrap();
+    let started = terminal.request("agent.query", params).await.unwrap();
     terminal.until("stream.complete").await;
-    let session = asked["session_id"].clone();
+    let session = started["session_id"].clone();
     let other = world.client().create(world.workspace()).await;
     let listed = terminal.request("session.list", json!({ "limit": 5 })).await.unwrap();
     assert_eq!(listed["status"], "success");
@@ -118,7 +118,7 @@ async fn sessions_are_listed_exported_and_deleted() {
     assert_eq!((&mine["title"], &mine["message_count"]), (&json!("# hello"), &json!(2)));
     assert!(mine["total_tokens"].as_u64().unwrap() > 0);
     assert!(mine["updated_at"].as_str().unwrap().ends_with("+00:00"), "{mine}");
-    assert!(listed.to_string().contains("Untitled"), "the other one has no words yet");
+    assert!(listed.to_string().contains("Untitled"), "the other one has no messages yet");
     assert_eq!(
         terminal.request("session.list", json!({ "limit": 1 })).await.unwrap()["sessions"]
             .as_array()
@@ -141,7 +141,7 @@ async fn sessions_are_listed_exported_and_deleted() {
     let (_, left) = world.client().get("/v1/sessions").await;
     assert_eq!(left.as_array().unwrap().len(), 1);
     assert_eq!(left[0]["id"], other.as_str());
-    // The next query begins a new session.
+    // The next query creates a session.
     let next = terminal.query_with(world.workspace(), json!([{ "text": "x" }]), json!({})).await;
     assert_ne!(next.unwrap()["session_id"], session);
 }
@@ -151,9 +151,9 @@ async fn a_running_session_can_be_deleted() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let script = json!([{ "text": "a", "hang": true }]);
-    let asked = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
+    let started = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
     terminal.until("stream.token").await;
-    let delete = json!({ "session_id": asked["session_id"] });
+    let delete = json!({ "session_id": started["session_id"] });
     terminal.request("session.delete", delete).await.unwrap();
     world.model.streaming(0).await;
     let listed = terminal.request("session.list", json!({})).await.unwrap();
@@ -161,14 +161,14 @@ async fn a_running_session_can_be_deleted() {
 }
 
 #[tokio::test]
-async fn a_saved_session_can_be_opened_and_gone_on_with() {
+async fn a_saved_session_can_be_opened_and_continued() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let nothing = json!({ "path": world.home.path().join("data/saved/a.json") });
     assert_eq!(terminal.request("session.save", nothing).await.unwrap_err()["code"], -32000);
     let answer = "Look:\n```rust\nfn a() {}\n```\n";
     let script = json!([{ "text": answer }]);
-    let asked = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
+    let started = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
     terminal.until("stream.complete").await;
     let path = world.home.path().join("data/saved/a.json");
     let save = json!({ "path": path, "include_history": true, "include_blocks": true });
@@ -177,12 +177,12 @@ async fn a_saved_session_can_be_opened_and_gone_on_with() {
     assert_eq!(saved["size"], path.metadata().unwrap().len());
     let load = json!({ "path": path });
     let same = terminal.request("session.load", load.clone()).await.unwrap();
-    assert_eq!(same["session"]["id"], asked["session_id"], "it is still here");
+    assert_eq!(same["session"]["id"], started["session_id"], "the session still exists");
     assert_eq!(same["session"]["blocks_count"], 2);
-    let delete = json!({ "session_id": asked["session_id"] });
+    let delete = json!({ "session_id": started["session_id"] });
     terminal.request("session.delete", delete).await.unwrap();
     let loaded = terminal.request("session.load", load).await.unwrap();
-    assert_ne!(loaded["session"]["id"], asked["session_id"]);
+    assert_ne!(loaded["session"]["id"], started["session_id"]);
     assert_eq!(loaded["session"]["messages_count"], 2);
     assert_eq!(loaded["messages"][1]["content"], answer);
     terminal.query(world.workspace(), json!([{ "text": "more" }])).await;
@@ -194,41 +194,41 @@ async fn a_saved_session_can_be_opened_and_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_session_works_where_its_client_is() {
+async fn a_session_works_in_the_directory_of_its_client() {
     let world = World::start("").await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
-    let asked = terminal.request("agent.query", json!({ "message": "hi" })).await.unwrap();
+    let started = terminal.request("agent.query", json!({ "message": "hi" })).await.unwrap();
     assert_eq!(text(&terminal.until("stream.complete").await), "echo: hi");
-    let load = json!({ "session_id": asked["session_id"] });
+    let load = json!({ "session_id": started["session_id"] });
     let loaded = terminal.request("session.load", load).await.unwrap();
     assert_eq!(loaded["session"]["workspace"], json!(std::env::current_dir().unwrap()));
-    // Where it goes later is told to the model, and the workspace stays.
+    // A later directory is sent to the model, and the workspace stays.
     let context = json!({ "cwd": world.workspace() });
     let params = json!({ "message": "and now?", "context": context });
     terminal.request("agent.query", params).await.unwrap();
     assert_eq!(text(&terminal.until("stream.complete").await), "echo: and now?");
     let calls = world.model.calls();
-    let told = calls[calls.len() - 1]["messages"].to_string();
+    let messages = calls[calls.len() - 1]["messages"].to_string();
     assert!(
-        told.contains(&format!("Current directory: {}", world.workspace().display())),
-        "{told}"
+        messages.contains(&format!("Current directory: {}", world.workspace().display())),
+        "{messages}"
     );
 }
 
 #[tokio::test]
-async fn a_query_that_waits_for_a_word_after_a_crash_can_be_let_go_on() {
+async fn a_query_that_waits_after_a_crash_can_be_continued() {
     let policy = "[approval]\nkinds = []\n[verify]\nauto = false\n[recovery]\npolicy = \"ask\"\n";
     let mut world = World::start(policy).await;
     let mut terminal = Terminal::ready(&world.terminal()).await;
     let go = world.home.path().join("go");
     let script = json!([{ "deltas": ["one ", "two"], "hold_until": go }]);
-    let asked = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
+    let started = terminal.query_with(world.workspace(), script, json!({})).await.unwrap();
     terminal.until("stream.token").await;
     world.kill();
     std::fs::write(&go, "").unwrap();
     world.restart();
     let mut terminal = Terminal::ready(&world.terminal()).await;
-    let load = json!({ "session_id": asked["session_id"] });
+    let load = json!({ "session_id": started["session_id"] });
     terminal.request("session.load", load).await.unwrap();
     loop {
         let note = terminal.note().await;
@@ -236,7 +236,7 @@ async fn a_query_that_waits_for_a_word_after_a_crash_can_be_let_go_on() {
             break;
         }
     }
-    let resume = json!({ "query_id": asked["query_id"] });
+    let resume = json!({ "query_id": started["query_id"] });
     terminal.request("agent.resume", resume).await.unwrap();
     let notes = terminal.until("stream.complete").await;
     assert_eq!(of(&notes, "stream.complete")[0]["status"], "success");

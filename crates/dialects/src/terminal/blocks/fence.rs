@@ -1,43 +1,44 @@
-//! A fenced block: where it begins, what is in it and where it ends.
+//! Parses fenced blocks: their start, content and end.
 
 use super::{Block, meta};
 
 /// A fenced block that is being written.
 #[derive(Debug)]
 pub(super) struct Fence {
-    mark: char,
+    fence_char: char,
     length: usize,
     indent: usize,
     info: String,
     content: String,
 }
 
-/// True if this beginning of a line may become a fence.
+/// True if a line that starts like this may become a fence.
 pub(super) fn may_open(line: &str) -> bool {
     let line = line.trim_start();
-    let Some(mark) = line.chars().next() else { return true };
-    let marks = line.chars().take_while(|c| *c == mark).count();
-    matches!(mark, '`' | '~') && (marks >= 3 || marks == line.len())
+    let Some(fence_char) = line.chars().next() else { return true };
+    let marks = line.chars().take_while(|c| *c == fence_char).count();
+    matches!(fence_char, '`' | '~') && (marks >= 3 || marks == line.len())
 }
 
 impl Fence {
-    /// The block that a line begins, if it does.
+    /// The block that a line opens, if any.
     pub(super) fn open(line: &str) -> Option<Self> {
         let text = line.trim_start();
-        let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
-        let length = text.chars().take_while(|c| *c == mark).count();
+        let fence_char =
+            text.chars().next().filter(|fence_char| matches!(fence_char, '`' | '~'))?;
+        let length = text.chars().take_while(|c| *c == fence_char).count();
         let info = text[length..].trim();
-        // Otherwise it is code within a line.
-        let opens = length >= 3 && !(mark == '`' && info.contains('`'));
+        // Otherwise it is inline code.
+        let opens = length >= 3 && !(fence_char == '`' && info.contains('`'));
         let indent = line.len() - text.len();
         let (info, content) = (info.to_owned(), String::new());
-        opens.then_some(Self { mark, length, indent, info, content })
+        opens.then_some(Self { fence_char, length, indent, info, content })
     }
 
-    /// Takes a line; returns whether it was the last.
-    pub(super) fn take(&mut self, line: &str) -> bool {
+    /// Adds a line; true if it closes the block.
+    pub(super) fn add_line(&mut self, line: &str) -> bool {
         let text = line.trim();
-        let closes = text.len() >= self.length && text.chars().all(|c| c == self.mark);
+        let closes = text.len() >= self.length && text.chars().all(|c| c == self.fence_char);
         if !closes {
             let blank = line.bytes().take_while(|b| matches!(b, b' ' | b'\t')).count();
             self.content.push_str(&line[blank.min(self.indent)..]);

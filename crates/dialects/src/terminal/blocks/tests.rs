@@ -1,11 +1,11 @@
-//! Texts and their blocks, whole and in pieces.
+//! Blocks of texts, parsed at once and in pieces.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
 
-fn shown(block: &Block) -> String {
+fn describe(block: &Block) -> String {
     let Block { kind, language, content, meta } = block;
     let mut line = format!("{} {} {content:?}", kind.name(), language.as_deref().unwrap_or("-"));
     let about =
@@ -16,7 +16,7 @@ fn shown(block: &Block) -> String {
 
 #[track_caller]
 fn check(text: &str, then: Expect) {
-    then.assert_eq(&blocks(text).iter().map(shown).collect::<Vec<_>>().join("\n"));
+    then.assert_eq(&blocks(text).iter().map(describe).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn prose_and_code() {
 }
 
 #[test]
-fn what_a_block_is_about() {
+fn files_and_lines() {
     check("```rust src/main.rs:10-15\nx\n```", expect![[r#"code rust "x" [src/main.rs] [10-15]"#]]);
     check("```rust:src/main.rs\nx\n```", expect![[r#"code rust "x" [src/main.rs]"#]]);
     check("```10:15:src/main.rs\nx\n```", expect![[r#"code rust "x" [src/main.rs] [10-15]"#]]);
@@ -75,7 +75,7 @@ fn diffs_errors_and_output() {
 
 proptest! {
     #[test]
-    fn pieces_make_no_difference(
+    fn blocks_do_not_depend_on_pieces(
         text in "([a-z`~ \n\u{e9}+-]|```|\n```rust\n|\n```\n){0,60}",
         cuts in prop::collection::vec(0..200_usize, 0..8),
     ) {
@@ -83,18 +83,18 @@ proptest! {
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
         let mut parser = BlockParser::default();
-        let mut found: Vec<BlockEvent> =
+        let mut events: Vec<BlockEvent> =
             cuts.windows(2).flat_map(|cut| parser.push(&text[cut[0]..cut[1]])).collect();
-        found.extend(parser.finish());
-        let mut given = String::new();
-        let mut whole = Vec::new();
-        for one in found {
+        events.extend(parser.finish());
+        let mut returned = String::new();
+        let mut complete = Vec::new();
+        for one in events {
             match one {
-                BlockEvent::Text { text, .. } => given.push_str(&text),
-                BlockEvent::Block(block) => whole.push(block),
+                BlockEvent::Text { text, .. } => returned.push_str(&text),
+                BlockEvent::Block(block) => complete.push(block),
             }
         }
-        prop_assert_eq!(given, text.clone());
-        prop_assert_eq!(whole, blocks(&text));
+        prop_assert_eq!(returned, text.clone());
+        prop_assert_eq!(complete, blocks(&text));
     }
 }

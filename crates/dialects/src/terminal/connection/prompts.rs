@@ -1,4 +1,4 @@
-//! Prompts of servers: their list, and messages that begin with one.
+//! The servers' prompts: their list, and messages that begin with one.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use quintet_kernel::message::{MediaKind, Part};
 use quintet_kernel::port::{PromptContent, ServerPrompt};
 use serde_json::{Value, json};
 
-use super::super::decode::refusal;
+use super::super::decode::rpc_error;
 use super::Connection;
 use crate::jsonrpc::{Error, INVALID_PARAMS};
 
-/// What is said, and the files that come with it.
-type Said = (Vec<Part>, Vec<(MediaKind, NewAttachment)>);
+/// The parts of a message and its files.
+type MessageContent = (Vec<Part>, Vec<(MediaKind, NewAttachment)>);
 
 impl Connection {
-    /// The prompts that the client can send.
+    /// The list of prompts.
     pub(super) fn list_prompts(&self) -> Value {
-        let session = self.followed.last().map(|watch| &watch.session);
+        let session = self.followed.last().map(|entry| &entry.session);
         let prompts = self.app.services.server_prompts.list(session, &self.folder());
         let one = |prompt: &ServerPrompt| {
             json!({
@@ -30,8 +30,13 @@ impl Connection {
         json!({ "prompts": prompts.iter().map(one).collect::<Vec<_>>() })
     }
 
-    /// A message, or what the server's prompt says that it begins with. Fails if that cannot be filled in.
-    pub(super) async fn filled(&self, session: &SessionId, message: String) -> Result<Said, Error> {
+    /// The content of a message. If it begins with a server's prompt, that is filled in. Fails if that
+    /// fails.
+    pub(super) async fn message_content(
+        &self,
+        session: &SessionId,
+        message: String,
+    ) -> Result<MessageContent, Error> {
         let (folder, server_prompts) = (self.folder(), &self.app.services.server_prompts);
         let prompts = server_prompts.list(Some(session), &folder);
         let Some((prompt, arguments)) = ServerPrompt::typed(&prompts, &message) else {
@@ -46,7 +51,7 @@ impl Connection {
                 PromptContent::File { kind, name, mime, content } => {
                     let size = content.len() as u64;
                     let blob = self.app.services.blobs.put(content).await;
-                    let blob = blob.map_err(|error| refusal(&error.into()))?;
+                    let blob = blob.map_err(|error| rpc_error(&error.into()))?;
                     files.push((kind, NewAttachment { name, mime, blob, size }));
                 }
             }
@@ -54,7 +59,7 @@ impl Connection {
         Ok((parts, files))
     }
 
-    /// Where the client is.
+    /// The working directory of the client.
     fn folder(&self) -> PathBuf {
         self.link.context.cwd.clone().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Carries out requests.
+//! Handles decoded requests.
 
 use quintet_kernel::command::{Approve, Command, NewMessage, TurnStart};
 use quintet_kernel::event::{ApprovalDecision, Setup, TurnOptions};
@@ -10,12 +10,12 @@ use quintet_kernel::tool::Ending;
 use quintet_kernel::{ApprovalId, CallId, Refusal, SessionId, State, TurnId};
 use serde_json::{Value, json};
 
-use super::super::decode::{Step, refusal, unknown_execution, unknown_query};
+use super::super::decode::{Request, rpc_error, unknown_execution, unknown_query};
 use super::super::{shape, wire};
 use super::Connection;
 use crate::jsonrpc::Error;
 
-/// Queries of one connection at the same time.
+/// The most open queries of one connection.
 const QUERIES_LIMIT: usize = 3;
 /// The capabilities of the server.
 const CAPABILITIES: [&str; 10] = [
@@ -35,27 +35,27 @@ const CAPABILITIES: [&str; 10] = [
 type Outcome = Result<Value, Error>;
 
 impl Connection {
-    pub(super) async fn carry_out(&mut self, step: Step) -> Outcome {
-        match step {
-            Step::Initialize => Ok(self.initialize_result().await),
-            Step::Query { message, options, stream } => {
+    pub(super) async fn dispatch(&mut self, request: Request) -> Outcome {
+        match request {
+            Request::Initialize => Ok(self.initialize_result().await),
+            Request::Query { message, options, stream } => {
                 self.context_changed();
                 self.query(message, options, stream).await
             }
-            Step::Cancel(turn) => self.cancel(turn).await,
-            Step::Resume(turn) => self.resume(turn).await,
-            Step::Approve(approve) => self.approve(approve).await,
-            Step::Update => {
+            Request::Cancel(turn) => self.cancel(turn).await,
+            Request::Resume(turn) => self.resume(turn).await,
+            Request::Approve(approve) => self.approve(approve).await,
+            Request::Update => {
                 self.context_changed();
                 Ok(json!({ "updated": true }))
             }
-            Step::Save { path, history, blocks } => self.save(path, history, blocks).await,
-            Step::LoadFile(path) => self.load_file(path).await,
-            Step::LoadSession { session, had } => self.load(session, had).await,
-            Step::List(limit) => self.list(limit).await,
-            Step::Export { session, format } => self.export(session, format).await,
-            Step::Delete(session) => self.delete(session).await,
-            Step::Prompts => Ok(self.list_prompts()),
+            Request::Save { path, history, blocks } => self.save(path, history, blocks).await,
+            Request::LoadFile(path) => self.load_file(path).await,
+            Request::LoadSession { session, received } => self.load(session, received).await,
+            Request::List(limit) => self.list(limit).await,
+            Request::Export { session, format } => self.export(session, format).await,
+            Request::Delete(session) => self.delete(session).await,
+            Request::Prompts => Ok(self.list_prompts()),
         }
     }
 
@@ -82,34 +82,34 @@ impl Connection {
 
     async fn query(&mut self, message: String, options: TurnOptions, stream: bool) -> Outcome {
         if self.open_queries() >= QUERIES_LIMIT {
-            let message =
-                format!("Permission denied: {QUERIES_LIMIT} queries are being answered already");
+            let message = format!("Permission denied: {QUERIES_LIMIT} queries are already open");
             let data = json!({ "reason": "too_many_queries", "limit": QUERIES_LIMIT });
             return Err(Error::new(wire::PERMISSION_DENIED, message).with(data));
         }
         let session = self.conversation().await?;
-        let told = self.link.context.for_model(self.app.settings.context_tokens);
-        let news = told.clone().filter(|told| self.last_context.as_ref() != Some(told));
-        let (said, files) = self.filled(&session, message).await?;
-        let parts = news.map(Part::Context).into_iter().chain(said).collect();
+        let context = self.link.context.for_model(self.app.settings.context_tokens);
+        let changed = context.clone().filter(|new| self.last_context.as_ref() != Some(new));
+        let (content, files) = self.message_content(&session, message).await?;
+        let parts = changed.map(Part::Context).into_iter().chain(content).collect();
         let answer_within_ms = self.app.settings.answer_within_ms;
         let options = TurnOptions { answer_within_ms, ..options };
         let setup = Setup { workspace: self.link.context.moved_to(), ..Setup::default() };
-        let say = NewMessage {
+        let message = NewMessage {
             files,
             setup,
             ..NewMessage::new(Role::User, parts, TurnStart::Queued, options)
         };
         let receipt = self
-            .submit(&session, Command::AddMessage(Box::new(say)))
+            .submit(&session, Command::AddMessage(Box::new(message)))
             .await
-            .map_err(|e| refusal(&e))?;
-        self.last_context = told.or(self.last_context.take());
-        self.link.context.settle();
-        let lost = || Error::new(wire::AGENT_ERROR, "the session added no message for the query");
-        let added = receipt.message().ok_or_else(lost)?;
-        if let Some(watch) = self.followed.last_mut() {
-            watch.link.track_query(added.turn, stream);
+            .map_err(|e| rpc_error(&e))?;
+        self.last_context = context.or(self.last_context.take());
+        self.link.context.clear_moved();
+        let missing =
+            || Error::new(wire::AGENT_ERROR, "the session added no message for the query");
+        let added = receipt.message().ok_or_else(missing)?;
+        if let Some(entry) = self.followed.last_mut() {
+            entry.link.track_query(added.turn, stream);
         }
         Ok(json!({
             "query_id": wire::query_id(added.turn),
@@ -123,19 +123,19 @@ impl Connection {
         let query = wire::query_id(&turn);
         let session = self.session_of(&turn).ok_or_else(|| unknown_query(&query))?;
         let command = Command::CancelTurn { turn, reason: None };
-        let receipt = self.of_query(&session, command, &query).await?;
+        let receipt = self.submit_for_query(&session, command, &query).await?;
         Ok(json!({ "cancelled": !receipt.records.is_empty(), "query_id": query }))
     }
 
-    /// Lets a turn go on that waits for a word after a crash, or tries one again.
+    /// Continues a turn that waits after a crash, or retries a turn.
     async fn resume(&mut self, turn: TurnId) -> Outcome {
         let query = wire::query_id(&turn);
         let session = self.session_of(&turn).ok_or_else(|| unknown_query(&query))?;
-        self.of_query(&session, Command::StartTurn { turn }, &query).await?;
+        self.submit_for_query(&session, Command::StartTurn { turn }, &query).await?;
         Ok(json!({ "query_id": query, "status": "processing" }))
     }
 
-    async fn of_query(
+    async fn submit_for_query(
         &mut self,
         session: &SessionId,
         command: Command,
@@ -143,7 +143,7 @@ impl Connection {
     ) -> Result<port::Receipt, Error> {
         self.submit(session, command).await.map_err(|error| match error {
             port::Error::Refused(Refusal::UnknownTurn(_)) => unknown_query(query),
-            error => refusal(&error),
+            error => rpc_error(&error),
         })
     }
 
@@ -156,9 +156,9 @@ impl Connection {
             ApprovalId::Turn(turn) => return Err(unknown_execution(turn.as_str())),
         };
         let execution = wire::execution_id(&call);
-        let asks = self.followed.iter().rev().find(|watch| watch.link.awaits_approval(&call));
-        let watch = asks.or(self.followed.last());
-        let session = watch.map(|watch| watch.session.clone());
+        let asking = self.followed.iter().rev().find(|entry| entry.link.awaits_approval(&call));
+        let entry = asking.or(self.followed.last());
+        let session = entry.map(|entry| entry.session.clone());
         let session = session.ok_or_else(|| unknown_execution(&execution))?;
         match self.submit(&session, Command::Approve(approve)).await {
             Ok(_) => {
@@ -174,14 +174,14 @@ impl Connection {
                 let state = self.view(&session).await?;
                 Err(not_pending(&state, &call))
             }
-            Err(error) => Err(refusal(&error)),
+            Err(error) => Err(rpc_error(&error)),
         }
     }
 
-    /// The session that a turn belongs to, as far as this client knows.
+    /// The session of a turn; the current one if the turn is not known.
     fn session_of(&self, turn: &TurnId) -> Option<SessionId> {
-        let known = self.followed.iter().find(|watch| watch.link.knows(turn));
-        known.or(self.followed.last()).map(|watch| watch.session.clone())
+        let known = self.followed.iter().find(|entry| entry.link.knows(turn));
+        known.or(self.followed.last()).map(|entry| entry.session.clone())
     }
 
     pub(super) async fn submit(
@@ -205,8 +205,8 @@ fn not_pending(state: &State, call: &CallId) -> Error {
         Some(Ending::Denied) if result.text().ends_with(APPROVAL_TIMED_OUT) => {
             (wire::TIMEOUT, APPROVAL_TIMED_OUT.to_owned())
         }
-        Some(Ending::Denied) => (wire::PERMISSION_DENIED, "it was refused already".to_owned()),
-        _ => (wire::TOOL_ERROR, "it is over already".to_owned()),
+        Some(Ending::Denied) => (wire::PERMISSION_DENIED, "it was already denied".to_owned()),
+        _ => (wire::TOOL_ERROR, "it has already ended".to_owned()),
     };
     Error::new(code, format!("{execution}: {why}")).with(json!({ "execution_id": execution }))
 }

@@ -1,4 +1,4 @@
-//! What a model is told of a terminal, and how much of it.
+//! The context of a terminal as text for a model.
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn check(updates: &[Value], tokens: u64, then: Expect) {
     then.assert_eq(&context(updates).for_model(tokens).unwrap_or_default());
 }
 
-fn whole() -> Value {
+fn full_context() -> Value {
     json!({
         "cwd": "/home/anna/project",
         "shell": "bash",
@@ -34,9 +34,9 @@ fn whole() -> Value {
 }
 
 #[test]
-fn everything_is_told_but_secrets() {
+fn everything_but_secrets_is_included() {
     check(
-        &[whole()],
+        &[full_context()],
         1000,
         expect![[r#"
         The person's terminal at this moment:
@@ -53,9 +53,9 @@ fn everything_is_told_but_secrets() {
 }
 
 #[test]
-fn there_is_only_so_much_room() {
+fn the_text_fits_the_budget() {
     check(
-        &[whole()],
+        &[full_context()],
         40,
         expect![[r#"
         The person's terminal at this moment:
@@ -74,14 +74,14 @@ fn there_is_only_so_much_room() {
         xxxxxxxxxxxxxxxxxxxxxxxxx"#]],
     );
     check(&[json!({})], 1000, expect![""]);
-    check(&[whole()], 0, expect![""]);
+    check(&[full_context()], 0, expect![""]);
 }
 
 #[test]
-fn updates_add_up() {
+fn updates_are_merged() {
     check(
         &[
-            whole(),
+            full_context(),
             json!({ "cwd": "/b", "env": { "USER": "bob" }, "recent_output": "", "recent_commands": [] }),
         ],
         1000,
@@ -95,10 +95,10 @@ fn updates_add_up() {
 }
 
 #[test]
-fn what_is_wrong_is_named_and_changes_nothing() {
-    let mut context = context(&[whole()]);
+fn an_invalid_update_names_the_field_and_changes_nothing() {
+    let mut context = context(&[full_context()]);
     let before = context.clone();
-    for (wrong, field) in [
+    for (invalid, field) in [
         (json!({ "shell": "zsh", "cwd": 7 }), "cwd"),
         (json!({ "cwd": "here" }), "cwd"),
         (json!({ "env": { "A": 1 } }), "env.A"),
@@ -111,7 +111,7 @@ fn what_is_wrong_is_named_and_changes_nothing() {
         (json!({ "open_files": "x" }), "open_files"),
         (json!({ "recent_output": [] }), "recent_output"),
     ] {
-        let error = context.update(&Fields::of(&wrong).unwrap()).unwrap_err();
+        let error = context.update(&Fields::of(&invalid).unwrap()).unwrap_err();
         assert_eq!(error.data.unwrap()["field"], field);
     }
     assert_eq!(context, before);

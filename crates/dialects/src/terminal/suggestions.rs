@@ -11,26 +11,26 @@ pub(super) struct Suggestion {
     pub(super) context: &'static str,
 }
 
-/// How many commands are looked at.
+/// The most commands that are remembered.
 const HISTORY_LIMIT: usize = 500;
 
-/// What was typed in this terminal, oldest first.
+/// The commands that were typed in this terminal, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct History {
     typed: Vec<TypedCommand>,
 }
 
 impl History {
-    /// Takes the newest commands, which may overlap with what is known.
+    /// Adds the newest commands, which may overlap with known ones.
     pub(super) fn add(&mut self, recent: &[TypedCommand]) {
-        let most = recent.len().min(self.typed.len());
-        let overlap = (0..=most).rev().find(|n| self.typed.ends_with(&recent[..*n]));
+        let longest = recent.len().min(self.typed.len());
+        let overlap = (0..=longest).rev().find(|n| self.typed.ends_with(&recent[..*n]));
         self.typed.extend_from_slice(&recent[overlap.unwrap_or(0)..]);
         self.typed.drain(..self.typed.len().saturating_sub(HISTORY_LIMIT));
     }
 
-    /// What to suggest now: what helped after the same failure, what worked of the same program, or
-    /// what usually comes next.
+    /// The suggestion: a command that worked after the same failure, another command of the same program
+    /// that worked, or the usual next command.
     pub(super) fn suggestion(&self) -> Option<Suggestion> {
         let last = self.typed.last()?;
         if last.failed() {
@@ -45,20 +45,20 @@ impl History {
         let helped = pairs.find(|pair| {
             pair[0].command == last.command
                 && pair[0].failed()
-                && pair[1].worked()
+                && pair[1].succeeded()
                 && pair[1].command != last.command
         })?;
-        let context = "what you typed after this failed before, and it worked";
+        let context = "worked after this command failed before";
         Some(Suggestion { command: helped[1].command.clone(), confidence: 0.85, context })
     }
 
     fn of_program(&self, last: &TypedCommand) -> Option<Suggestion> {
         let mut older = self.typed.iter().rev().skip(1);
-        let alike = older.find(|typed| {
-            typed.worked() && typed.program() == last.program() && typed.command != last.command
+        let similar = older.find(|typed| {
+            typed.succeeded() && typed.program() == last.program() && typed.command != last.command
         })?;
-        let context = "the last one of this program that worked";
-        Some(Suggestion { command: alike.command.clone(), confidence: 0.5, context })
+        let context = "the last command of this program that worked";
+        Some(Suggestion { command: similar.command.clone(), confidence: 0.5, context })
     }
 
     fn usually_next(&self, last: &TypedCommand) -> Option<Suggestion> {
@@ -67,7 +67,7 @@ impl History {
         let command = *next.last()?;
         let times = next.iter().filter(|typed| **typed == command).count();
         let confidence = times as f64 / (next.len() + 1) as f64;
-        let context = "what you usually type after this";
+        let context = "usually follows this command";
         (times >= 2 && command != last.command).then(|| Suggestion {
             command: command.to_owned(),
             confidence,
@@ -81,7 +81,7 @@ impl TypedCommand {
         self.exit_code.is_some_and(|code| code != 0)
     }
 
-    fn worked(&self) -> bool {
+    fn succeeded(&self) -> bool {
         self.exit_code == Some(0)
     }
 
@@ -94,7 +94,7 @@ impl TypedCommand {
 mod tests {
     use super::*;
 
-    /// Commands as `0 ls` or `1 ls -x`.
+    /// Checks the suggestion after commands such as `0 ls` or `1 ls -x`.
     #[track_caller]
     fn check(typed: &[&str], then: Option<(&str, f64)>) {
         let one = |line: &&str| {
@@ -103,7 +103,7 @@ mod tests {
         };
         let typed: Vec<_> = typed.iter().map(one).collect();
         let mut history = History::default();
-        // Clients send what is new together with what was there.
+        // Clients send new commands together with older ones.
         for n in 1..=typed.len() {
             history.add(&typed[n.saturating_sub(3)..n]);
         }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn suggestions_come_from_what_was_typed() {
+    fn suggestions_follow_from_typed_commands() {
         check(&["0 ls"], None);
         check(&["1 cargo test"], None);
         check(&["1 make", "0 make clean", "1 make"], Some(("make clean", 0.85)));

@@ -1,26 +1,26 @@
-//! Tracks what the original client prints, and the column it is at.
+//! Tracks the screen of the original client: where in a line its cursor is.
 //!
-//! That client prints the flat copies as they arrive: prose unchanged, code and diffs in a frame, everything
-//! else unchanged. So the line breaks between them must be in the copies.
+//! That client prints the flat copies of text and blocks as they arrive: code and diffs in a frame,
+//! everything else unchanged. So the line breaks between them must be in the copies.
 
 use serde_json::Value;
 
-use super::blocks::Kind;
+use super::blocks::BlockKind;
 
-/// How a client reads what it is told.
+/// How a client handles messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ClientKind {
-    /// A client that tells queries apart.
+    /// A client that distinguishes queries.
     #[default]
     Any,
-    /// The original: it reads only while it waits for an answer of its own, shows whatever comes, and
-    /// takes the first end for the end of that answer.
+    /// The original client: it reads only while it waits for an answer of its own, prints everything that
+    /// arrives, and takes the first end as the end of that answer.
     Original,
 }
 
-/// The page that an answer is printed on.
+/// The screen that an answer is printed on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Page {
+pub(super) struct Screen {
     position: LinePosition,
 }
 
@@ -28,54 +28,54 @@ pub(super) struct Page {
 enum LinePosition {
     #[default]
     LineStart,
-    /// Within a line of prose, which may go on.
+    /// In a line of prose, which may continue.
     Prose,
-    /// Behind something that is whole.
-    Behind,
+    /// After something complete.
+    AfterBlock,
 }
 
-impl Page {
-    /// Prose as it is to be printed.
+impl Screen {
+    /// The text to print for prose.
     pub(super) fn prose(&mut self, text: &str) -> String {
         if text.is_empty() {
             return String::new();
         }
-        let new_line = self.position == LinePosition::Behind && !text.starts_with('\n');
+        let new_line = self.position == LinePosition::AfterBlock && !text.starts_with('\n');
         self.position = after(text, LinePosition::Prose);
-        broken(new_line, text)
+        with_line_break(new_line, text)
     }
 
-    /// What a block says, as it is to be printed.
-    pub(super) fn block(&mut self, kind: Kind, text: &str) -> String {
+    /// The text to print for a block.
+    pub(super) fn block(&mut self, kind: BlockKind, text: &str) -> String {
         match kind {
-            // These get a frame, which begins on a line of its own.
-            Kind::Code => self.position = LinePosition::Behind,
-            Kind::Diff => self.position = LinePosition::LineStart,
-            Kind::Text | Kind::Error | Kind::ToolOutput | Kind::Interactive => {
+            // These get a frame, which starts on its own line.
+            BlockKind::Code => self.position = LinePosition::AfterBlock,
+            BlockKind::Diff => self.position = LinePosition::LineStart,
+            BlockKind::Text | BlockKind::Error | BlockKind::ToolOutput | BlockKind::Interactive => {
                 if text.is_empty() {
                     return String::new();
                 }
                 let new_line = self.position != LinePosition::LineStart;
-                self.position = after(text, LinePosition::Behind);
-                return broken(new_line, text);
+                self.position = after(text, LinePosition::AfterBlock);
+                return with_line_break(new_line, text);
             }
         }
         text.to_owned()
     }
 
-    /// A model begins to speak anew.
+    /// A new model call starts.
     pub(super) fn step(&mut self) {
         if self.position == LinePosition::Prose {
-            self.position = LinePosition::Behind;
+            self.position = LinePosition::AfterBlock;
         }
     }
 
-    /// Something else is on the page already.
-    pub(super) fn follow(&mut self) {
-        self.position = LinePosition::Behind;
+    /// Another answer was printed before.
+    pub(super) fn follow_other(&mut self) {
+        self.position = LinePosition::AfterBlock;
     }
 
-    /// A question was asked, which the client ends with a line of its own.
+    /// A question was sent, which the client ends with a line break.
     pub(super) fn question(&mut self) {
         self.position = LinePosition::LineStart;
     }
@@ -85,11 +85,11 @@ fn after(text: &str, otherwise: LinePosition) -> LinePosition {
     if text.ends_with('\n') { LinePosition::LineStart } else { otherwise }
 }
 
-fn broken(new_line: bool, text: &str) -> String {
+fn with_line_break(new_line: bool, text: &str) -> String {
     if new_line { format!("\n{text}") } else { text.to_owned() }
 }
 
-/// What commands printed, where their results say it in JSON; anything else as it is.
+/// The output of commands, if a result contains it as JSON; any other text unchanged.
 pub(super) fn plain_output(text: &str) -> String {
     match serde_json::from_str(text) {
         Ok(Value::Array(all)) if !all.is_empty() && all.iter().all(is_command) => {

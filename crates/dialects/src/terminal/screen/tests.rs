@@ -1,45 +1,45 @@
-//! What ends up on the original client's screen.
+//! The screen of the original client.
 
-use super::{Page, plain_output};
-use crate::terminal::blocks::Kind;
+use super::{Screen, plain_output};
+use crate::terminal::blocks::BlockKind;
 
-/// Prints what `script` says: `p` prose, `s` another step, `?` a question, else a kind of block.
+/// Prints a script: `p` is prose, `s` a new step, `?` a question, anything else a kind of block.
 #[track_caller]
-fn check(script: &[(&str, &str)], screen: &str) {
-    let mut page = Page::default();
-    let print = |(what, text): &(&str, &str)| match *what {
-        "p" => page.prose(text),
-        "code" => format!("\n┌{}└", page.block(Kind::Code, text)),
-        "diff" => format!("\n┌{}└\n", page.block(Kind::Diff, text)),
-        "output" => page.block(Kind::ToolOutput, text),
-        "asks" => page.block(Kind::Interactive, text),
+fn check(script: &[(&str, &str)], expected: &str) {
+    let mut screen = Screen::default();
+    let print = |(kind, text): &(&str, &str)| match *kind {
+        "p" => screen.prose(text),
+        "code" => format!("\n┌{}└", screen.block(BlockKind::Code, text)),
+        "diff" => format!("\n┌{}└\n", screen.block(BlockKind::Diff, text)),
+        "output" => screen.block(BlockKind::ToolOutput, text),
+        "asks" => screen.block(BlockKind::Interactive, text),
         "s" => {
-            page.step();
+            screen.step();
             String::new()
         }
         _ => {
-            page.question();
+            screen.question();
             "\n\nmay I? y\n".to_owned()
         }
     };
     let printed: String = script.iter().map(print).collect();
-    assert_eq!(printed, screen);
+    assert_eq!(printed, expected);
 }
 
 #[test]
-fn prose_goes_on_where_it_was() {
+fn prose_continues_on_the_same_line() {
     check(&[("p", "The ls"), ("p", " command"), ("p", "")], "The ls command");
 }
 
 #[test]
-fn what_follows_a_frame_begins_a_line() {
+fn text_after_a_frame_starts_a_line() {
     check(&[("p", "Look:\n"), ("code", "a"), ("p", "Done.")], "Look:\n\n┌a└\nDone.");
     check(&[("code", "a"), ("p", "\nDone.")], "\n┌a└\nDone.");
     check(&[("diff", "a"), ("p", "Done.")], "\n┌a└\nDone.");
 }
 
 #[test]
-fn a_call_stands_on_lines_of_its_own() {
+fn a_call_is_printed_on_its_own_lines() {
     check(
         &[
             ("p", "I look."),
@@ -56,7 +56,7 @@ fn a_call_stands_on_lines_of_its_own() {
 }
 
 #[test]
-fn output_of_commands_is_what_they_printed() {
+fn the_output_of_commands_is_shown_without_json() {
     let ran = r#"{"cmd":"ls","exit_code":0,"stdout":"a\n","stderr":"","duration":"1s"}"#;
     assert_eq!(plain_output(ran), "a\n");
     let failed = r#"{"cmd":"x","exit_code":2,"stdout":"a","stderr":"b","duration":"1s"}"#;

@@ -1,4 +1,4 @@
-//! A session as a file of its own, to be kept, moved and opened elsewhere.
+//! Saved sessions: files that can be moved and opened elsewhere.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::shape;
 const FORMAT: &str = "quintet-session";
 const VERSION: u64 = 1;
 
-/// What a file says.
+/// The content of a saved session.
 #[derive(Debug)]
 pub(super) struct SavedSession {
     pub(super) session: SessionId,
@@ -25,7 +25,7 @@ pub(super) struct SavedSession {
 struct File {
     format: String,
     version: u64,
-    session: Head,
+    session: SessionHeader,
     #[serde(default)]
     messages: Vec<SavedMessage>,
     #[serde(default)]
@@ -33,7 +33,7 @@ struct File {
 }
 
 #[derive(Deserialize, Serialize)]
-struct Head {
+struct SessionHeader {
     id: String,
     #[serde(default)]
     title: String,
@@ -52,7 +52,7 @@ struct SavedMessage {
     timestamp: Option<String>,
 }
 
-/// A session as a file.
+/// Encodes a session as a file.
 pub(super) fn write(state: &State, history: bool, blocks: bool) -> Vec<u8> {
     let file = json!({
         "format": FORMAT,
@@ -66,35 +66,38 @@ pub(super) fn write(state: &State, history: bool, blocks: bool) -> Vec<u8> {
             "model": state.model.as_ref().map(ToString::to_string),
         },
         "messages": if history { shape::messages_view(state) } else { Vec::new() },
-        "blocks": if blocks { shape::of_blocks(state) } else { Vec::new() },
+        "blocks": if blocks { shape::blocks_view(state) } else { Vec::new() },
     });
     let mut bytes = serde_json::to_vec_pretty(&file).expect("values serialize");
     bytes.push(b'\n');
     bytes
 }
 
-/// What a file says, or why it says nothing.
+/// Parses a saved session. Fails with the reason.
 pub(super) fn read(bytes: &[u8]) -> Result<SavedSession, String> {
     let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if file.format != FORMAT || file.version != VERSION {
-        return Err(format!("it is {} {}, not {FORMAT} {VERSION}", file.format, file.version));
+        return Err(format!(
+            "the format is {} {}, not {FORMAT} {VERSION}",
+            file.format, file.version
+        ));
     }
-    let session = SessionId::parse(&file.session.id).ok_or("the session has no good id")?;
+    let session = SessionId::parse(&file.session.id).ok_or("the session id is invalid")?;
     if !file.session.workspace.is_absolute() {
         return Err("the workspace is not an absolute path".into());
     }
-    let messages = file.messages.into_iter().map(recalled).collect::<Result<_, _>>()?;
+    let messages = file.messages.into_iter().map(imported).collect::<Result<_, _>>()?;
     Ok(SavedSession { session, workspace: file.session.workspace, messages })
 }
 
-fn recalled(said: SavedMessage) -> Result<ImportedMessage, String> {
-    let role = match said.role.as_str() {
+fn imported(message: SavedMessage) -> Result<ImportedMessage, String> {
+    let role = match message.role.as_str() {
         "user" => Role::User,
         "assistant" => Role::Assistant,
         "system" => Role::System,
         other => return Err(format!("unknown role {other:?}")),
     };
-    Ok(ImportedMessage::text(role, said.content))
+    Ok(ImportedMessage::text(role, message.content))
 }
 
 #[cfg(test)]
@@ -104,25 +107,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn invalid_files_are_refused_with_a_reason() {
         let head = r#""session":{"id":"s1","created":0,"updated":0,"workspace":"/w"}"#;
         let file = |rest: &str| format!(r#"{{"format":"quintet-session","version":1,{rest}}}"#);
         for (text, why) in [
             ("", "EOF"),
             ("[]", "invalid length"),
-            (&*format!(r#"{{"format":"x","version":1,{head}}}"#), "it is x 1"),
-            (&*file(&head.replace("s1", "../x")), "no good id"),
+            (&*format!(r#"{{"format":"x","version":1,{head}}}"#), "the format is x 1"),
+            (&*file(&head.replace("s1", "../x")), "id is invalid"),
             (&*file(&head.replace("/w", "w")), "not an absolute path"),
             (
                 &*file(&format!(r#"{head},"messages":[{{"role":"tool","content":""}}]"#)),
                 "unknown role",
             ),
         ] {
-            let said = read(text.as_bytes()).unwrap_err();
-            assert!(said.contains(why), "{text}: {said}");
+            let error = read(text.as_bytes()).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
         }
         let good = file(&format!(r#"{head},"messages":[{{"role":"user","content":"hi"}}]"#));
-        let said = &read(good.as_bytes()).unwrap().messages[0];
-        assert_eq!(said.parts, [Part::Text("hi".into())]);
+        let message = &read(good.as_bytes()).unwrap().messages[0];
+        assert_eq!(message.parts, [Part::Text("hi".into())]);
     }
 }
