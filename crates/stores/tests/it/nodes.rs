@@ -308,7 +308,7 @@ async fn blobs_are_returned_whole_and_damage_is_detected() {
 async fn write(store: Arc<postgres::Store>, name: String, appends: u64) -> u64 {
     let id = session(&name);
     let mut acknowledged = 0;
-    let mut lease = store.acquire(&id).await.unwrap();
+    let mut lease = acquire(&store, &id).await;
     while acknowledged < appends {
         match store.append(&lease, acknowledged, batch(summary(&name, 1, 1), &["x"])).await {
             Ok(head) => acknowledged = head,
@@ -316,14 +316,14 @@ async fn write(store: Arc<postgres::Store>, name: String, appends: u64) -> u64 {
                 assert_eq!(head, acknowledged + 1, "only the unanswered append may be stored");
                 acknowledged = head;
             }
-            Err(StorageError::Fenced) => lease = reacquire(&store, &id).await,
+            Err(StorageError::Fenced) => lease = acquire(&store, &id).await,
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
     acknowledged
 }
 
-async fn reacquire(store: &postgres::Store, id: &quintet_kernel::SessionId) -> Lease {
+async fn acquire(store: &postgres::Store, id: &quintet_kernel::SessionId) -> Lease {
     loop {
         match store.acquire(id).await {
             Ok(lease) => return lease,
