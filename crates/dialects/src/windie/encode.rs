@@ -33,47 +33,46 @@ use tool_dispatch::PendingCall;
 pub(super) use traces::Spans;
 use turn_frames::{Frame, TurnFrames};
 
-/// What clients are told beside what they need.
+/// Events that clients are sent only if they are enabled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OptionalEvents {
-    /// What took how long.
+    /// Timing of the parts of a turn.
     pub traces: bool,
-    /// What may be worth remembering of a turn, once it is over.
+    /// The query and answer of a turn after its end, to be stored as a memory.
     pub memories: bool,
     /// True if answers can be read aloud.
     pub speech: bool,
 }
 
-/// What must be remembered of one conversation.
+/// The encoder of one conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     optional_events: OptionalEvents,
     context: Context,
     /// The tools that the client runs.
-    client: HashSet<String>,
-    /// Tokens of all answers so far.
-    spent: u64,
-    /// Turns that are not over.
-    lines: Vec<TurnFrames>,
-    /// The turn that is worked on.
+    client_tools: HashSet<String>,
+    /// Tokens of all model calls so far.
+    tokens: u64,
+    /// Turns that have not ended, and requested summaries.
+    turns: Vec<TurnFrames>,
+    /// The turn that is running.
     open: Option<TurnId>,
-    /// How many tokens there were when the summary was begun.
-    before: u64,
-    /// The summary that the client asked for: the name of its request, and the event that begins it.
+    /// Number of tokens before the current summary.
+    tokens_before: u64,
+    /// The summary that the client requested: the id of its request, and the event that begins it.
     summary: Option<(String, Seq)>,
-    /// What the client calls the history of the newest turn, if it keeps it.
+    /// The client's id of the history of the newest turn, if it stores that.
     revision: Option<String>,
-    /// How many histories were sent that belong to no turn.
+    /// Number of histories that were sent outside of turns.
     histories: u64,
-    /// Turns that the client has stopped and of which nothing was read yet, by its names for them.
+    /// The client's ids of turns that it stopped before any of their events was read.
     stopped: HashSet<String>,
 }
 
 impl Link {
-    /// The conversation of a client with a session that has these tools and has cost so much, counted
-    /// where following begins.
-    pub(crate) fn new(context: Context, tools: &Toolset, spent: Usage) -> Self {
-        let mut link = Self { context, spent: spent.total(), ..Self::default() };
+    /// An encoder for a session with these tools and this usage at the first event that it will be given.
+    pub(crate) fn new(context: Context, tools: &Toolset, usage: Usage) -> Self {
+        let mut link = Self { context, tokens: usage.total(), ..Self::default() };
         link.choose(tools);
         link
     }
@@ -83,23 +82,23 @@ impl Link {
         Self { optional_events, ..self }
     }
 
-    /// The same encoder of a client that has a name for the history so far.
+    /// The same encoder for a client that has an id of the history so far.
     pub(crate) fn with_revision(self, revision: Option<String>) -> Self {
         Self { revision, ..self }
     }
 
-    /// Whether what the model would be asked now has to be given along with an item.
+    /// True if [`Link::encode`] needs the model's prompt for an item.
     pub(crate) fn wants_prompt(&self, item: &Item) -> bool {
         let Item::Event(record) = item else {
             return false;
         };
         match &record.event {
             Event::StepStarted { turn, .. } => {
-                let first = |line: &TurnFrames| line.steps == 0;
-                self.line(turn).is_some_and(|line| self.optional_events.traces || first(line))
+                let shown = |of: &TurnFrames| self.optional_events.traces || of.steps == 0;
+                self.turn(turn).is_some_and(shown)
             }
             Event::TurnCompleted { turn, .. } => {
-                self.line(turn).is_some_and(|line| line.revision.is_some())
+                self.turn(turn).is_some_and(|of| of.revision.is_some())
             }
             Event::Compacted { .. } => true,
             _ => false,
@@ -110,54 +109,55 @@ impl Link {
         &self.context
     }
 
-    /// True if no turn is under way, as far as was translated.
+    /// True if no turn is open at the last item that was encoded.
     pub(crate) fn is_idle(&self) -> bool {
-        self.lines.is_empty()
+        self.turns.is_empty()
     }
 
-    /// From now on the client has this name for the conversation.
+    /// Changes the client's name of the conversation.
     pub(crate) fn rename(&mut self, conversation: &str) {
         self.context.conversation_ref = Some(conversation.into());
-        self.lines.iter_mut().for_each(|line| line.rename(conversation));
+        self.turns.iter_mut().for_each(|turn| turn.rename(conversation));
     }
 
-    /// The client has stopped a turn, by its name for it: it is sent no more of it but the end.
+    /// Notes that the client stopped a turn, by its id of it: only the end is still sent.
     pub(crate) fn stop(&mut self, turn: &str) {
-        match self.lines.iter_mut().find(|line| line.name() == turn) {
-            Some(line) => line.stopped = true,
+        match self.turns.iter_mut().find(|of| of.name() == turn) {
+            Some(of) => of.stopped = true,
             None => {
                 self.stopped.insert(turn.into());
             }
         }
     }
 
-    /// The history that a turn led to, for a client that keeps it under a name of its own.
+    /// The history at the end of a turn, for a client that stores it.
     fn history(&mut self, item: &Item, prompt: Option<&Prompt>) -> Option<Frame> {
         let Item::Event(record) = item else { return None };
         let Event::TurnCompleted { turn, .. } = &record.event else { return None };
         let conversation = self.context.conversation_ref.clone();
-        let line = self.line_mut(turn)?;
-        let revision = line.revision.take()?;
-        let checkpoint = history::Checkpoint { conversation, revision, request: line.name() };
+        let of = self.turn_mut(turn)?;
+        let revision = of.revision.take()?;
+        let checkpoint = history::Checkpoint { conversation, revision, request: of.name() };
         let payload = checkpoint.payload(prompt?, false, record.at);
-        Some(line.frame("model-history-updated", &payload, record.at))
+        Some(of.frame("model-history-updated", &payload, record.at))
     }
 
-    /// What of these calls the client still has to run, for one that comes back.
-    pub(crate) fn offer_again(&mut self, of: impl Fn(&CallId) -> bool, at: Time) -> Vec<Frame> {
+    /// Hands over again those of these calls that the client still has to run.
+    pub(crate) fn offer_again(&mut self, is: impl Fn(&CallId) -> bool, at: Time) -> Vec<Frame> {
         let mut frames = Vec::new();
-        for line in &mut self.lines {
-            let again = line.dispatch.again().into_iter();
-            for handed in again.filter(|handed| handed.calls().iter().any(&of)) {
-                frames.push(line.hand(&handed, at));
+        for turn in &mut self.turns {
+            for calls in turn.dispatch.handed.clone() {
+                if calls.iter().any(|pending| is(&pending.call)) {
+                    frames.push(turn.hand(calls, at));
+                }
             }
         }
         frames
     }
 
-    /// Translates an item. `prompt` is what the model would be asked now, see [`Link::wants_prompt`].
+    /// Encodes an item. `prompt` is the model's prompt at that item, see [`Link::wants_prompt`].
     pub(crate) fn encode(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
-        let turn = turn_of(item).filter(|turn| self.line(turn).is_some_and(|line| line.stopped));
+        let turn = turn_of(item).filter(|turn| self.turn(turn).is_some_and(|of| of.stopped));
         if let Some(turn) = turn {
             return self.stopped(turn, item);
         }
@@ -173,18 +173,18 @@ impl Link {
         frames
     }
 
-    /// What is sent of a turn that the client has stopped: that it is over, under the number after the
-    /// last that the client was sent.
+    /// Encodes an item of a turn that the client stopped: only the end is sent, with the number after the
+    /// last frame that the client was sent.
     fn stopped(&mut self, turn: &TurnId, item: &Item) -> Vec<Frame> {
         if let Item::Event(record) = item
             && let Event::TurnCompleted { .. } | Event::TurnCancelled { .. } = record.event
         {
-            return self.end(turn, |line| vec![line.end(&json!({}), record.at)]);
+            return self.end(turn, |of| vec![of.end(&json!({}), record.at)]);
         }
-        let count = self.line(turn).map_or(0, TurnFrames::count);
+        let count = self.turn(turn).map_or(0, |of| of.count);
         let mut frames = self.translate(item, None);
         frames.retain(|frame| frame.ends.is_some());
-        self.line_mut(turn).into_iter().for_each(|line| line.recount(count));
+        self.turn_mut(turn).into_iter().for_each(|of| of.count = count);
         frames
     }
 
@@ -192,17 +192,13 @@ impl Link {
         match item {
             Item::Event(record) => self.event(record, prompt),
             Item::Text { turn, channel, text, at, .. } => {
-                let Some(line) = self.line_mut(turn) else {
-                    return Vec::new();
-                };
-                vec![match channel {
-                    Channel::Text => line.say(text, *at),
-                    Channel::Thought => {
-                        line.frame("llm-thought", &json!({ "status": &**text }), *at)
-                    }
-                }]
+                let frame = self.turn_mut(turn).map(|of| match channel {
+                    Channel::Text => of.stream(text, *at),
+                    Channel::Thought => of.frame("llm-thought", &json!({ "status": &**text }), *at),
+                });
+                frame.into_iter().collect()
             }
-            // A number must be the same whenever the turn is told, and progress is not in the journal.
+            // Progress is not in the journal, so a replay could not number it the same way.
             Item::Progress { .. } => Vec::new(),
         }
     }
@@ -224,36 +220,36 @@ impl Link {
             Event::CallStarted { turn, call, tool, input, placement, errand, .. } => {
                 let call = self.pending(call, tool, input.clone());
                 let front_end = errand.as_ref().and_then(|errand| errand.front_end.as_deref());
-                let here = *placement == Placement::Client && is_own_tool(front_end);
-                return self.begun(turn, call, here, at);
+                let is_ours = *placement == Placement::Client && is_own_tool(front_end);
+                return self.call_started(turn, call, is_ours, at);
             }
             Event::ClaimReleased { call, .. } => return self.offer_again(|open| open == call, at),
             Event::CallCompleted { turn, call, tool, outcome, .. } => {
-                return self.over(turn, (call, tool), outcome, at);
+                return self.call_ended(turn, (call, tool), outcome, at);
             }
             Event::CompactionRequested { tokens, .. } => {
                 return self.summarizing(record.seq, *tokens, at);
             }
             Event::Compacted { summary, messages, tokens_before, .. } => {
-                self.before = *tokens_before;
+                self.tokens_before = *tokens_before;
                 return self.summarized(summary, *messages, prompt, at);
             }
             Event::CompactionFailed { reason } => return self.not_summarized(reason, at),
             Event::TurnCompleted { turn, .. } => {
                 let memories = self.optional_events.memories;
-                return self.end(turn, |line| {
-                    let mut frames = line.finish(at);
-                    frames.extend(line.memory(at).filter(|_| memories));
+                return self.end(turn, |of| {
+                    let mut frames = of.finish(at);
+                    frames.extend(of.memory(at).filter(|_| memories));
                     frames
                 });
             }
             Event::TurnCancelled { turn, .. } => {
-                return self.end(turn, |line| vec![line.end(&json!({}), at)]);
+                return self.end(turn, |of| vec![of.end(&json!({}), at)]);
             }
             Event::TurnFailed { turn, code, message, .. } => {
                 let payload = errors::payload(*code, message);
-                return self.end(turn, |line| {
-                    vec![Frame { ends: Some(at), ..line.plain("error", &payload, at) }]
+                return self.end(turn, |of| {
+                    vec![Frame { ends: Some(at), ..of.plain("error", &payload, at) }]
                 });
             }
             Event::SessionCreated(_)
@@ -294,7 +290,7 @@ impl Link {
         Vec::new()
     }
 
-    /// A query is taken: its turn is told from here on, unless it was stopped before.
+    /// Begins the frames of a query's turn, unless the client stopped it before.
     fn accepted(
         &mut self,
         turn: &TurnId,
@@ -303,25 +299,24 @@ impl Link {
         at: Time,
     ) -> Option<Frame> {
         let name = options.key.as_deref().unwrap_or(turn.as_str());
-        let mut line = self.new_line(Some(turn.clone()), name);
-        line.original = text.into();
-        line.revision =
-            options.front_end_data(REVISION).and_then(Value::as_str).map(ToOwned::to_owned);
-        line.added = weight(options.wording.as_ref().unwrap_or(&line.original));
-        self.revision = line.revision.clone().or(self.revision.take());
-        line.stopped = self.stopped.remove(name);
+        let mut of = self.new_turn(Some(turn.clone()), name);
+        of.original = text.into();
+        of.revision = options.front_end_data(REVISION).and_then(Value::as_str).map(Into::into);
+        of.added = estimate(options.wording.as_ref().unwrap_or(&of.original));
+        self.revision = of.revision.clone().or(self.revision.take());
+        of.stopped = self.stopped.remove(name);
         let accepted = json!({ "status": "accepted" });
-        let frame = (!line.stopped).then(|| line.frame("query-accepted", &accepted, at));
-        self.lines.push(line);
+        let frame = (!of.stopped).then(|| of.frame("query-accepted", &accepted, at));
+        self.turns.push(of);
         frame
     }
 
     fn choose(&mut self, tools: &Toolset) {
         let ours = tools.client.iter().filter(|tool| is_own_tool(tool.front_end.as_deref()));
-        self.client = ours.map(|tool| tool.name.clone()).collect();
+        self.client_tools = ours.map(|tool| tool.name.clone()).collect();
     }
 
-    /// The model is done with a step.
+    /// Encodes the end of a model call.
     fn answered(
         &mut self,
         turn: &TurnId,
@@ -329,49 +324,45 @@ impl Link {
         usage: Usage,
         at: Time,
     ) -> Vec<Frame> {
-        self.spent = self.spent.saturating_add(usage.total());
-        let (spent, client) = (self.spent, self.client.clone());
-        let Some(line) = self.line_mut(turn) else {
-            return Vec::new();
-        };
-        line.added = 0;
-        line.dispatch.asked(calls, |tool| client.contains(tool));
-        line.requested = calls.iter().map(|call| (call.id.clone(), call.input.clone())).collect();
-        let mut frames: Vec<Frame> = line.complete(at).into_iter().collect();
-        frames.push(line.frame("token-count", &tokens::payload(usage, spent), at));
+        self.tokens = self.tokens.saturating_add(usage.total());
+        let (tokens, client_tools) = (self.tokens, self.client_tools.clone());
+        let Some(of) = self.turn_mut(turn) else { return Vec::new() };
+        of.added = 0;
+        of.dispatch.requested(calls, |tool| client_tools.contains(tool));
+        of.requested = calls.iter().map(|call| (call.id.clone(), call.input.clone())).collect();
+        let mut frames: Vec<Frame> = of.complete(at).into_iter().collect();
+        frames.push(of.frame("token-count", &tokens::payload(usage, tokens), at));
         frames
     }
 
     fn step(&mut self, turn: &TurnId, prompt: Option<&Prompt>, at: Time) -> Vec<Frame> {
-        let Some(line) = self.line_mut(turn) else {
-            return Vec::new();
-        };
-        line.step();
-        let Some(prompt) = prompt.filter(|_| line.steps == 1) else {
-            return Vec::new();
-        };
-        let shown = prompt_disclosure::of_turn(prompt, &line.original);
-        shown.iter().map(|(kind, payload)| line.frame(kind, payload, at)).collect()
+        let Some(of) = self.turn_mut(turn) else { return Vec::new() };
+        of.start_step();
+        let Some(prompt) = prompt.filter(|_| of.steps == 1) else { return Vec::new() };
+        let shown = prompt_disclosure::of_turn(prompt, &of.original);
+        shown.iter().map(|(kind, payload)| of.frame(kind, payload, at)).collect()
     }
 
-    /// A call begins: clients of this protocol run it, or somebody else does.
-    fn begun(&mut self, turn: &TurnId, call: PendingCall, here: bool, at: Time) -> Vec<Frame> {
-        let Some(line) = self.line_mut(turn) else {
-            return Vec::new();
-        };
-        line.running.insert(call.call.clone(), at);
-        if !here {
-            let mut frames = vec![line.frame("tool-call", &call.payload(true), at)];
-            frames.extend(
-                searching(&call).map(|payload| line.frame("web-search-progress", &payload, at)),
-            );
-            return frames;
+    /// Encodes the start of a call, which clients of this protocol run, or not.
+    fn call_started(
+        &mut self,
+        turn: &TurnId,
+        call: PendingCall,
+        is_ours: bool,
+        at: Time,
+    ) -> Vec<Frame> {
+        let Some(of) = self.turn_mut(turn) else { return Vec::new() };
+        of.running.insert(call.call.clone(), at);
+        if is_ours {
+            return of.dispatch.started(call).map(|calls| of.hand(calls, at)).into_iter().collect();
         }
-        let handed = line.dispatch.begun(call);
-        handed.iter().map(|handed| line.hand(handed, at)).collect()
+        let mut frames = vec![of.frame("tool-call", &call.payload(true), at)];
+        let search = web_search_progress(&call);
+        frames.extend(search.map(|payload| of.frame("web-search-progress", &payload, at)));
+        frames
     }
 
-    fn over(
+    fn call_ended(
         &mut self,
         turn: &TurnId,
         (call, tool): (&CallId, &str),
@@ -379,48 +370,46 @@ impl Link {
         at: Time,
     ) -> Vec<Frame> {
         let pending = self.pending(call, tool, Value::Null);
-        let Some(line) = self.line_mut(turn) else {
-            return Vec::new();
-        };
-        let began = line.running.remove(call);
-        let took = at.since(began.unwrap_or(at)).as_secs_f64();
-        line.added += weight(&text_of(&outcome.parts));
-        let handed = line.dispatch.over(call);
-        let mut frames: Vec<Frame> = handed.iter().map(|handed| line.hand(handed, at)).collect();
-        if began.is_none() {
-            // A call that never ran. Clients keep rows in which every output follows its call.
-            let input = line.requested.remove(call).unwrap_or_else(|| json!({}));
+        let Some(of) = self.turn_mut(turn) else { return Vec::new() };
+        let started = of.running.remove(call);
+        let seconds = at.since(started.unwrap_or(at)).as_secs_f64();
+        of.added += estimate(&text_of(&outcome.parts));
+        let calls = of.dispatch.ended(call);
+        let mut frames: Vec<Frame> = calls.map(|calls| of.hand(calls, at)).into_iter().collect();
+        if started.is_none() {
+            // The call never ran. Clients store rows in which every output follows its call.
+            let input = of.requested.remove(call).unwrap_or_else(|| json!({}));
             let refused = PendingCall { input, ..pending.clone() };
-            frames.push(line.frame("tool-call", &refused.payload(true), at));
+            frames.push(of.frame("tool-call", &refused.payload(true), at));
         }
-        frames.push(line.frame("tool-output", &output(&pending, outcome, took), at));
+        frames.push(of.frame("tool-output", &output(&pending, outcome, seconds), at));
         frames
     }
 
     fn end(&mut self, turn: &TurnId, last: impl Fn(&mut TurnFrames) -> Vec<Frame>) -> Vec<Frame> {
         self.open = self.open.take().filter(|open| open != turn);
-        let frames = self.line_mut(turn).map(last).unwrap_or_default();
-        self.lines.retain(|line| line.turn.as_ref() != Some(turn));
+        let frames = self.turn_mut(turn).map(last).unwrap_or_default();
+        self.turns.retain(|of| of.turn.as_ref() != Some(turn));
         frames
     }
 
-    /// A call, with the client's name for it.
+    /// A call, with the id by which the client returns its result.
     fn pending(&self, call: &CallId, tool: &str, input: Value) -> PendingCall {
         let session = self.context.session_id.as_deref().unwrap_or_default();
         let request = call_ids::name(session, call);
         PendingCall { call: call.clone(), request, tool: tool.into(), input }
     }
 
-    fn new_line(&self, turn: Option<TurnId>, name: &str) -> TurnFrames {
+    fn new_turn(&self, turn: Option<TurnId>, name: &str) -> TurnFrames {
         TurnFrames::new(turn, Context { turn_ref: Some(name.into()), ..self.context.clone() })
     }
 
-    fn line(&self, turn: &TurnId) -> Option<&TurnFrames> {
-        self.lines.iter().find(|line| line.turn.as_ref() == Some(turn))
+    fn turn(&self, turn: &TurnId) -> Option<&TurnFrames> {
+        self.turns.iter().find(|of| of.turn.as_ref() == Some(turn))
     }
 
-    fn line_mut(&mut self, turn: &TurnId) -> Option<&mut TurnFrames> {
-        self.lines.iter_mut().find(|line| line.turn.as_ref() == Some(turn))
+    fn turn_mut(&mut self, turn: &TurnId) -> Option<&mut TurnFrames> {
+        self.turns.iter_mut().find(|of| of.turn.as_ref() == Some(turn))
     }
 }
 
@@ -431,15 +420,15 @@ fn turn_of(item: &Item) -> Option<&TurnId> {
     }
 }
 
-/// How many tokens a text is, by a rule of thumb.
-fn weight(text: &str) -> u64 {
+/// The estimated number of tokens of a text.
+fn estimate(text: &str) -> u64 {
     TokenCount::guess(text).tokens
 }
 
-/// What is looked for where, as far as a search says so; nothing for other calls.
-fn searching(call: &PendingCall) -> Option<Value> {
+/// The payload that says what a web search does; `None` for other calls.
+fn web_search_progress(call: &PendingCall) -> Option<Value> {
     let mut payload = json!({ "text": "searching the web", "request_id": call.request });
-    // The last that is given says what is done: a word is looked for on a page, a page is opened.
+    // The last argument that is given decides: a pattern is searched in a page, a page is opened.
     let kinds = [
         ("query", "search", "searching for"),
         ("url", "open_page", "opening"),
@@ -455,22 +444,22 @@ fn searching(call: &PendingCall) -> Option<Value> {
     (call.tool == WEB_SEARCH).then_some(payload)
 }
 
-/// What came of a call, as the client is told.
-fn output(call: &PendingCall, outcome: &Outcome, took: f64) -> Value {
+/// The payload for the result of a call.
+fn output(call: &PendingCall, outcome: &Outcome, seconds: f64) -> Value {
     let text = text_of(&outcome.parts);
     let (text, active_window) = without_desktop(&text);
     let picture = outcome.artifacts.iter().find(|file| file.mime.starts_with("image/"));
     let mut payload = json!({
         "tool_name": call.tool,
         "success": outcome.ok(),
-        "execution_time": took,
+        "execution_time": seconds,
         "output": text,
         "error": outcome.error,
         "request_id": call.request,
         "tool_call_id": call.call.as_str(),
         "metadata": {
             "active_window": active_window,
-            "execution_time": took,
+            "execution_time": seconds,
             "success": outcome.ok(),
             "tool_call_id": call.call.as_str(),
         },
@@ -480,7 +469,7 @@ fn output(call: &PendingCall, outcome: &Outcome, took: f64) -> Value {
             payload[name] = kept.clone();
         }
     }
-    // Only what a client handed in can be fetched by its name.
+    // Clients can fetch only uploaded pictures by their names.
     if let Some(picture) = picture.filter(|picture| is_own(&picture.name)) {
         payload["screenshot_ref"] = json!(picture.name);
     }

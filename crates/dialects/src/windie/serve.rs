@@ -28,14 +28,14 @@ use super::{http, ws};
 use crate::dialect::Services;
 use crate::transport::access::{Denied, Token};
 
-/// The largest message that is read at all. One that is larger than it may be is still read, so that
-/// the client can be told.
+/// The largest message that is read at all: larger than what is accepted, so that the client gets an error
+/// and not a closed connection.
 const READ_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 
 /// How the dialect is set up.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// The model of those who name none.
+    /// The model of users who chose none.
     pub default_model: ModelRef,
     /// True if requests must carry an install token; otherwise the user id of a request is trusted.
     pub install_auth: bool,
@@ -49,9 +49,9 @@ pub(super) struct Settings {
     pub embedding_key: Option<Token>,
     /// The most bytes that an artifact may have.
     pub largest_artifact: u64,
-    /// For how long an artifact stays that no session refers to; for ever if not given.
+    /// How long an artifact is kept that no session refers to; `None` is for ever.
     pub keep_artifacts: Option<Duration>,
-    /// Where conversations work that are about no folder of this machine; a folder for each user.
+    /// The parent of the users' scratch folders, for conversations without a folder of this machine.
     pub workspace: PathBuf,
     /// Optional events that clients are sent.
     pub optional_events: OptionalEvents,
@@ -60,7 +60,7 @@ pub(super) struct Settings {
 /// The rule for registering installs.
 #[derive(Clone, Debug)]
 pub(super) enum Registration {
-    /// Everybody who can reach the listener.
+    /// Every client that can reach the listener.
     Open,
     /// Clients that send the secret.
     Secret(Token),
@@ -68,24 +68,24 @@ pub(super) enum Registration {
     Off,
 }
 
-/// Where requests are carried out.
+/// The state that requests share.
 #[derive(Clone)]
 pub(super) struct AppState {
     pub(super) ports: Arc<Services>,
     pub(super) settings: Arc<Settings>,
     pub(super) artifact_store: ArtifactStore,
-    /// The turns that are under way.
+    /// The open turns.
     pub(super) turns: Arc<Turns>,
-    /// What clients have seen.
+    /// The ends of turns that clients have seen.
     pub(super) acknowledged: Arc<Acknowledged>,
-    /// Stops that came before what they stop.
+    /// Stops that arrived before their queries.
     pub(super) stops: Arc<EarlyStops>,
     /// Held while settings are read and written back: one change at a time.
-    pub(super) setting: Arc<Mutex<()>>,
+    pub(super) settings_lock: Arc<Mutex<()>>,
 }
 
 impl AppState {
-    /// What the daemon can do for agents now: weights may have come since it started.
+    /// What the daemon can do for agents now; model weights may have been installed since it started.
     pub(super) fn abilities(&self) -> Abilities {
         let ports = &*self.ports;
         Abilities {
@@ -112,8 +112,9 @@ impl AppState {
 /// The dialect as a service.
 pub(super) fn service(ports: Arc<Services>, settings: Arc<Settings>) -> Router {
     let artifact_store = ArtifactStore::new(&ports);
-    let (turns, acknowledged, stops, setting) = Default::default();
-    let app = AppState { ports, settings, artifact_store, turns, acknowledged, stops, setting };
+    let (turns, acknowledged, stops, settings_lock) = Default::default();
+    let app =
+        AppState { ports, settings, artifact_store, turns, acknowledged, stops, settings_lock };
     http::router(&app)
         .route("/ws", get(connect))
         .route("/ws/transcription", get(transcription::connect))
@@ -135,13 +136,13 @@ async fn connect(
     upgrade.on_upgrade(|socket| ws::run(app, headers, socket))
 }
 
-/// How a request is refused.
+/// The answer to a request that the access policy refuses.
 pub(super) fn refuse(denied: &Denied) -> Response {
     Reply::new(denied.status(), denied.to_string()).into_response()
 }
 
 impl Settings {
-    /// Says at which paths the protocol itself asks for a token or a key.
+    /// The test for paths at which the protocol itself checks a token or a key.
     pub(super) fn has_own_auth(&self) -> fn(&str) -> bool {
         match (self.install_auth, &self.registration) {
             (true, Registration::Secret(_)) => {

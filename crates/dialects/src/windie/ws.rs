@@ -1,7 +1,8 @@
 //! One connection: a handshake, then messages in, and responses and notifications out.
 //!
 //! Messages are processed in order, and none of them waits for a model, so that tools and settings never wait
-//! behind a query. Work that may take longer runs in parallel.
+//! behind a query. Work that may take longer runs in parallel. Handlers put frames into the outbox, which is
+//! sent after each of them.
 
 pub(crate) mod acknowledged;
 pub(crate) mod active_turns;
@@ -22,13 +23,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{Message as Frame, WebSocket, close_code};
+use axum::extract::ws::{CloseCode, Message as Frame, WebSocket, close_code};
 use axum::http::HeaderMap;
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
-use quintet_kernel::port::{BoxFuture, Error, StorageError};
+use quintet_kernel::port::{Error, StorageError};
 use quintet_kernel::{ClientRef, SessionId};
 use serde_json::json;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::agent::tool_selection::FRONT_END;
@@ -54,7 +54,7 @@ const RECEIVE_TIMEOUT: Duration = Duration::from_secs(3600);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PONG_TIMEOUT: Duration = Duration::from_secs(90);
-/// Requests of one connection that may be under way at once, besides those that take but a moment.
+/// Slow requests of one connection that may run at once.
 const CONCURRENT_REQUESTS_LIMIT: usize = 50;
 
 pub(super) struct Connection {
@@ -70,35 +70,32 @@ pub(super) struct Connection {
     held: HeldCalls,
     /// The conversations that the client follows.
     subscriptions: Vec<Subscription>,
-    /// Frames whose places on the screen are being looked for.
+    /// Searches for places on the screen.
     searches: Searches,
-    /// What is read aloud.
+    /// Answers that are spoken.
     speech: Speech,
-    /// The number of pings that were sent.
+    /// Slow requests that are running.
+    running: JoinSet<FinishedRequest>,
+    /// Frames to be sent.
+    outbox: Vec<Frame>,
+    /// Number of pings that were sent.
     pings: u64,
     /// The conversation of the last message.
     last: Option<String>,
-    /// Histories that the client brought back, by the sessions that have them.
+    /// Ids of the histories that the client restored, by session.
     revisions: HashMap<SessionId, String>,
 }
 
-/// Answers and frames that are still to be sent, and requests that are still to be finished.
-#[derive(Default)]
-struct PendingOutput {
-    answers: Vec<Answer>,
-    frames: Vec<String>,
-    slow: Vec<BoxFuture<'static, FinishedRequest>>,
-}
+/// The answer to a slow request, and the turns that it stopped.
+type FinishedRequest = (Answer, Vec<Stopping>);
 
-/// The result of a request that took longer.
-#[derive(Default)]
-struct FinishedRequest {
-    answers: Vec<Answer>,
-    stops: Vec<Stopping>,
+/// The reason why a connection ends.
+enum End {
+    /// The client is gone, or has to connect again.
+    Gone,
+    /// The daemon closes the connection with this code and reason.
+    Close(CloseCode, &'static str),
 }
-
-/// The requests of a connection that are under way.
-type RunningRequests = FuturesUnordered<BoxFuture<'static, FinishedRequest>>;
 
 /// Serves a client once its handshake was accepted.
 pub(super) async fn run(app: AppState, headers: HeaderMap, mut socket: WebSocket) {
@@ -114,36 +111,13 @@ pub(super) async fn run(app: AppState, headers: HeaderMap, mut socket: WebSocket
         Ok(hello) => {
             let identity = ClientIdentity::new(user, hello.user);
             let agent = Agent::new(hello.definition.unwrap_or_default());
-            let client = Client { user: identity.id.clone(), agent: agent.definition.id.clone() };
-            let (turns, number) = (Arc::clone(&app.turns), app.turns.connect());
-            let called = client.agent.as_deref().unwrap_or_default();
-            let called = format!("{FRONT_END}/{}/{called}", identity.id);
-            let held = HeldCalls::new(
-                Arc::clone(&app.ports.sessions),
-                ClientRef::connected(called, number.to_string()),
-            );
-            let (subscriptions, searches, speech, pings, last, revisions) = Default::default();
-            let mut connection = Connection {
-                app,
-                identity,
-                number,
-                headers,
-                agent,
-                client,
-                held,
-                subscriptions,
-                searches,
-                speech,
-                pings,
-                last,
-                revisions,
-            };
+            let mut connection = Connection::new(app, headers, identity, agent);
             connection.serve(socket).await;
-            turns.disconnect(number);
+            connection.app.turns.disconnect(connection.number);
             connection.held.release().await;
         }
-        Err(why) => {
-            tracing::warn!("a handshake is refused: {why}");
+        Err(reason) => {
+            tracing::warn!("a handshake is refused: {reason}");
             close(&mut socket, close_code::POLICY, "").await;
         }
     }
@@ -164,121 +138,149 @@ async fn first(socket: &mut WebSocket) -> Option<String> {
 }
 
 impl Connection {
+    fn new(app: AppState, headers: HeaderMap, identity: ClientIdentity, agent: Agent) -> Self {
+        let number = app.turns.connect();
+        let client = Client { user: identity.id.clone(), agent: agent.definition.id.clone() };
+        let agent_id = client.agent.as_deref().unwrap_or_default();
+        let name = format!("{FRONT_END}/{}/{agent_id}", identity.id);
+        let sessions = Arc::clone(&app.ports.sessions);
+        Self {
+            held: HeldCalls::new(sessions, ClientRef::connected(name, number.to_string())),
+            app,
+            identity,
+            number,
+            headers,
+            agent,
+            client,
+            subscriptions: Vec::new(),
+            searches: Searches::new(),
+            speech: Speech::default(),
+            running: JoinSet::new(),
+            outbox: Vec::new(),
+            pings: 0,
+            last: None,
+            revisions: HashMap::new(),
+        }
+    }
+
     async fn serve(&mut self, mut socket: WebSocket) {
         let closing = self.app.ports.closing.clone();
         let mut disconnected = self.app.turns.disconnected();
         let speaker = Arc::clone(&self.app.ports.speaker);
-        let mut slow = RunningRequests::default();
-        let out = self.welcome().await;
-        if self.give(&mut socket, &mut slow, out).await.is_err() {
-            return;
-        }
-        let (mut heartbeat, mut last) =
-            (Heartbeat::new(PING_INTERVAL, PONG_TIMEOUT), Instant::now());
+        self.welcome().await;
+        let mut heartbeat = Heartbeat::new(PING_INTERVAL, PONG_TIMEOUT);
+        let mut last_message = Instant::now();
+        let mut step = Ok(());
         loop {
-            let step = tokio::select! {
-                () = closing.cancelled() => {
-                    return close(&mut socket, close_code::AWAY, "shutting down").await;
+            for frame in self.outbox.drain(..) {
+                if let Err(Gone) = send(&mut socket, frame).await {
+                    return;
                 }
-                () = sleep_until(last + RECEIVE_TIMEOUT) => {
-                    return close(&mut socket, close_code::POLICY, SILENT).await;
+            }
+            match step {
+                Ok(()) => {}
+                Err(End::Gone) => return,
+                Err(End::Close(code, reason)) => return close(&mut socket, code, reason).await,
+            }
+            step = tokio::select! {
+                () = closing.cancelled() => Err(End::Close(close_code::AWAY, "shutting down")),
+                () = sleep_until(last_message + RECEIVE_TIMEOUT) => {
+                    Err(End::Close(close_code::POLICY, SILENT))
                 }
                 frame = socket.recv() => {
                     heartbeat.alive();
                     if matches!(frame, Some(Ok(Frame::Text(_) | Frame::Binary(_)))) {
-                        last = Instant::now();
+                        last_message = Instant::now();
                     }
                     match frame {
-                        Some(Ok(frame)) => self.receive(&mut socket, &mut slow, frame).await,
-                        Some(Err(_)) | None => return,
+                        Some(Ok(frame)) => self.receive(frame).await,
+                        Some(Err(_)) | None => Err(End::Gone),
                     }
                 }
-                Some(FinishedRequest { answers, stops }) = slow.next() => {
-                    self.stopped(stops);
-                    let out = PendingOutput { answers, ..PendingOutput::default() };
-                    match self.give(&mut socket, &mut slow, out).await {
-                        Ok(()) => self.flush_all(&mut socket).await,
-                        Err(gone) => Err(gone),
+                Some(finished) = self.running.join_next() => match finished {
+                    Ok((answer, stops)) => {
+                        self.stopped(stops);
+                        self.answer(&answer);
+                        self.flush_all().await
                     }
-                }
-                news = subscription::next(&mut self.subscriptions) => {
-                    self.tell(&mut socket, news).await
-                }
-                located = coordinates::next(&mut self.searches) => match located {
-                    Some(located) => self.hand_over(&mut socket, located).await,
-                    None => Err(Gone),
+                    Err(error) => {
+                        tracing::error!(%error, "a request broke off");
+                        Err(End::Gone)
+                    }
                 },
-                spoken = self.speech.next(&speaker) => self.speak(&mut socket, spoken).await,
-                // What the client of that connection was to run, this one may run.
-                Ok(()) = disconnected.changed() => self.flush_all(&mut socket).await,
-                there = heartbeat.due() => {
-                    if !there || self.is_revoked().await {
-                        return close(&mut socket, close_code::POLICY, "").await;
+                news = subscription::next(&mut self.subscriptions) => self.publish(news).await,
+                located = coordinates::next(&mut self.searches) => match located {
+                    Some(located) => self.hand_over(located).await,
+                    None => Err(End::Gone),
+                },
+                spoken = self.speech.next(&speaker) => self.speak(spoken).await,
+                // This client may run the calls of the connection that ended.
+                Ok(()) = disconnected.changed() => self.flush_all().await,
+                is_alive = heartbeat.due() => {
+                    if !is_alive || self.is_revoked().await {
+                        Err(End::Close(close_code::POLICY, ""))
+                    } else {
+                        self.outbox.push(Frame::Ping(Default::default()));
+                        Ok(())
                     }
-                    send(&mut socket, Frame::Ping(Default::default())).await
                 }
             };
-            if step.is_err() {
-                return;
-            }
         }
     }
 
-    /// What a client hears first: what became of its tools, which tools the daemon has, and how far
-    /// the turns are that it may have been away from.
-    async fn welcome(&mut self) -> PendingOutput {
-        let mut out = PendingOutput::default();
-        out.answers.extend(self.brought());
-        out.answers.push(self.remote().await);
-        for (name, session) in self.app.waiting(&self.client).await {
-            if let Err(error) = self.follow(&name, &session).await {
-                tracing::warn!(%error, %session, "a conversation cannot be told");
-            }
-        }
-        out
+    /// Puts an answer into the outbox.
+    fn answer(&mut self, answer: &Answer) {
+        self.outbox.push(Frame::Text(answer.frame(self.app.now()).into()));
     }
 
-    /// What became of the tools that the client brings, if it brings any.
-    fn brought(&self) -> Option<Answer> {
-        let manifest = self.agent.manifest.as_ref()?;
-        Some(Answer::unasked("client-tool-manifest", json!(manifest)))
-    }
-
-    async fn remote(&self) -> Answer {
+    /// Sends the accepted tools of the client and the tools of the daemon, and follows the conversations
+    /// that the client may have missed events of.
+    async fn welcome(&mut self) {
+        self.send_manifest();
         let settings = self.app.settings_of(&self.identity.id).await.unwrap_or_default();
         let remote = self.agent.selection(&settings, &self.app.abilities()).remote_tools();
-        Answer::unasked("remote-tool-catalog", remote)
+        self.answer(&Answer::unasked("remote-tool-catalog", remote));
+        for (name, session) in self.app.waiting(&self.client).await {
+            if let Err(error) = self.follow(&name, &session).await {
+                tracing::warn!(%error, %session, "a conversation cannot be followed");
+            }
+        }
     }
 
-    async fn receive(
-        &mut self,
-        socket: &mut WebSocket,
-        slow: &mut RunningRequests,
-        frame: Frame,
-    ) -> Result<(), Gone> {
-        let read = match &frame {
+    /// Sends which tools of the client were accepted, if it provides any.
+    fn send_manifest(&mut self) {
+        if let Some(manifest) = &self.agent.manifest {
+            self.answer(&Answer::unasked("client-tool-manifest", json!(manifest)));
+        }
+    }
+
+    async fn receive(&mut self, frame: Frame) -> Result<(), End> {
+        let decoded = match &frame {
             Frame::Text(text) => decode(text),
             Frame::Binary(bytes) => decode(std::str::from_utf8(bytes).unwrap_or_default()),
             Frame::Ping(_) => return Ok(()),
             Frame::Pong(echo) => {
-                self.answered(echo);
+                self.acknowledge(echo);
                 return Ok(());
             }
             Frame::Close(_) => {
-                self.parted();
-                return Err(Gone);
+                self.acknowledge_all();
+                return Err(End::Gone);
             }
         };
         if self.is_revoked().await {
-            close(socket, close_code::POLICY, "").await;
-            return Err(Gone);
+            return Err(End::Close(close_code::POLICY, ""));
         }
-        let mut out = PendingOutput::default();
-        match read {
-            Ok(message) => self.carry_out(message, slow.len(), &mut out).await,
-            Err(answer) => out.answers.push(*answer),
+        match decoded {
+            Ok(Message { id, asks }) => {
+                let about = self.about(&id, &asks);
+                if let Err(error) = self.carry_out(id.clone(), asks).await {
+                    self.answer(&Answer::error(Some(&id), &error.message()).about(about));
+                }
+            }
+            Err(answer) => self.answer(&answer),
         }
-        self.give(socket, slow, out).await
+        Ok(())
     }
 
     /// True if the client's token was revoked since it connected.
@@ -286,58 +288,45 @@ impl Connection {
         self.app.identify(&self.headers).await.is_err_and(|refused| refused.is_final())
     }
 
-    async fn carry_out(&mut self, message: Message, under_way: usize, out: &mut PendingOutput) {
-        let Message { id, asks } = message;
-        let about = self.about(&id, &asks);
-        let heavy = matches!(asks, Asks::ListModels | Asks::Compact { .. });
-        let done = match asks {
-            _ if heavy && under_way >= CONCURRENT_REQUESTS_LIMIT => Err(Trouble::from(TOO_MANY)),
+    async fn carry_out(&mut self, id: String, asks: Asks) -> Result<(), RequestError> {
+        let is_slow = matches!(asks, Asks::ListModels | Asks::Compact { .. });
+        if is_slow && self.running.len() >= CONCURRENT_REQUESTS_LIMIT {
+            return Err(TOO_MANY.into());
+        }
+        match asks {
             Asks::Query(query) => self.query(&id, *query).await,
-            Asks::Stop { conversation, turn } => self.stop(&id, (conversation, turn), out).await,
-            Asks::Rehydrate(kept) => self.recall(kept).await,
-            Asks::LoadSettings => self.load_settings(&id, out).await,
-            Asks::UpdateSettings(patch) => self.update_settings(&id, *patch, out).await,
+            Asks::Stop { conversation, turn } => self.stop(id, conversation, turn).await,
+            Asks::Rehydrate(stored) => self.rehydrate(stored).await,
+            Asks::LoadSettings => self.load_settings(&id).await,
+            Asks::UpdateSettings(patch) => self.update_settings(&id, *patch).await,
             Asks::ListModels => {
-                let (app, user) = (self.app.clone(), self.identity.id.clone());
-                out.slow.push(Box::pin(async move {
-                    let answer = match app.settings_of(&user).await {
-                        Ok(settings) => {
-                            let listed = models::payload(&app.ports.models.list().await, &settings);
-                            Answer::to(&id, "models-listed", listed)
-                        }
-                        Err(error) => Answer::error(Some(&id), &error.to_string()),
-                    };
-                    FinishedRequest { answers: vec![answer], ..FinishedRequest::default() }
-                }));
-                return;
+                self.running.spawn(list_models(self.app.clone(), self.identity.id.clone(), id));
+                Ok(())
             }
-            Asks::ToolResult(result) => self.result(result).await,
+            Asks::ToolResult(result) => self.tool_result(result).await,
             Asks::BundleResult(result) => self.bundle_result(result).await,
-            Asks::Wakeword => match self.app.settings_of(&self.identity.id).await {
-                Ok(settings) => {
-                    let voice = self.app.voice();
-                    let [activated, greeting] = wire::awake(&id, &settings, voice);
-                    let words = greeting.payload["text"].as_str().unwrap_or_default();
-                    if settings.speech_mode_enabled && voice.speech {
-                        self.speech.greet(&id, words);
-                    }
-                    out.answers.extend([activated, greeting]);
-                    Ok(())
-                }
-                Err(error) => Err(error.into()),
-            },
-            Asks::Compact { conversation, .. } => self.compact(&id, conversation, out).await,
-        };
-        if let Err(trouble) = done {
-            out.answers.push(Answer::error(Some(&id), &trouble.message()).about(about));
+            Asks::Wakeword => self.greet(&id).await,
+            Asks::Compact { conversation, .. } => self.compact(&id, conversation).await,
         }
     }
 
-    /// What an error about a message is about.
+    async fn greet(&mut self, id: &str) -> Result<(), RequestError> {
+        let settings = self.app.settings_of(&self.identity.id).await?;
+        let voice = self.app.voice();
+        let [activated, greeting] = wire::awake(id, &settings, voice);
+        if settings.speech_mode_enabled && voice.speech {
+            self.speech.greet(id, greeting.payload["text"].as_str().unwrap_or_default());
+        }
+        self.answer(&activated);
+        self.answer(&greeting);
+        Ok(())
+    }
+
+    /// The context of an error about a message.
     fn about(&self, id: &str, asks: &Asks) -> Context {
         let conversation_ref = match asks {
             Asks::Query(query) => Some(query.conversation.clone()),
-            Asks::Rehydrate(kept) => Some(kept.conversation.clone()),
+            Asks::Rehydrate(stored) => Some(stored.conversation.clone()),
             Asks::Stop { conversation, .. } | Asks::Compact { conversation, .. } => {
                 conversation.clone()
             }
@@ -347,38 +336,32 @@ impl Connection {
         let user_id = Some(self.identity.id.clone());
         Context { session_id: None, user_id, conversation_ref, turn_ref }
     }
-
-    async fn give(
-        &mut self,
-        socket: &mut WebSocket,
-        slow: &mut RunningRequests,
-        out: PendingOutput,
-    ) -> Result<(), Gone> {
-        let now = self.app.now();
-        for answer in out.answers {
-            send(socket, Frame::Text(answer.frame(now).into())).await?;
-        }
-        for frame in out.frames {
-            send(socket, Frame::Text(frame.into())).await?;
-        }
-        slow.extend(out.slow);
-        Ok(())
-    }
 }
 
-/// Why a message was not carried out.
+async fn list_models(app: AppState, user: String, id: String) -> FinishedRequest {
+    let answer = match app.settings_of(&user).await {
+        Ok(settings) => {
+            let listed = models::payload(&app.ports.models.list().await, &settings);
+            Answer::to(&id, "models-listed", listed)
+        }
+        Err(error) => Answer::error(Some(&id), &error.to_string()),
+    };
+    (answer, Vec::new())
+}
+
+/// The reason why a message was not carried out.
 #[derive(Debug)]
-enum Trouble {
-    /// In words for the client.
-    Said(String),
-    /// The core's words, of which a client is told no more than it needs.
+enum RequestError {
+    /// A message for the client.
+    Message(String),
+    /// An error of the core, of which the client is sent only what it can act on.
     Core(Error),
 }
 
-impl Trouble {
+impl RequestError {
     fn message(&self) -> String {
         match self {
-            Self::Said(words) => words.clone(),
+            Self::Message(message) => message.clone(),
             Self::Core(Error::Refused(refusal)) => format!("Invalid request: {refusal}"),
             Self::Core(Error::NotFound(_)) => "Conversation not found".into(),
             Self::Core(error) => {
@@ -389,26 +372,26 @@ impl Trouble {
     }
 }
 
-impl From<&str> for Trouble {
-    fn from(words: &str) -> Self {
-        Self::Said(words.into())
+impl From<&str> for RequestError {
+    fn from(message: &str) -> Self {
+        Self::Message(message.into())
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for RequestError {
     fn from(error: Error) -> Self {
         Self::Core(error)
     }
 }
 
-impl From<SettingsError> for Trouble {
+impl From<SettingsError> for RequestError {
     fn from(error: SettingsError) -> Self {
         tracing::warn!(%error, "a user's settings");
-        Self::Said(error.to_string())
+        Self::Message(error.to_string())
     }
 }
 
-impl From<StorageError> for Trouble {
+impl From<StorageError> for RequestError {
     fn from(error: StorageError) -> Self {
         Self::Core(error.into())
     }

@@ -1,4 +1,4 @@
-//! What a client is told of summaries: those of a turn, and those that it asked for.
+//! Encodes compactions: those within a turn, and those that the client requested.
 
 use quintet_kernel::Time;
 use quintet_kernel::event::Seq;
@@ -9,17 +9,16 @@ use super::turn_frames::{Frame, TurnFrames};
 use super::{Link, errors, history};
 use crate::windie::wire::envelope;
 
-/// How much of a summary is shown, in characters.
-const LONGEST_PREVIEW: usize = 180;
+/// The longest preview of a summary, in characters.
+const PREVIEW_LIMIT: usize = 180;
 
 impl Link {
-    /// The client asked for a summary, under this name, which begins with this event; what comes of it is
-    /// told under that name.
+    /// Notes that a request of the client led to the compaction that begins with this event.
     pub(crate) fn compacting(&mut self, request: &str, begins: Seq) {
         self.summary = Some((request.into(), begins));
     }
 
-    /// The summary that the client asked for is not made, and why.
+    /// The frame for a requested compaction that is skipped.
     pub(crate) fn not_compacted(&mut self, request: &str, reason: &str, at: Time) -> Frame {
         let payload = json!({
             "reason": "manual",
@@ -27,17 +26,17 @@ impl Link {
             "removed_messages": 0,
             "skipped_reason": reason,
         });
-        self.new_line(None, request).frame("context-compaction-completed", &payload, at)
+        self.new_turn(None, request).frame("context-compaction-completed", &payload, at)
     }
 
-    /// A summary begins with an event, perhaps the one that the client asked for.
+    /// Encodes the start of a compaction, perhaps of a requested one.
     pub(super) fn summarizing(&mut self, begins: Seq, tokens: u64, at: Time) -> Vec<Frame> {
         if let Some((request, _)) = self.summary.take_if(|(_, seq)| *seq == begins) {
-            let line = self.new_line(None, &request);
-            self.lines.push(line);
+            let of = self.new_turn(None, &request);
+            self.turns.push(of);
         }
-        self.before = tokens;
-        let added = self.summarized_line().map_or(0, |line| line.added);
+        self.tokens_before = tokens;
+        let added = self.summarized_turn().map_or(0, |of| of.added);
         let payload = json!({
             "reason": self.why(),
             "strategy": "auto",
@@ -54,12 +53,12 @@ impl Link {
         prompt: Option<&Prompt>,
         at: Time,
     ) -> Vec<Frame> {
-        let preview: String = summary.chars().take(LONGEST_PREVIEW).collect();
+        let preview: String = summary.chars().take(PREVIEW_LIMIT).collect();
         let mut payload = json!({
             "reason": self.why(),
             "strategy": "auto",
-            "before_tokens": self.before,
-            "after_tokens": prompt.map(history::weight),
+            "before_tokens": self.tokens_before,
+            "after_tokens": prompt.map(history::token_estimate),
             "removed_messages": messages,
             "summary_preview": preview,
             "skipped_reason": null,
@@ -67,8 +66,8 @@ impl Link {
         if let Some(prompt) = prompt {
             payload["replacement_history_entries"] = history::entries(prompt, true).into();
         }
-        let request = self.summarized_line().filter(|line| line.turn.is_none());
-        let request = request.map(|line| line.name().to_owned());
+        let request = self.summarized_turn().filter(|of| of.turn.is_none());
+        let request = request.map(|of| of.name().to_owned());
         let mut frames = self.compaction("context-compaction-completed", &payload, at);
         let history = request.zip(prompt);
         frames
@@ -76,7 +75,7 @@ impl Link {
         frames
     }
 
-    /// A summary could not be made.
+    /// Encodes a failed compaction.
     pub(super) fn not_summarized(&mut self, reason: &str, at: Time) -> Vec<Frame> {
         let payload = json!({
             "reason": self.why(),
@@ -86,34 +85,32 @@ impl Link {
         self.compaction("context-compaction-failed", &payload, at)
     }
 
-    /// Tells of a summary under the name of the turn it is made in, or else of whoever asked for it.
+    /// A frame about a compaction, in the turn or for the request that it belongs to.
     fn compaction(&mut self, kind: &'static str, payload: &Value, at: Time) -> Vec<Frame> {
-        let over = kind != "context-compaction-started";
-        let frames: Vec<Frame> =
-            self.summarized_line().map(|line| line.frame(kind, payload, at)).into_iter().collect();
-        if over {
-            self.lines.retain(|line| line.turn.is_some());
+        let frame = self.summarized_turn().map(|of| of.frame(kind, payload, at));
+        if kind != "context-compaction-started" {
+            self.turns.retain(|of| of.turn.is_some());
         }
-        frames
+        frame.into_iter().collect()
     }
 
-    /// The turn that a summary is made in, or whoever asked for it.
-    pub(super) fn summarized_line(&mut self) -> Option<&mut TurnFrames> {
+    /// The turn or the request that a compaction belongs to.
+    pub(super) fn summarized_turn(&mut self) -> Option<&mut TurnFrames> {
         let open = self.open.clone();
-        self.lines.iter_mut().find(|line| line.turn == open)
+        self.turns.iter_mut().find(|of| of.turn == open)
     }
 
-    /// Why there is a summary.
+    /// The reason of a compaction.
     pub(super) fn why(&self) -> &'static str {
-        match self.open.as_ref().map(|turn| self.line(turn).map_or(0, |line| line.steps)) {
+        match self.open.as_ref().map(|turn| self.turn(turn).map_or(0, |of| of.steps)) {
             None => "manual",
             Some(0) => "auto-pre",
             Some(_) => "auto-mid",
         }
     }
 
-    /// The history that a summary led to which the client asked for. It belongs to no turn: clients drop
-    /// what belongs to another turn than their last one.
+    /// The history after a requested compaction. It belongs to no turn, because clients drop frames of other
+    /// turns than their last one.
     fn summarized_history(&mut self, request: &str, prompt: &Prompt, at: Time) -> Option<Frame> {
         let (conversation, revision) =
             (self.context.conversation_ref.clone(), self.revision.clone()?);
@@ -125,6 +122,6 @@ impl Link {
         frame["id"] = request.into();
         frame["event_id"] = format!("{named}-evt-{:06}-{kind}", self.histories).into();
         frame["sequence"] = self.histories.into();
-        Some(Frame { turn: String::new(), text: frame.to_string(), ends: None, hands: None })
+        Some(Frame { turn: String::new(), text: frame.to_string(), ends: None, handover: None })
     }
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::windie::artifacts::is_own;
 
-/// How many tokens a prompt is, by a rule of thumb.
-pub(crate) fn weight(prompt: &Prompt) -> u64 {
+/// The estimated number of tokens of a prompt.
+pub(crate) fn token_estimate(prompt: &Prompt) -> u64 {
     let texts = prompt.messages.iter().map(|message| match &**message {
         PromptMessage::System(text) => text.clone(),
         PromptMessage::User(parts) => text(parts),
@@ -20,18 +20,18 @@ pub(crate) fn weight(prompt: &Prompt) -> u64 {
     TokenCount::guess(&prompt.system).tokens + texts.map(count).sum::<u64>()
 }
 
-/// A history that a client keeps under a name of its own.
+/// A history that a client stores under an id of its own.
 pub(crate) struct Checkpoint<'a> {
-    /// The client's name for the conversation.
+    /// The client's name of the conversation.
     pub(crate) conversation: Option<String>,
-    /// The client's name for the history.
+    /// The client's id of the history.
     pub(crate) revision: String,
-    /// The client's name for what led to it.
+    /// The client's id of the request that led to it.
     pub(crate) request: &'a str,
 }
 
 impl Checkpoint<'_> {
-    /// The payload that gives a client the rows to keep.
+    /// The payload with the rows for the client to store.
     pub(crate) fn payload(&self, prompt: &Prompt, summarized: bool, at: Time) -> Value {
         let Self { conversation, revision, request } = self;
         let checkpoint = format!("mh:{revision}:{request}");
@@ -51,13 +51,13 @@ impl Checkpoint<'_> {
     }
 }
 
-/// The entries that stand for a conversation, of which the first may be its summary.
+/// The entries of a conversation; the first is its summary if `summarized`.
 pub(crate) fn entries(prompt: &Prompt, summarized: bool) -> Vec<Value> {
     let messages = prompt.messages.iter().enumerate();
     messages.map(|(n, message)| pictured(message, entry(message, summarized && n == 0))).collect()
 }
 
-/// Adds the pictures that a client can fetch and bring back, if there are any.
+/// Adds the ids of uploaded pictures, which a client can fetch and send again.
 fn pictured(message: &PromptMessage, mut entry: Value) -> Value {
     let parts = match message {
         PromptMessage::User(parts) | PromptMessage::Result { media: parts, .. } => parts.as_slice(),

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::history::text;
 use crate::windie::agent::builtin_tools;
 
-/// Messages of a turn that show what the model is asked: their types and payloads, in order.
+/// The types and payloads of the messages that show the prompt of a turn, in order.
 pub(crate) fn of_turn(prompt: &Prompt, original: &str) -> [(&'static str, Value); 3] {
-    let (content, pictured) = asked(prompt);
+    let (content, pictured) = query(prompt);
     [
         ("system-prompt", json!({ "content": prompt.system })),
         ("user-message-full", user_message(&content, original, pictured)),
@@ -21,7 +21,7 @@ pub(crate) fn tool_schemas(prompt: &Prompt) -> Vec<Value> {
     prompt.tools.iter().map(|tool| builtin_tools::nested(tool)).collect()
 }
 
-/// A message of the user with everything around it. `original` is what they said.
+/// A user message with its context. `original` is the user's own text.
 pub(crate) fn user_message(content: &str, original: &str, pictured: bool) -> Value {
     let injected = injected_context(content);
     let memory = injected.contains("_memory>");
@@ -38,8 +38,8 @@ pub(crate) fn user_message(content: &str, original: &str, pictured: bool) -> Val
     })
 }
 
-/// What the user is asked about last: the text, and whether there is a picture with it.
-fn asked(prompt: &Prompt) -> (String, bool) {
+/// The text of the last user message, and whether it has a picture.
+fn query(prompt: &Prompt) -> (String, bool) {
     let last = prompt.messages.iter().rev().find_map(|message| match &**message {
         PromptMessage::User(parts) => Some(parts.as_slice()),
         PromptMessage::System(_)
@@ -50,7 +50,7 @@ fn asked(prompt: &Prompt) -> (String, bool) {
     (text(parts), parts.iter().any(|part| matches!(part, PromptPart::Media { .. })))
 }
 
-/// What stands around a question.
+/// The context around a query.
 fn injected_context(content: &str) -> String {
     let around = content.split_once("<user_query>").and_then(|(before, rest)| {
         let (_, after) = rest.split_once("</user_query>")?;
@@ -59,7 +59,7 @@ fn injected_context(content: &str) -> String {
     around.unwrap_or_default().trim().into()
 }
 
-/// What stands between the tags of a name.
+/// The text between the tags of a name.
 pub(crate) fn between<'a>(content: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = content.split_once(&format!("<{name}>"))?;
     let (inner, _) = rest.split_once(&format!("</{name}>"))?;

@@ -7,124 +7,123 @@ use quintet_kernel::CallId;
 use quintet_kernel::event::RequestedCall;
 use serde_json::{Value, json};
 
-/// The calls of a turn that are with the client, or about to be.
+/// The calls of a turn that the client runs or will run.
 #[derive(Debug, Default)]
 pub(crate) struct ToolDispatch {
     held: Vec<Vec<HeldCall>>,
-    handed: Vec<DispatchedCalls>,
+    /// Calls that were handed over together, without those that ended.
+    pub(crate) handed: Vec<Vec<PendingCall>>,
 }
 
 #[derive(Debug)]
 struct HeldCall {
     call: CallId,
-    /// True until the call has begun, or ended without that.
+    /// True until the call has started, or ended without that.
     is_open: bool,
-    begun: Option<PendingCall>,
+    started: Option<PendingCall>,
 }
 
 /// A call that the client should run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PendingCall {
     pub(crate) call: CallId,
-    /// The client's name for it.
+    /// The id by which the client returns the result.
     pub(crate) request: String,
     pub(crate) tool: String,
     pub(crate) input: Value,
 }
 
-/// Calls that the client was handed together, as far as they are not over.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DispatchedCalls(Vec<PendingCall>);
-
 impl ToolDispatch {
-    /// The model asks for calls; `client` says which tools the client runs.
-    pub(crate) fn asked(&mut self, calls: &[RequestedCall], client: impl Fn(&str) -> bool) {
+    /// Notes the calls that a model requests; `client` is true for tools that the client runs.
+    pub(crate) fn requested(&mut self, calls: &[RequestedCall], client: impl Fn(&str) -> bool) {
         let runs = calls.chunk_by(|one, next| client(&one.tool) == client(&next.tool));
-        let held =
-            |call: &RequestedCall| HeldCall { call: call.id.clone(), is_open: true, begun: None };
-        let delegated = runs.filter(|run| client(&run[0].tool));
-        self.held = delegated.map(|run| run.iter().map(held).collect()).collect();
+        let runs = runs.filter(|run| client(&run[0].tool));
+        self.held = runs.map(|run| run.iter().map(|call| held(&call.id)).collect()).collect();
     }
 
-    /// A call begins; gives what is to be handed over now.
-    pub(crate) fn begun(&mut self, pending: PendingCall) -> Option<DispatchedCalls> {
+    /// Notes that a call started; returns the calls to hand over now.
+    pub(crate) fn started(&mut self, pending: PendingCall) -> Option<Vec<PendingCall>> {
         let call = pending.call.clone();
-        if self.find(&call).is_none() {
-            self.held.push(vec![HeldCall { call: call.clone(), is_open: true, begun: None }]);
+        if self.held.iter().flatten().all(|held| held.call != call) {
+            self.held.push(vec![held(&call)]);
         }
         self.release(&call, Some(pending))
     }
 
-    /// A call is over; gives what was only waiting for that.
-    pub(crate) fn over(&mut self, call: &CallId) -> Option<DispatchedCalls> {
-        self.handed.iter_mut().for_each(|handed| handed.0.retain(|pending| pending.call != *call));
-        self.handed.retain(|handed| !handed.0.is_empty());
+    /// Notes that a call ended; returns the calls that only waited for that.
+    pub(crate) fn ended(&mut self, call: &CallId) -> Option<Vec<PendingCall>> {
+        self.handed.iter_mut().for_each(|calls| calls.retain(|pending| pending.call != *call));
+        self.handed.retain(|calls| !calls.is_empty());
         self.release(call, None)
     }
 
-    /// What the client still has to run, to be handed over once more.
-    pub(crate) fn again(&self) -> Vec<DispatchedCalls> {
-        self.handed.clone()
-    }
-
-    fn find(&mut self, call: &CallId) -> Option<&mut HeldCall> {
-        self.held.iter_mut().flatten().find(|held| held.call == *call)
-    }
-
-    /// Notes that a call is open no more, and hands its run over if nothing of that is.
-    fn release(&mut self, call: &CallId, begun: Option<PendingCall>) -> Option<DispatchedCalls> {
-        let held = self.find(call)?;
-        (held.is_open, held.begun) = (false, begun);
+    /// Hands the run of a call over if none of its calls is open any more.
+    fn release(&mut self, call: &CallId, started: Option<PendingCall>) -> Option<Vec<PendingCall>> {
         let has = |run: &Vec<HeldCall>| run.iter().any(|held| held.call == *call);
-        let n = self.held.iter().position(has)?;
-        if self.held[n].iter().any(|held| held.is_open) {
+        let nth = self.held.iter().position(has)?;
+        let held = self.held[nth].iter_mut().find(|held| held.call == *call)?;
+        (held.is_open, held.started) = (false, started);
+        if self.held[nth].iter().any(|held| held.is_open) {
             return None;
         }
-        let calls = self.held.remove(n).into_iter().filter_map(|held| held.begun);
-        let handed = DispatchedCalls(calls.collect());
-        self.handed.extend(Some(handed.clone()).filter(|handed| !handed.0.is_empty()));
-        Some(handed).filter(|handed| !handed.0.is_empty())
+        let calls: Vec<PendingCall> =
+            self.held.remove(nth).into_iter().filter_map(|held| held.started).collect();
+        if calls.is_empty() {
+            return None;
+        }
+        self.handed.push(calls.clone());
+        Some(calls)
     }
 }
 
-impl DispatchedCalls {
-    /// The message that hands the calls over: its type and payload.
-    pub(crate) fn message(&self) -> (&'static str, Value) {
-        match self.0.as_slice() {
-            [pending] => ("tool-call", pending.payload(false)),
-            // The name is that of the first, which somebody still waits for.
-            calls => {
-                let bundle = calls.first().map(|pending| &pending.request);
-                let tools: Vec<Value> = calls.iter().map(PendingCall::step).collect();
-                ("tool-bundle", json!({ "bundle_id": bundle, "tools": tools }))
-            }
-        }
-    }
+fn held(call: &CallId) -> HeldCall {
+    HeldCall { call: call.clone(), is_open: true, started: None }
+}
 
-    pub(crate) fn calls(&self) -> Vec<CallId> {
-        self.0.iter().map(|pending| pending.call.clone()).collect()
-    }
-
-    /// The payload of a message that hands nothing over any more.
-    pub(crate) fn shown(&self) -> Value {
-        let (kind, mut payload) = self.message();
-        if kind == "tool-call" {
-            skip(&mut payload["metadata"]);
-        } else {
-            payload["tools"] = json!([]);
+/// The type and payload of the message that hands calls over.
+pub(crate) fn handover(calls: &[PendingCall]) -> (&'static str, Value) {
+    match calls {
+        [pending] => ("tool-call", pending.payload(false)),
+        // A bundle has the id of its first call that has no result yet.
+        calls => {
+            let bundle = calls.first().map(|pending| &pending.request);
+            ("tool-bundle", json!({ "bundle_id": bundle, "tools": steps(calls) }))
         }
-        payload
     }
 }
 
-/// Has clients, old and new, only show a call.
+/// Replaces the calls of a payload, which stays a single call or a bundle.
+pub(crate) fn replace_calls(payload: &mut Value, calls: &[PendingCall]) {
+    if payload.get("tools").is_some() {
+        payload["tools"] = steps(calls);
+    } else if let Some(pending) = calls.first() {
+        payload["parameters"] = pending.input.clone();
+    }
+}
+
+/// Changes a payload so that clients only show its calls.
+pub(crate) fn show_only(payload: &mut Value) {
+    if payload.get("tools").is_some() {
+        payload["tools"] = json!([]);
+    } else {
+        skip(&mut payload["metadata"]);
+    }
+}
+
+/// The calls of a bundle.
+fn steps(calls: &[PendingCall]) -> Value {
+    let step = |PendingCall { call, tool, input, .. }: &PendingCall| json!({ "name": tool, "args": input, "tool_call_id": call.as_str() });
+    calls.iter().map(step).collect()
+}
+
+/// Marks a call that clients only show; older clients read the second name.
 fn skip(metadata: &mut Value) {
     metadata["skip_local_execution"] = true.into();
     metadata["skip_frontend_execution"] = true.into();
 }
 
 impl PendingCall {
-    /// The call alone. The client only shows those that are run elsewhere.
+    /// The payload of the call alone. Clients only show a call that runs elsewhere.
     pub(crate) fn payload(&self, elsewhere: bool) -> Value {
         let call = self.call.as_str();
         let mut metadata = json!({ "tool_call_id": call });
@@ -138,10 +137,5 @@ impl PendingCall {
             "request_id": self.request,
             "metadata": metadata,
         })
-    }
-
-    /// The call as one of several.
-    fn step(&self) -> Value {
-        json!({ "name": self.tool, "args": self.input, "tool_call_id": self.call.as_str() })
     }
 }

@@ -4,7 +4,7 @@
 use quintet_kernel::event::{Event, FailureCode};
 use quintet_kernel::message::{Part, Role};
 use quintet_kernel::model::{Channel, ModelRef, Prompt};
-use quintet_kernel::{Item, Time, TurnId};
+use quintet_kernel::{Item, Time};
 use serde_json::{Value, json};
 
 use super::Link;
@@ -12,27 +12,27 @@ use super::turn_frames::{Frame, TurnFrames};
 use crate::windie::agent::builtin_tools;
 use crate::windie::wire::query;
 
-/// What of a turn is not over, and what was counted of it.
+/// The open spans of a turn, and the counts that its traces report.
 #[derive(Debug, Default)]
 pub(crate) struct Spans {
-    begun: Option<Time>,
-    /// Since when the model is asked, and what is known of that.
-    asked: Option<(Time, Value)>,
-    /// Since when a summary is made.
-    summarizing: Option<Time>,
+    started: Option<Time>,
+    /// The start of the running model call, and the data of its trace.
+    model_call: Option<(Time, Value)>,
+    /// The start of the running compaction.
+    compaction: Option<Time>,
     pictures: usize,
-    /// Whether the client told what the desktop is like.
-    state: bool,
+    /// True if the client sent the state of the desktop.
+    has_state: bool,
     /// True if the user wants the answer to be spoken.
     speech: bool,
-    /// True if it can be.
+    /// True if the daemon can speak it.
     speaks: bool,
     chunks: u64,
     calls: u64,
     outputs: u64,
 }
 
-/// A piece of work of a turn: what it is, where it is done, and which one of its kind it is.
+/// A piece of work of a turn: what it is, where it is done, and its number among those of its kind.
 #[derive(Clone, Copy)]
 struct Span {
     path: &'static str,
@@ -51,8 +51,7 @@ fn call_span(nth: u64) -> Span {
     Span { runtime: "provider", ..span("provider.call", "request", nth) }
 }
 
-/// How a piece of work stands. What is over began at a time, if that is known; what failed did so with a
-/// code and a message.
+/// The state of a piece of work. One that ended has its start, if known; a failure has a code and a message.
 #[derive(Clone, Copy)]
 enum Status<'a> {
     Started,
@@ -62,117 +61,85 @@ enum Status<'a> {
 }
 
 impl Link {
-    /// What is told of an item before the messages that say what it is.
+    /// The traces that precede the frames of an item.
     pub(super) fn traced_before(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
         let Item::Event(record) = item else { return Vec::new() };
         let at = record.at;
         match &record.event {
-            Event::TurnCompleted { turn, .. } => self.with(turn, |line| {
-                let status = Status::Succeeded(line.spans.begun);
-                vec![line.stream_over("streaming-complete", status, at)]
-            }),
-            Event::TurnFailed { turn, code, .. } => {
-                self.with(turn, |line| line.stream_failed(*code, at))
-            }
-            Event::TurnCancelled { turn, .. } => self.with(turn, |line| line.stream_stopped(at)),
-            Event::StepInterrupted { turn, .. } => self.with(turn, |line| {
-                line.call_failed("interrupted", "the answer broke off", at).into_iter().collect()
-            }),
             Event::Compacted { summary, messages, tokens_before, .. } => {
                 let data = json!({
                     "reason": self.why(),
                     "strategy": "auto",
                     "beforeTokens": tokens_before,
-                    "afterTokens": prompt.map(super::history::weight),
+                    "afterTokens": prompt.map(super::history::token_estimate),
                     "removedMessages": messages,
                     "applied": true,
                     "hasSummary": !summary.is_empty(),
                     "replacementHistoryEntryCount": prompt.map(|prompt| prompt.messages.len()),
                 });
-                self.summary(at, |spans| Status::Succeeded(spans.summarizing.take()), data)
+                self.compaction_trace(Status::Succeeded, data, at)
             }
             Event::CompactionFailed { .. } => {
                 let data = json!({ "reason": self.why(), "strategy": "auto" });
                 let (code, message) =
                     ("backend_compaction_failed", "the summary could not be made");
-                self.summary(
-                    at,
-                    |spans| Status::Failed(spans.summarizing.take(), code, message),
-                    data,
-                )
+                self.compaction_trace(|since| Status::Failed(since, code, message), data, at)
             }
-            _ => Vec::new(),
+            event => {
+                let turn = event.turn().and_then(|turn| self.turn_mut(turn));
+                turn.map(|of| of.end_traces(event, at)).unwrap_or_default()
+            }
         }
     }
 
-    /// What is told of an item after the messages that say what it is.
+    /// The traces that follow the frames of an item.
     pub(super) fn traced_after(&mut self, item: &Item, prompt: Option<&Prompt>) -> Vec<Frame> {
-        if let Item::Text { turn, channel: Channel::Text, .. } = item {
-            self.line_mut(turn).into_iter().for_each(|line| line.spans.chunks += 1);
+        if let Item::Event(record) = item
+            && let Event::CompactionRequested { tokens, .. } = &record.event
+        {
+            return self.compaction_started(*tokens, record.at);
         }
-        let Item::Event(record) = item else { return Vec::new() };
-        let at = record.at;
+        let speaks = self.optional_events.speech;
+        let sources = prompt.map(|prompt| self.tool_sources(prompt));
+        let Some(of) = super::turn_of(item).and_then(|turn| self.turn_mut(turn)) else {
+            return Vec::new();
+        };
+        let record = match item {
+            Item::Event(record) => record,
+            Item::Text { channel, .. } => {
+                of.spans.chunks += u64::from(*channel == Channel::Text);
+                return Vec::new();
+            }
+            Item::Progress { .. } => return Vec::new(),
+        };
         match &record.event {
-            Event::MessageAdded { turn, role: Role::User, parts, options, .. } => {
-                let speaks = self.optional_events.speech;
-                if let Some(line) = self.line_mut(turn) {
-                    let is_picture = |part: &&Part| matches!(part, Part::Media { .. });
-                    line.spans = Spans {
-                        begun: Some(at),
-                        pictures: parts.iter().filter(is_picture).count(),
-                        state: options.front_end_data("system_state_internal").is_some(),
-                        speech: options.front_end_data(query::SPEECH).is_some(),
-                        speaks,
-                        ..Spans::default()
-                    };
-                }
-            }
-            Event::StepStarted { turn, model, .. } => {
-                let sources = prompt.map(|prompt| self.sources(prompt));
-                return self.with(turn, |line| line.step_begun(model, prompt.zip(sources), at));
-            }
-            Event::ModelCompleted { turn, .. } => {
-                return self.with(turn, |line| line.call_over(at).into_iter().collect());
-            }
-            Event::CallStarted { turn, .. } => {
-                self.line_mut(turn).into_iter().for_each(|line| line.spans.calls += 1);
-            }
-            Event::CallCompleted { turn, .. } => {
-                self.line_mut(turn).into_iter().for_each(|line| line.spans.outputs += 1);
-            }
-            Event::CompactionRequested { tokens, .. } => {
-                let added = self.summarized_line().map_or(0, |line| line.added);
-                let data = json!({
-                    "reason": self.why(),
-                    "strategy": "auto",
-                    "beforeTokens": tokens,
-                    "projectedTokens": tokens.saturating_add(added),
-                    "force": self.open.is_none(),
-                });
-                let begun = |spans: &mut Spans| {
-                    spans.summarizing = Some(at);
-                    Status::Started
+            Event::MessageAdded { role: Role::User, parts, options, .. } => {
+                let is_picture = |part: &&Part| matches!(part, Part::Media { .. });
+                of.spans = Spans {
+                    started: Some(record.at),
+                    pictures: parts.iter().filter(is_picture).count(),
+                    has_state: options.front_end_data("system_state_internal").is_some(),
+                    speech: options.front_end_data(query::SPEECH).is_some(),
+                    speaks,
+                    ..Spans::default()
                 };
-                return self.summary(at, begun, data);
             }
+            Event::StepStarted { model, .. } => {
+                return of.step_started(model, prompt.zip(sources), record.at);
+            }
+            Event::ModelCompleted { .. } => return of.call_ended(record.at).into_iter().collect(),
+            Event::CallStarted { .. } => of.spans.calls += 1,
+            Event::CallCompleted { .. } => of.spans.outputs += 1,
             _ => {}
         }
         Vec::new()
     }
 
-    fn with(
-        &mut self,
-        turn: &TurnId,
-        then: impl FnOnce(&mut TurnFrames) -> Vec<Frame>,
-    ) -> Vec<Frame> {
-        self.line_mut(turn).map(then).unwrap_or_default()
-    }
-
-    /// How many of the tools come from where.
-    fn sources(&self, prompt: &Prompt) -> Value {
+    /// The number of tools from each source.
+    fn tool_sources(&self, prompt: &Prompt) -> Value {
         let (mut builtin, mut client, mut daemon) = (0, 0, 0);
         for tool in &prompt.tools {
-            match (self.client.contains(&tool.name), builtin_tools::tool(&tool.name)) {
+            match (self.client_tools.contains(&tool.name), builtin_tools::tool(&tool.name)) {
                 (true, Some(_)) => builtin += 1,
                 (true, None) => client += 1,
                 (false, _) => daemon += 1,
@@ -187,26 +154,40 @@ impl Link {
         })
     }
 
-    /// A summary that is made in a turn. Clients drop the spans of one that they asked for themselves, and
-    /// would miss the numbers.
-    fn summary(
-        &mut self,
-        at: Time,
-        status: impl FnOnce(&mut Spans) -> Status<'static>,
-        data: Value,
-    ) -> Vec<Frame> {
-        let line = self.summarized_line().filter(|line| line.turn.is_some());
-        let told = line.map(|line| {
-            let span = span("backend.compaction", "compact", line.steps + 1);
-            let status = status(&mut line.spans);
-            line.traced(span, status, data, at)
+    fn compaction_started(&mut self, tokens: u64, at: Time) -> Vec<Frame> {
+        let added = self.summarized_turn().map_or(0, |of| of.added);
+        let data = json!({
+            "reason": self.why(),
+            "strategy": "auto",
+            "beforeTokens": tokens,
+            "projectedTokens": tokens.saturating_add(added),
+            "force": self.open.is_none(),
         });
-        told.into_iter().collect()
+        let frames = self.compaction_trace(|_| Status::Started, data, at);
+        self.summarized_turn().into_iter().for_each(|of| of.spans.compaction = Some(at));
+        frames
+    }
+
+    /// Traces a compaction within a turn, with the status that its start gives. Clients drop the traces of
+    /// one that they requested themselves, and would then report a gap in the numbers.
+    fn compaction_trace(
+        &mut self,
+        status: impl FnOnce(Option<Time>) -> Status<'static>,
+        data: Value,
+        at: Time,
+    ) -> Vec<Frame> {
+        let turn = self.summarized_turn().filter(|of| of.turn.is_some());
+        let trace = turn.map(|of| {
+            let span = span("backend.compaction", "compact", of.steps + 1);
+            let status = status(of.spans.compaction.take());
+            of.trace(span, status, data, at)
+        });
+        trace.into_iter().collect()
     }
 }
 
 impl TurnFrames {
-    fn traced(&mut self, span: Span, status: Status<'_>, data: Value, at: Time) -> Frame {
+    fn trace(&mut self, span: Span, status: Status<'_>, data: Value, at: Time) -> Frame {
         let Span { path, stage, runtime, nth } = span;
         let (status, since, error) = match status {
             Status::Started => ("started", None, None),
@@ -244,11 +225,11 @@ impl TurnFrames {
         self.frame("trace-event", &payload, at)
     }
 
-    /// The model is asked: what for, with which tools, and which one.
-    fn step_begun(
+    /// Traces the start of a model call, with what its prompt was made of.
+    fn step_started(
         &mut self,
         model: &ModelRef,
-        asked: Option<(&Prompt, Value)>,
+        prompt: Option<(&Prompt, Value)>,
         at: Time,
     ) -> Vec<Frame> {
         let nth = self.steps;
@@ -257,9 +238,8 @@ impl TurnFrames {
             "modelId": model.model,
             "modelProvider": model.provider,
         });
-        // Without the prompt there is nothing to tell.
-        let Some((prompt, sources)) = asked else {
-            self.spans.asked = Some((at, data));
+        let Some((prompt, sources)) = prompt else {
+            self.spans.model_call = Some((at, data));
             return Vec::new();
         };
         let mode = if nth == 1 { "initial" } else { "rebuild" };
@@ -280,26 +260,26 @@ impl TurnFrames {
         });
         data["promptMessageCount"] = messages.into();
         data["toolSchemaCount"] = tools.into();
-        self.spans.asked = Some((at, data.clone()));
-        let mut frames = if nth == 1 { self.stream_begun(at) } else { Vec::new() };
+        self.spans.model_call = Some((at, data.clone()));
+        let mut frames = if nth == 1 { self.stream_started(at) } else { Vec::new() };
         let works = [
             (span("backend.prompt", "build", nth), Status::Succeeded(None), built),
             (span("tool.schema.policy", "project", nth), Status::Succeeded(None), offered),
             (call_span(nth), Status::Started, data),
         ];
-        frames.extend(works.map(|(span, status, data)| self.traced(span, status, data, at)));
+        frames.extend(works.map(|(span, status, data)| self.trace(span, status, data, at)));
         frames
     }
 
-    fn stream_begun(&mut self, at: Time) -> Vec<Frame> {
+    fn stream_started(&mut self, at: Time) -> Vec<Frame> {
         let pictures = self.spans.pictures;
         let data = json!({
             "hasConversationRef": true,
             "hasScreenshotRef": pictures > 0,
             "screenshotRefCount": pictures,
-            "hasRuntimeSystemState": self.spans.state,
+            "hasRuntimeSystemState": self.spans.has_state,
         });
-        let mut frames = vec![self.traced(STREAM, Status::Started, data, at)];
+        let mut frames = vec![self.trace(STREAM, Status::Started, data, at)];
         if self.spans.speech {
             let speaks = self.spans.speaks;
             let data = json!({
@@ -309,54 +289,58 @@ impl TurnFrames {
                 "provider": null,
             });
             let status = if speaks { Status::Started } else { Status::Skipped };
-            frames.push(self.traced(span("tts.playback", "session", 1), status, data, at));
+            frames.push(self.trace(span("tts.playback", "session", 1), status, data, at));
         }
         frames
     }
 
-    fn call_over(&mut self, at: Time) -> Option<Frame> {
-        let (since, mut data) = self.spans.asked.take()?;
-        data["responseLength"] = self.written().into();
-        Some(self.traced(call_span(self.steps), Status::Succeeded(Some(since)), data, at))
+    fn call_ended(&mut self, at: Time) -> Option<Frame> {
+        let (since, mut data) = self.spans.model_call.take()?;
+        data["responseLength"] = self.step.chars().count().into();
+        Some(self.trace(call_span(self.steps), Status::Succeeded(Some(since)), data, at))
     }
 
     fn call_failed(&mut self, kind: &str, message: &str, at: Time) -> Option<Frame> {
-        let (since, mut data) = self.spans.asked.take()?;
+        let (since, mut data) = self.spans.model_call.take()?;
         data["failureKind"] = kind.into();
         let status = Status::Failed(Some(since), kind, message);
-        Some(self.traced(call_span(self.steps), status, data, at))
+        Some(self.trace(call_span(self.steps), status, data, at))
     }
 
-    fn stream_failed(&mut self, code: FailureCode, at: Time) -> Vec<Frame> {
-        let call = match code {
-            FailureCode::Model(kind) => self.call_failed(kind.name(), "the model call failed", at),
-            _ => None,
+    /// Traces the end of a turn with the type of its last frame, and a model call that ends with it.
+    fn end_traces(&mut self, event: &Event, at: Time) -> Vec<Frame> {
+        let started = self.spans.started;
+        let (call, status, last) = match event {
+            Event::TurnCompleted { .. } => (None, Status::Succeeded(started), "streaming-complete"),
+            Event::TurnFailed { code, .. } => {
+                let call = match code {
+                    FailureCode::Model(kind) => {
+                        self.call_failed(kind.name(), "the model call failed", at)
+                    }
+                    _ => None,
+                };
+                (call, Status::Failed(started, code.name(), "the turn failed"), "error")
+            }
+            // The start of a turn that was still queued was not traced.
+            Event::TurnCancelled { .. } if self.steps > 0 => {
+                let (code, message) = ("cancelled", "the turn was stopped");
+                let call = self.call_failed(code, message, at);
+                (call, Status::Failed(started, code, message), "streaming-complete")
+            }
+            Event::StepInterrupted { .. } => {
+                let call = self.call_failed("interrupted", "the answer broke off", at);
+                return call.into_iter().collect();
+            }
+            _ => return Vec::new(),
         };
-        let status = Status::Failed(self.spans.begun, code.name(), "the turn failed");
-        call.into_iter().chain([self.stream_over("error", status, at)]).collect()
-    }
-
-    fn stream_stopped(&mut self, at: Time) -> Vec<Frame> {
-        // Of one that waited nobody was told that it began.
-        if self.steps == 0 {
-            return Vec::new();
-        }
-        let (code, message) = ("cancelled", "the turn was stopped");
-        let call = self.call_failed(code, message, at);
-        let status = Status::Failed(self.spans.begun, code, message);
-        call.into_iter().chain([self.stream_over("streaming-complete", status, at)]).collect()
-    }
-
-    /// The turn is over, and what it ends with.
-    fn stream_over(&mut self, end: &str, status: Status<'_>, at: Time) -> Frame {
         let data = json!({
-            "eventCount": self.count(),
+            "eventCount": self.count,
             "chunkCount": self.spans.chunks,
             "toolCallCount": self.spans.calls,
             "toolOutputCount": self.spans.outputs,
             "sawTerminalEvent": true,
-            "terminalEventType": end,
+            "terminalEventType": last,
         });
-        self.traced(STREAM, status, data, at)
+        call.into_iter().chain([self.trace(STREAM, status, data, at)]).collect()
     }
 }

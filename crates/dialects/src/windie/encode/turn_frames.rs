@@ -6,74 +6,94 @@ use quintet_kernel::{CallId, Time, TurnId};
 use serde_json::{Value, json};
 
 use super::Spans;
-use super::tool_dispatch::{DispatchedCalls, ToolDispatch};
+use super::tool_dispatch::{PendingCall, ToolDispatch, handover, replace_calls, show_only};
 use crate::windie::wire::{Context, envelope};
 
-/// What is said for a model that did something and said nothing.
+/// The answer of a turn in which the model called tools and wrote nothing.
 const EMPTY: &str =
     "I completed the requested action(s), but the model returned an empty final response.";
 
 /// A message to a client, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// The turn, by the client's name for it.
+    /// The client's id of the turn.
     pub(crate) turn: String,
     pub(crate) text: String,
-    /// When the turn ended, if this is what says so.
+    /// The end of the turn, if the frame reports it.
     pub(crate) ends: Option<Time>,
-    /// The calls that it hands over, if it does.
-    pub(crate) hands: Option<Box<Hands>>,
+    /// The calls that the frame hands over, if any.
+    pub(crate) handover: Option<Box<Handover>>,
 }
 
 impl Frame {
-    /// Hands nothing over any more.
+    /// Makes the frame one that only shows its calls.
     pub(crate) fn show(&mut self) {
-        if let Some(hands) = self.hands.take() {
-            self.text = hands.shown;
+        if let Some(handover) = self.handover.take() {
+            self.text = handover.shown;
         }
+    }
+
+    /// Hands over these calls instead; without any, the frame only shows the original ones.
+    pub(crate) fn hand_over(&mut self, calls: Vec<PendingCall>) {
+        if calls.is_empty() {
+            return self.show();
+        }
+        if let Some(handover) = &mut self.handover {
+            replace_calls(&mut handover.message["payload"], &calls);
+            self.text = handover.message.to_string();
+            handover.calls = calls;
+        }
+    }
+
+    /// True if the frame hands a call over.
+    pub(crate) fn hands(&self, call: &CallId) -> bool {
+        let calls = self.handover.iter().flat_map(|handover| &handover.calls);
+        calls.into_iter().any(|pending| pending.call == *call)
     }
 }
 
-/// Calls that a message hands over.
+/// Calls that a frame hands over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hands {
+pub(crate) struct Handover {
     /// The calls that the client still has to run.
-    pub(crate) calls: Vec<CallId>,
-    /// The message for clients that do not run them: it has the same number, and only shows them.
-    pub(crate) shown: String,
+    pub(crate) calls: Vec<PendingCall>,
+    /// The frame as JSON.
+    message: Value,
+    /// The frame for clients that do not run the calls: with the same number, and only to be shown.
+    shown: String,
 }
 
-/// One turn.
+/// The frames of one turn, and the state they are made from.
 #[derive(Debug, Default)]
 pub(crate) struct TurnFrames {
-    /// The turn; none for a summary that a client asked for.
+    /// The turn; none for a summary that a client requested.
     pub(crate) turn: Option<TurnId>,
-    /// What the user said.
+    /// The user's text.
     pub(crate) original: String,
-    /// What the client calls the history that the turn leads to, if it keeps it.
+    /// The client's id of the history that the turn leads to, if it stores that.
     pub(crate) revision: Option<String>,
-    /// How often the model was asked.
+    /// Number of model calls.
     pub(crate) steps: u64,
-    /// How many tokens came to it since the model was last asked, by a rule of thumb.
+    /// Estimated tokens that were added since the last model call.
     pub(crate) added: u64,
     pub(crate) dispatch: ToolDispatch,
     /// The arguments of the calls of this step.
     pub(crate) requested: HashMap<CallId, Value>,
-    /// Since when calls run.
+    /// When the running calls started.
     pub(crate) running: HashMap<CallId, Time>,
-    /// What of it takes time.
     pub(crate) spans: Spans,
-    /// Whether the client has stopped it: it is sent no more of it but the end.
+    /// True if the client stopped the turn: it is sent nothing more of it but the end.
     pub(crate) stopped: bool,
-    /// The user, the conversation, and the client's name for the turn.
+    /// Number of frames so far.
+    pub(crate) count: u64,
+    /// The model's text in this step.
+    pub(crate) step: String,
+    /// The user, the conversation, and the client's id of the turn.
     context: Context,
-    count: u64,
-    /// What the model said in this step.
-    step: String,
-    /// What it said in all of them, as far as the client was sent it.
-    said: String,
-    /// The last message that was whole.
-    whole: String,
+    /// The model's text in all steps.
+    streamed: String,
+    /// The last complete message.
+    complete: String,
 }
 
 impl TurnFrames {
@@ -81,114 +101,116 @@ impl TurnFrames {
         Self { turn, context, ..Self::default() }
     }
 
-    /// The next message, with its number.
+    /// The next frame, with its number.
     pub(crate) fn frame(&mut self, kind: &str, payload: &Value, at: Time) -> Frame {
-        self.count += 1;
-        let mut frame = envelope(kind, payload, &self.context, at);
-        frame["event_id"] = format!("{}-evt-{:06}-{kind}", self.name(), self.count).into();
-        frame["sequence"] = self.count.into();
-        self.close(frame)
+        let message = self.numbered(kind, payload, at);
+        self.ready(&message)
     }
 
-    /// The message that hands calls over.
-    pub(crate) fn hand(&mut self, handed: &DispatchedCalls, at: Time) -> Frame {
-        let (kind, payload) = handed.message();
-        let frame = self.frame(kind, &payload, at);
-        self.count -= 1;
-        let shown = self.frame(kind, &handed.shown(), at).text;
-        Frame { hands: Some(Box::new(Hands { calls: handed.calls(), shown })), ..frame }
+    /// The frame that hands calls over.
+    pub(crate) fn hand(&mut self, calls: Vec<PendingCall>, at: Time) -> Frame {
+        let (kind, payload) = handover(&calls);
+        let message = self.numbered(kind, &payload, at);
+        let mut shown = message.clone();
+        show_only(&mut shown["payload"]);
+        let frame = self.ready(&message);
+        let handover = Handover { calls, message, shown: shown.to_string() };
+        Frame { handover: Some(Box::new(handover)), ..frame }
     }
 
-    /// A message that has no number.
+    /// A frame without a number.
     pub(crate) fn plain(&self, kind: &str, payload: &Value, at: Time) -> Frame {
-        self.close(envelope(kind, payload, &self.context, at))
+        self.ready(&self.message(kind, payload, at))
     }
 
-    /// Takes back messages that are not sent: so many were.
-    pub(crate) fn recount(&mut self, count: u64) {
-        self.count = count;
-    }
-
-    /// From now on the conversation has this name.
+    /// Changes the client's name of the conversation.
     pub(crate) fn rename(&mut self, conversation: &str) {
         self.context.conversation_ref = Some(conversation.into());
     }
 
-    /// The model is asked.
-    pub(crate) fn step(&mut self) {
+    /// Notes that a model call starts.
+    pub(crate) fn start_step(&mut self) {
         self.steps += 1;
         self.step.clear();
     }
 
-    /// The model says something.
-    pub(crate) fn say(&mut self, text: &str, at: Time) -> Frame {
+    /// Streams a piece of the model's text.
+    pub(crate) fn stream(&mut self, text: &str, at: Time) -> Frame {
         self.step.push_str(text);
-        self.said.push_str(text);
+        self.streamed.push_str(text);
         self.frame("streaming-response", &json!({ "text": text }), at)
     }
 
-    /// What it said in this step, if anything; it is whole now.
+    /// The complete text of this step, if there is any.
     pub(crate) fn complete(&mut self, at: Time) -> Option<Frame> {
         if self.step.is_empty() {
             return None;
         }
-        self.whole.clone_from(&self.step);
+        self.complete.clone_from(&self.step);
         let payload = json!({ "content": self.step });
         Some(self.frame("assistant-message-full", &payload, at))
     }
 
-    /// The turn ended well. A client that was sent no text is sent some.
+    /// The end of a turn that succeeded. A client that was sent no text is sent some.
     pub(crate) fn finish(&mut self, at: Time) -> Vec<Frame> {
         let answer = self.answer().to_owned();
         let mut frames = Vec::new();
-        if self.said.trim().is_empty() {
+        if self.streamed.trim().is_empty() {
             frames.push(self.frame("streaming-response", &json!({ "text": answer }), at));
         }
         frames.push(self.end(&json!({ "final_response": answer }), at));
         frames
     }
 
-    /// What the user asked and what came of it, for a client that remembers it. It has no number:
-    /// what counts messages does not know it.
+    /// The query and its answer, for a client that stores memories. The frame has no number, because
+    /// clients do not count it.
     pub(crate) fn memory(&self, at: Time) -> Option<Frame> {
-        let (asked, answer) = (self.original.trim(), self.answer().trim());
+        let (query, answer) = (self.original.trim(), self.answer().trim());
         let payload = json!({
-            "user_query": asked,
+            "user_query": query,
             "assistant_response": answer,
             "memory_type": "episodic",
             "user_id": self.context.user_id,
             "session_id": self.context.conversation_ref,
         });
-        (!asked.is_empty()).then(|| self.plain("memory-store", &payload, at))
+        (!query.is_empty()).then(|| self.plain("memory-store", &payload, at))
     }
 
     fn answer(&self) -> &str {
-        let candidates = [&self.step, &self.said, &self.whole];
+        let candidates = [&self.step, &self.streamed, &self.complete];
         let answer = candidates.into_iter().find(|text| !text.trim().is_empty());
         answer.map_or(EMPTY, String::as_str)
     }
 
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// How much the model said in this step, in characters.
-    pub(crate) fn written(&self) -> usize {
-        self.step.chars().count()
-    }
-
-    /// The turn ended.
+    /// The end of the turn.
     pub(crate) fn end(&mut self, payload: &Value, at: Time) -> Frame {
         Frame { ends: Some(at), ..self.frame("streaming-complete", payload, at) }
     }
 
-    /// The client's name for the turn.
+    /// The client's id of the turn.
     pub(crate) fn name(&self) -> &str {
         self.context.turn_ref.as_deref().unwrap_or_default()
     }
 
-    fn close(&self, mut frame: Value) -> Frame {
-        frame["id"] = self.name().into();
-        Frame { turn: self.name().into(), text: frame.to_string(), ends: None, hands: None }
+    fn numbered(&mut self, kind: &str, payload: &Value, at: Time) -> Value {
+        self.count += 1;
+        let mut message = self.message(kind, payload, at);
+        message["event_id"] = format!("{}-evt-{:06}-{kind}", self.name(), self.count).into();
+        message["sequence"] = self.count.into();
+        message
+    }
+
+    fn message(&self, kind: &str, payload: &Value, at: Time) -> Value {
+        let mut message = envelope(kind, payload, &self.context, at);
+        message["id"] = self.name().into();
+        message
+    }
+
+    fn ready(&self, message: &Value) -> Frame {
+        let (turn, text) = (self.name().into(), message.to_string());
+        Frame { turn, text, ends: None, handover: None }
     }
 }
+
+#[cfg(test)]
+mod tests;

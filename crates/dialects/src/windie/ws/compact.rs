@@ -1,24 +1,24 @@
-//! Summarizes a conversation on request.
+//! Compacts a conversation on request.
 
 use std::sync::Arc;
 
+use axum::extract::ws::Message;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Event, Record};
 use quintet_kernel::port::Error;
 use quintet_kernel::session::Refusal;
 
-use super::{Connection, PendingOutput, Trouble};
+use super::{Connection, RequestError};
 use crate::windie::wire::COMPACT_WHILE_BUSY;
 
 impl Connection {
-    /// Has a conversation, or the one that was spoken of last, summarized. What comes of it is told on
-    /// this connection, under the name of the request.
+    /// Compacts a conversation, or that of the last message. The frames about it carry the id of the
+    /// request and are sent on this connection alone.
     pub(super) async fn compact(
         &mut self,
         id: &str,
         conversation: Option<String>,
-        out: &mut PendingOutput,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RequestError> {
         let Some(conversation) = conversation.or_else(|| self.last.clone()) else {
             return Err("conversation_ref is required".into());
         };
@@ -27,22 +27,22 @@ impl Connection {
         };
         self.follow(&conversation, &session).await?;
         let now = self.app.now();
-        let done = self.app.ports.sessions.submit(&session, Command::Compact).await;
-        let Some(told) = self.subscription(&session) else { return Ok(()) };
-        match done {
+        let receipt = self.app.ports.sessions.submit(&session, Command::Compact).await;
+        let Some(subscription) = self.subscription(&session) else { return Ok(()) };
+        match receipt {
             Ok(receipt) => {
-                let requested = |record: &&Arc<Record>| {
+                let is_request = |record: &&Arc<Record>| {
                     matches!(record.event, Event::CompactionRequested { .. })
                 };
-                if let Some(record) = receipt.records.iter().find(requested) {
-                    told.link.compacting(id, record.seq);
+                if let Some(record) = receipt.records.iter().find(is_request) {
+                    subscription.link.compacting(id, record.seq);
                 }
                 Ok(())
             }
             Err(Error::Refused(Refusal::Busy(_))) => Err(COMPACT_WHILE_BUSY.into()),
             Err(Error::Refused(Refusal::NothingToCompact)) => {
-                let frame = told.link.not_compacted(id, "nothing_to_compact", now);
-                out.frames.push(frame.text);
+                let frame = subscription.link.not_compacted(id, "nothing_to_compact", now);
+                self.outbox.push(Message::Text(frame.text.into()));
                 Ok(())
             }
             Err(error) => Err(error.into()),

@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use quintet_kernel::message::CallArtifact;
 use quintet_kernel::port::SenseError;
 use quintet_kernel::tool::Outcome;
 use quintet_kernel::{CallId, SessionId, pictures};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
 use super::Connection;
@@ -20,52 +20,38 @@ use crate::windie::encode::turn_frames::Frame;
 use crate::windie::ocr_rows::{THRESHOLD, TextRow, ranked, resolve, rows};
 use crate::windie::serve::AppState;
 
-/// How long finding the places of a frame may take.
+/// Time limit of the search for the places of one frame.
 const FIND_TIMEOUT: Duration = Duration::from_secs(60);
 const NOT_RUN: &str = "not run: the place of an earlier call was not found";
 
-/// Frames whose places are being looked for.
+/// Searches that are running, each for one frame.
 pub(super) type Searches = JoinSet<Located>;
 
-/// A frame whose places were looked for.
+/// A frame after its search.
 pub(super) struct Located {
     pub(super) session: SessionId,
     pub(super) frame: Frame,
-    /// Calls that are over, because their places were not found.
+    /// Calls that failed, because their places were not found.
     pub(super) failed: Vec<(CallId, Outcome)>,
 }
 
-/// A message whose calls say how to find places.
-pub(super) struct PlaceSearch {
-    message: Value,
-    /// The tools that the daemon finds places for.
-    grounded: Vec<String>,
-}
-
 impl Connection {
-    /// What a frame leaves to the daemon to find before it is handed over; nothing for nearly all.
-    pub(super) fn places_in(&self, frame: &Frame) -> Option<PlaceSearch> {
-        if frame.hands.is_none() || !frame.text.contains("find_coordinates_by") {
-            return None;
-        }
-        let mut message: Value = serde_json::from_str(&frame.text).ok()?;
-        let mut steps = steps(&mut message);
-        steps.retain(|step| self.is_grounded(&step.tool));
-        let is_open = |step: &FrameCall<'_>| {
-            PLACES.iter().any(|names| !matches!(wanted(step.arguments, names), Ok(None)))
-        };
-        let is_open = steps.iter().any(is_open);
-        let grounded = steps.into_iter().map(|step| step.tool).collect();
-        is_open.then_some(PlaceSearch { message, grounded })
+    /// The calls of a frame for which the daemon finds places; `None` if it has nothing to find.
+    pub(super) fn grounded_calls(&self, frame: &Frame) -> Option<Vec<CallId>> {
+        let mut calls = frame.handover.as_ref()?.calls.clone();
+        calls.retain(|pending| self.is_grounded(&pending.tool));
+        let is_open =
+            |input: &Value| PLACES.iter().any(|place| !matches!(wanted(input, place), Ok(None)));
+        let is_open = calls.iter().any(|pending| is_open(&pending.input));
+        is_open.then(|| calls.into_iter().map(|pending| pending.call).collect())
     }
 
-    /// Looks for the places of a frame; [`Connection::serve`] goes on with it.
-    pub(super) fn find_places(&mut self, session: &SessionId, frame: Frame, search: PlaceSearch) {
-        let (app, session) = (self.app.clone(), session.clone());
-        self.searches.spawn(async move { locate(&app, session, frame, search).await });
+    /// Starts the search for a frame; [`Connection::serve`] receives the result.
+    pub(super) fn find_places(&mut self, session: SessionId, frame: Frame, grounded: Vec<CallId>) {
+        self.searches.spawn(locate(self.app.clone(), session, frame, grounded));
     }
 
-    /// True if the daemon finds places for a tool. What the client says of its own tools counts first.
+    /// True if the daemon finds places for a tool. The client's own tools take precedence.
     fn is_grounded(&self, tool: &str) -> bool {
         let brought = self.agent.manifest.as_ref().and_then(|manifest| manifest.tool(tool));
         let built_in = || builtin_tools::tool(tool).is_some_and(|tool| tool.grounded);
@@ -73,7 +59,7 @@ impl Connection {
     }
 }
 
-/// The next frame whose places were looked for, nothing if that broke off; waits while there is none.
+/// The next search that finished, `None` if it panicked; waits while no search is running.
 pub(super) async fn next(searches: &mut Searches) -> Option<Located> {
     match searches.join_next().await {
         Some(located) => {
@@ -83,172 +69,128 @@ pub(super) async fn next(searches: &mut Searches) -> Option<Located> {
     }
 }
 
-/// The arguments that say where.
-struct Names {
-    method: &'static str,
-    text: &'static str,
-    candidate: &'static str,
+/// A place that a call needs: the prefix of its arguments, and the argument that describes it.
+struct Place {
+    prefix: &'static str,
     description: &'static str,
-    model: &'static str,
-    x: &'static str,
-    y: &'static str,
 }
 
-/// Where an action is, and where a drag ends.
-const PLACES: [Names; 2] = [
-    Names {
-        method: "find_coordinates_by",
-        text: "ocr_text",
-        candidate: "candidate_id",
-        description: "source_description",
-        model: "model_name",
-        x: "x",
-        y: "y",
-    },
-    Names {
-        method: "drag_to_find_coordinates_by",
-        text: "drag_to_ocr_text",
-        candidate: "drag_to_candidate_id",
-        description: "destination_description",
-        model: "drag_to_model_name",
-        x: "drag_to_x",
-        y: "drag_to_y",
-    },
+/// The place of an action, and the place where a drag ends.
+const PLACES: [Place; 2] = [
+    Place { prefix: "", description: "source_description" },
+    Place { prefix: "drag_to_", description: "destination_description" },
 ];
+
+impl Place {
+    fn argument(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+}
 
 /// How a place is found.
 #[derive(Debug, PartialEq, Eq)]
 enum PlaceQuery {
-    /// By the text there.
+    /// By its text.
     Text(String),
-    /// By the id that an earlier error gave a text.
+    /// By the id that an earlier error gave to its text.
     Candidate(String),
-    /// By what it looks like.
+    /// By a description.
     Description(String),
 }
 
-/// How a place is to be found; nothing if its coordinates are given. Fails if the arguments do not say
+/// How a place is to be found; `None` if its coordinates are given. Fails if the arguments do not say
 /// what to look for.
-fn wanted(arguments: &Value, names: &Names) -> Result<Option<PlaceQuery>, String> {
+fn wanted(arguments: &Value, place: &Place) -> Result<Option<PlaceQuery>, String> {
     let given = |name: &str| {
         let text = arguments[name].as_str().map(str::trim).filter(|text| !text.is_empty());
         text.map(String::from)
     };
-    match arguments[names.method].as_str() {
-        Some("ocr") => match (given(names.candidate), given(names.text)) {
+    let [method, text, candidate] =
+        ["find_coordinates_by", "ocr_text", "candidate_id"].map(|name| place.argument(name));
+    match arguments[&method].as_str() {
+        Some("ocr") => match (given(&candidate), given(&text)) {
             (Some(id), _) => Ok(Some(PlaceQuery::Candidate(id))),
             (None, Some(text)) => Ok(Some(PlaceQuery::Text(text))),
-            (None, None) => Err(format!(
-                "{} or {} is required when {} is ocr",
-                names.text, names.candidate, names.method
-            )),
+            (None, None) => Err(format!("{text} or {candidate} is required when {method} is ocr")),
         },
-        Some("prediction") => match given(names.description) {
+        Some("prediction") => match given(place.description) {
             Some(description) => Ok(Some(PlaceQuery::Description(description))),
-            None => Err(format!(
-                "{} is required when {} is prediction",
-                names.description, names.method
-            )),
+            None => Err(format!("{} is required when {method} is prediction", place.description)),
         },
         Some(_) | None => Ok(None),
     }
 }
 
-/// A call in a frame.
-struct FrameCall<'a> {
-    call: CallId,
-    tool: String,
-    arguments: &'a mut Value,
-}
-
-/// The calls of a message, whether it hands over one or several.
-fn steps(message: &mut Value) -> Vec<FrameCall<'_>> {
-    let Some(payload) = message.get_mut("payload") else { return Vec::new() };
-    if payload.get("tools").is_some() {
-        let tools = payload["tools"].as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
-        return tools.iter_mut().filter_map(|tool| step(tool, "name", "args")).collect();
-    }
-    step(payload, "tool_name", "parameters").into_iter().collect()
-}
-
-fn step<'a>(value: &'a mut Value, tool: &str, arguments: &str) -> Option<FrameCall<'a>> {
-    let call = CallId::parse(value.get("tool_call_id")?.as_str()?)?;
-    let tool = value.get(tool)?.as_str()?.to_owned();
-    Some(FrameCall { call, tool, arguments: value.get_mut(arguments)? })
-}
-
-/// Finds the places of a frame's calls, of those tools that have them found. The first call whose place
-/// is not found fails, and so does every call after it: the model meant them to follow each other.
+/// Finds the places of a frame's grounded calls. The first call whose place is not found fails, and so does
+/// every call after it, because the model meant them as a sequence.
 async fn locate(
-    app: &AppState,
+    app: AppState,
     session: SessionId,
     mut frame: Frame,
-    search: PlaceSearch,
+    grounded: Vec<CallId>,
 ) -> Located {
-    let PlaceSearch { mut message, grounded } = search;
-    let mut screen = Screen { app, session: &session, picture: None, rows: None };
+    let mut calls = frame.handover.as_ref().map(|it| it.calls.clone()).unwrap_or_default();
+    let screen =
+        Screen { app: &app, session: &session, picture: OnceCell::new(), rows: OnceCell::new() };
     let mut failed: Vec<(CallId, Outcome)> = Vec::new();
-    let finding = async {
-        for FrameCall { call, tool, arguments } in steps(&mut message) {
-            let outcome = match (failed.is_empty(), grounded.contains(&tool)) {
-                (false, _) => Err(Outcome::failure(NOT_RUN)),
-                (true, true) => screen.fill_in(&tool, arguments).await,
-                (true, false) => Ok(()),
+    let search = async {
+        for pending in &mut calls {
+            let outcome = if !failed.is_empty() {
+                Err(Outcome::failure(NOT_RUN))
+            } else if grounded.contains(&pending.call) {
+                screen.fill_in(&pending.tool, &mut pending.input).await
+            } else {
+                Ok(())
             };
-            failed.extend(outcome.err().map(|outcome| (call, outcome)));
+            failed.extend(outcome.err().map(|outcome| (pending.call.clone(), outcome)));
         }
     };
-    if tokio::time::timeout(FIND_TIMEOUT, finding).await.is_err() {
+    if tokio::time::timeout(FIND_TIMEOUT, search).await.is_err() {
         let seconds = FIND_TIMEOUT.as_secs();
         let late =
             Outcome::failure(format!("finding the place took longer than {seconds} seconds"));
-        let calls = frame.hands.as_ref().map(|hands| hands.calls.clone()).unwrap_or_default();
-        failed = calls.into_iter().map(|call| (call, late.clone())).collect();
+        failed = calls.iter().map(|pending| (pending.call.clone(), late.clone())).collect();
     }
-    leave_out(&mut frame, message, &failed);
+    drop(screen);
+    calls.retain(|pending| failed.iter().all(|(call, _)| *call != pending.call));
+    frame.hand_over(calls);
     Located { session, frame, failed }
 }
 
-/// Puts a message into its frame, without the calls that are over.
-fn leave_out(frame: &mut Frame, mut message: Value, failed: &[(CallId, Outcome)]) {
-    let is_over = |id: &str| failed.iter().any(|(call, _)| call.as_str() == id);
-    let Some(hands) = &mut frame.hands else { return };
-    hands.calls.retain(|call| !is_over(call.as_str()));
-    if hands.calls.is_empty() {
-        return frame.show();
-    }
-    if let Some(Value::Array(tools)) = message.pointer_mut("/payload/tools") {
-        tools.retain(|tool| !tool["tool_call_id"].as_str().is_some_and(is_over));
-    }
-    frame.text = message.to_string();
-}
-
-/// The newest picture of a session, and what was read on it so far.
+/// The newest picture of a session and the text on it, each read once.
 struct Screen<'a> {
     app: &'a AppState,
     session: &'a SessionId,
-    picture: Option<(CallArtifact, Vec<u8>)>,
-    rows: Option<Vec<TextRow>>,
+    picture: OnceCell<Picture>,
+    rows: OnceCell<Vec<TextRow>>,
+}
+
+struct Picture {
+    /// The name of its artifact, which clients know, or else the id of its content.
+    source: String,
+    bytes: Vec<u8>,
 }
 
 impl Screen<'_> {
-    /// Replaces what says how to find places by their coordinates.
-    async fn fill_in(&mut self, tool: &str, arguments: &mut Value) -> Result<(), Outcome> {
-        for names in &PLACES {
-            let Some(wanted) = wanted(arguments, names).map_err(Outcome::failure)? else {
+    /// Replaces the arguments that say how to find places by coordinates.
+    async fn fill_in(&self, tool: &str, arguments: &mut Value) -> Result<(), Outcome> {
+        for place in &PLACES {
+            let Some(wanted) = wanted(arguments, place).map_err(Outcome::failure)? else {
                 continue;
             };
             let (x, y) = self.find(tool, wanted).await?;
             let Some(members) = arguments.as_object_mut() else { continue };
-            let spent = [names.method, names.text, names.candidate, names.description, names.model];
-            members.retain(|name, _| !spent.contains(&name.as_str()));
-            members.insert(names.x.into(), x.into());
-            members.insert(names.y.into(), y.into());
+            members.remove(place.description);
+            for name in ["find_coordinates_by", "ocr_text", "candidate_id", "model_name"] {
+                members.remove(&place.argument(name));
+            }
+            members.insert(place.argument("x"), x.into());
+            members.insert(place.argument("y"), y.into());
         }
         Ok(())
     }
 
-    async fn find(&mut self, tool: &str, wanted: PlaceQuery) -> Result<(u32, u32), Outcome> {
+    async fn find(&self, tool: &str, wanted: PlaceQuery) -> Result<(u32, u32), Outcome> {
         match wanted {
             PlaceQuery::Candidate(id) => {
                 let row = self.rows().await?.iter().find(|row| row.candidate_id == id);
@@ -264,72 +206,63 @@ impl Screen<'_> {
         }
     }
 
-    async fn find_text(&mut self, tool: &str, text: String) -> Result<(u32, u32), Outcome> {
-        let (rows, source) = (self.rows().await?.to_vec(), self.source().await?);
-        let query = text.clone();
+    async fn find_text(&self, tool: &str, text: String) -> Result<(u32, u32), Outcome> {
+        let (rows, query) = (self.rows().await?.clone(), text.clone());
         let ranked = tokio::task::spawn_blocking(move || ranked(&query, &rows)).await;
-        let ranked = ranked.map_err(|error| Outcome::failure(error.to_string()))?;
-        match resolve((&text, THRESHOLD), &ranked, &source) {
-            Ok(row) => Ok(row.area.center()),
-            Err(error) => {
-                let Some(mut payload) = error.payload else {
-                    return Err(Outcome::failure(error.message));
-                };
-                payload["retry_tool"] = json!(tool);
-                let told = format!(
-                    "{}. Call {tool} again with find_coordinates_by \"ocr\" and the candidate_id of \
-                     the text that is meant.\nresolver_payload: {payload}",
-                    error.message
-                );
-                Err(Outcome::failed_with(told, error.message))
-            }
-        }
+        let ranked = ranked.map_err(failure)?;
+        let error = match resolve((&text, THRESHOLD), &ranked, &self.picture().await?.source) {
+            Ok(row) => return Ok(row.area.center()),
+            Err(error) => error,
+        };
+        let Some(mut payload) = error.payload else {
+            return Err(Outcome::failure(error.message));
+        };
+        payload["retry_tool"] = json!(tool);
+        let advice = format!(
+            "{}. Call {tool} again with find_coordinates_by \"ocr\" and the candidate_id of \
+             the text that is meant.\nresolver_payload: {payload}",
+            error.message
+        );
+        Err(Outcome::failed_with(advice, error.message))
     }
 
-    async fn predict(&mut self, description: String) -> Result<(u32, u32), Outcome> {
-        let bytes = self.picture().await?.1.clone();
-        let vision = &self.app.ports.vision;
-        let found = vision.locate(bytes, description.clone(), 1).await;
+    async fn predict(&self, description: String) -> Result<(u32, u32), Outcome> {
+        let bytes = self.picture().await?.bytes.clone();
+        let found = self.app.ports.vision.locate(bytes, description.clone(), 1).await;
         let found = found.map_err(|error| unavailable("Vision", &error))?.value;
-        let best = found.first().map(|target| (target.x, target.y));
-        best.ok_or_else(|| {
+        found.first().map(|target| (target.x, target.y)).ok_or_else(|| {
             Outcome::failure(format!("Vision model could not identify '{description}'"))
         })
     }
 
-    /// The text on the picture, read once.
-    async fn rows(&mut self) -> Result<&[TextRow], Outcome> {
-        if self.rows.is_none() {
-            let source = self.source().await?;
-            let bytes = self.picture().await?.1.clone();
-            let read = self.app.ports.ocr.read(bytes).await;
-            let read = read.map_err(|error| unavailable("OCR", &error))?;
-            self.rows = Some(rows(&source, read.lines));
-        }
-        Ok(self.rows.as_deref().unwrap_or_default())
+    async fn rows(&self) -> Result<&Vec<TextRow>, Outcome> {
+        let read = async || {
+            let Picture { source, bytes } = self.picture().await?;
+            let text = self.app.ports.ocr.read(bytes.clone()).await;
+            let text = text.map_err(|error| unavailable("OCR", &error))?;
+            Ok(rows(source, text.lines))
+        };
+        self.rows.get_or_try_init(read).await
     }
 
-    /// The id of the picture: that of its artifact, so that clients know it, else that of its content.
-    async fn source(&mut self) -> Result<String, Outcome> {
-        let picture = &self.picture().await?.0;
-        let is_artifact = is_own(&picture.name);
-        Ok(if is_artifact { picture.name.clone() } else { picture.blob.to_string() })
-    }
-
-    async fn picture(&mut self) -> Result<&(CallArtifact, Vec<u8>), Outcome> {
-        if self.picture.is_none() {
+    async fn picture(&self) -> Result<&Picture, Outcome> {
+        let read = async || {
             let ports = &self.app.ports;
-            let state = ports.sessions.view(self.session).await;
-            let state = state.map_err(|error| Outcome::failure(error.to_string()))?;
+            let state = ports.sessions.view(self.session).await.map_err(failure)?;
             let picture = pictures::newest_picture(&state).ok_or_else(|| {
                 Outcome::failure("there is no screenshot yet: take one with `screenshot` first")
             })?;
-            let bytes = ports.blobs.get(&picture.blob).await;
-            let bytes = bytes.map_err(|error| Outcome::failure(error.to_string()))?;
-            self.picture = Some((picture, bytes));
-        }
-        self.picture.as_ref().ok_or_else(|| Outcome::failure("there is no screenshot"))
+            let bytes = ports.blobs.get(&picture.blob).await.map_err(failure)?;
+            let is_artifact = is_own(&picture.name);
+            let source = if is_artifact { picture.name } else { picture.blob.to_string() };
+            Ok(Picture { source, bytes })
+        };
+        self.picture.get_or_try_init(read).await
     }
+}
+
+fn failure(error: impl std::fmt::Display) -> Outcome {
+    Outcome::failure(error.to_string())
 }
 
 fn unavailable(service: &str, error: &SenseError) -> Outcome {

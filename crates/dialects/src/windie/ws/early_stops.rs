@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use quintet_kernel::Time;
 
-/// How long a stop is remembered that had nothing to stop.
+/// How long a stop is remembered that found no turn.
 pub(crate) const EARLY_STOP_LIFETIME: Duration = Duration::from_secs(5);
-/// How many are, at most.
+/// The most stops that are remembered.
 const STOPS_LIMIT: usize = 1000;
 
-/// Stops that came early.
+/// Stops that arrived before their queries.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyStops(Mutex<Vec<Stop>>);
 
-/// A stop that had nothing to stop.
+/// A stop that found no turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stop {
     pub(crate) user: String,
@@ -35,17 +35,17 @@ impl EarlyStops {
         }
     }
 
-    /// Whether a query was stopped before it came; such a stop counts once.
-    pub(crate) fn meant(&self, user: &str, conversation: &str, turn: &str, now: Time) -> bool {
+    /// Removes the stop of a query that arrives now; true if there was one.
+    pub(crate) fn take(&self, user: &str, conversation: &str, turn: &str, now: Time) -> bool {
         let mut stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits =
             |named: &Option<String>, name: &str| named.as_deref().is_none_or(|it| it == name);
-        let meant = |stop: &Stop| {
+        let applies = |stop: &Stop| {
             let young = now.since(stop.at) < EARLY_STOP_LIFETIME;
             let named = fits(&stop.turn, turn) && fits(&stop.conversation, conversation);
             young && stop.user == user && named
         };
-        let found = stops.iter().position(meant);
+        let found = stops.iter().position(applies);
         found.map(|nth| stops.remove(nth)).is_some()
     }
 }

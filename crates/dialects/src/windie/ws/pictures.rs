@@ -1,32 +1,30 @@
 //! Pictures: from a client's upload to the session and the prompt.
 
+use quintet_kernel::SessionId;
 use quintet_kernel::command::NewAttachment;
 use quintet_kernel::message::{CallArtifact, MediaKind, Part};
-use quintet_kernel::port::{Artifact, Error};
+use quintet_kernel::port::{Artifact, StorageError};
 use quintet_kernel::tool::Outcome;
-use quintet_kernel::{SessionId, State};
 
-use super::Trouble;
 use crate::windie::artifacts::{Adopted, decode_base64};
 use crate::windie::conversation::ClientIdentity;
 use crate::windie::serve::AppState;
 use crate::windie::wire::tool_results::Picture;
 
 impl AppState {
-    /// Artifacts as files that come with a message. One that is gone, somebody else's or no picture is
-    /// passed over.
+    /// Artifacts as files of a message. One that is missing, another user's or no picture is left out.
     pub(super) async fn pictures(
         &self,
         identity: &ClientIdentity,
         session: &SessionId,
         pictures: &[String],
-    ) -> Result<Vec<(MediaKind, NewAttachment)>, Error> {
+    ) -> Result<Vec<(MediaKind, NewAttachment)>, StorageError> {
         let mut files = Vec::with_capacity(pictures.len());
         for id in pictures {
             let adopted = self.artifact_store.adopt(identity.user.as_ref(), id, session).await?;
             let Some(Adopted { artifact, blob, .. }) = adopted.filter(|adopted| adopted.is_picture)
             else {
-                tracing::warn!(artifact = id, "a picture is not there, and is left out");
+                tracing::warn!(artifact = id, "a picture is missing and left out");
                 continue;
             };
             let Artifact { id: name, mime, size, .. } = artifact;
@@ -35,45 +33,31 @@ impl AppState {
         Ok(files)
     }
 
-    /// Adds a picture to what came of a call. A model that takes no pictures is told of it instead; of
-    /// what is none only clients are told.
-    pub(super) async fn illustrate(
-        &self,
-        identity: &ClientIdentity,
-        state: &State,
-        outcome: &mut Outcome,
-        picture: Picture,
-    ) -> Result<(), Trouble> {
-        let picture = self.picture(identity, &state.id, picture).await?;
-        let Some(Adopted { artifact, blob, is_picture }) = picture else { return Ok(()) };
-        let Artifact { id: name, mime, size, .. } = artifact;
-        if is_picture {
-            let (kind, name, mime) = (MediaKind::Image, name.clone(), None);
-            outcome.parts.push(Part::Media { kind, name, mime });
-        }
-        outcome.artifacts.push(CallArtifact { name, mime, blob, size });
-        Ok(())
-    }
-
-    /// The picture as an artifact that the session refers to; nothing if it is gone. One that came in the
-    /// message itself becomes an artifact, too, so that clients can fetch it.
-    async fn picture(
+    /// Adds a picture to the result of a call. One in the message itself becomes an artifact, so that
+    /// clients can fetch it. Models are not shown a file that is no picture.
+    pub(super) async fn add_picture(
         &self,
         identity: &ClientIdentity,
         session: &SessionId,
+        outcome: &mut Outcome,
         picture: Picture,
-    ) -> Result<Option<Adopted>, Trouble> {
-        let user = identity.user.as_ref();
+    ) -> Result<(), StorageError> {
+        let (store, user) = (&self.artifact_store, identity.user.as_ref());
         let id = match picture {
-            Picture::Artifact(id) => id,
-            Picture::Inline(text) => {
-                let Some(bytes) = decode_base64(&text) else { return Ok(None) };
-                match self.artifact_store.keep_bytes(user, bytes).await? {
-                    Some(artifact) => artifact.id,
-                    None => return Ok(None),
-                }
-            }
+            Picture::Artifact(id) => Some(id),
+            Picture::Inline(text) => match decode_base64(&text) {
+                Some(bytes) => store.keep_bytes(user, bytes).await?.map(|artifact| artifact.id),
+                None => None,
+            },
         };
-        Ok(self.artifact_store.adopt(user, &id, session).await?)
+        let Some(id) = id else { return Ok(()) };
+        let Some(adopted) = store.adopt(user, &id, session).await? else { return Ok(()) };
+        let Artifact { id: name, mime, size, .. } = adopted.artifact;
+        if adopted.is_picture {
+            let part = Part::Media { kind: MediaKind::Image, name: name.clone(), mime: None };
+            outcome.parts.push(part);
+        }
+        outcome.artifacts.push(CallArtifact { name, mime, blob: adopted.blob, size });
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use quintet_kernel::{SessionId, State, TurnId};
 use serde_json::Value;
 
 use super::stop::is_over;
-use super::{Connection, Trouble};
+use super::{Connection, RequestError};
 use crate::fallback;
 use crate::windie::agent::turn_setup::{Agent, TurnSetup};
 use crate::windie::conversation::{ClientIdentity, is_ours};
@@ -16,14 +16,14 @@ use crate::windie::serve::AppState;
 use crate::windie::wire::TOO_MANY;
 use crate::windie::wire::query::{AGENT, Query, REVISION, SPEECH};
 
-/// Turns under way, of one user and of all.
-const MOST_OF_USER: usize = 4;
-const MOST_OF_ALL: usize = 200;
+/// The most open turns, of one user and of all.
+const USER_TURNS_LIMIT: usize = 4;
+const TURNS_LIMIT: usize = 200;
 
 impl Connection {
-    pub(super) async fn query(&mut self, id: &str, query: Query) -> Result<(), Trouble> {
+    pub(super) async fn query(&mut self, id: &str, query: Query) -> Result<(), RequestError> {
         if !self.app.has_capacity(&self.identity).await {
-            self.attend(&query.conversation).await?;
+            self.follow_known(&query.conversation).await?;
             return Err(TOO_MANY.into());
         }
         let plan = self.plan(&query).await?;
@@ -32,29 +32,29 @@ impl Connection {
         self.follow(&query.conversation, &session).await?;
         self.last = Some(query.conversation.clone());
         self.app.turns.begin((&session, id), &self.identity.id, self.number);
-        let asked_for = self.ask(&session, (id, &query), &plan).await;
-        let turn = asked_for.as_ref().ok().and_then(Receipt::turn);
-        // One that was asked before may be over, and then nobody is told that it ends.
+        let receipt = self.submit(&session, (id, &query), &plan).await;
+        let turn = receipt.as_ref().ok().and_then(Receipt::turn);
+        // The turn of a repeated query may have ended, and then no end is sent that would forget it.
         if turn.is_none() && !self.app.is_open(&session, id).await {
             self.app.turns.end(&session, id);
         }
         let (turn, now) = (turn.cloned(), self.app.now());
-        asked_for?;
+        receipt?;
         if let Some(turn) = turn
-            && self.app.stops.meant(&self.identity.id, &query.conversation, id, now)
+            && self.app.stops.take(&self.identity.id, &query.conversation, id, now)
         {
-            let stopped = Command::CancelTurn { turn, reason: None };
-            self.app.ports.sessions.submit(&session, stopped).await?;
+            let cancel = Command::CancelTurn { turn, reason: None };
+            self.app.ports.sessions.submit(&session, cancel).await?;
         }
         Ok(())
     }
 
-    async fn ask(
+    async fn submit(
         &self,
         session: &SessionId,
         (id, query): (&str, &Query),
         plan: &TurnSetup,
-    ) -> Result<Receipt, Trouble> {
+    ) -> Result<Receipt, RequestError> {
         let summary = self.app.ports.sessions.summary(session).await?;
         let files = self.app.pictures(&self.identity, session, &query.screenshots).await?;
         let say = plan.message((&self.identity.id, id), query, self.front_end_data(query, plan));
@@ -65,28 +65,23 @@ impl Connection {
         Ok(fallback::submit_message(&*self.app.ports.sessions, session, say).await?)
     }
 
-    /// Notes which history the client has of a session.
-    pub(super) fn note_revision(&mut self, session: &SessionId, revision: Option<String>) {
-        if let Some(revision) = revision {
-            self.revisions.insert(session.clone(), revision);
-        }
-    }
-
-    /// The turn that a query is asked instead of, if it is a retry.
+    /// The turn that a query replaces, if it is a retry.
     async fn replaced(
         &self,
         session: &SessionId,
         query: &Query,
-    ) -> Result<Option<TurnId>, Trouble> {
+    ) -> Result<Option<TurnId>, RequestError> {
         let Some(revision) = &query.revision else { return Ok(None) };
         let state = self.app.ports.sessions.view(session).await?;
-        let asker =
-            Asker { agent: self.client.agent.as_deref(), brought: self.revisions.get(session) };
-        Ok(retry_of(&state, (revision, &query.text), &asker))
+        let client = Histories {
+            agent: self.client.agent.as_deref(),
+            restored: self.revisions.get(session),
+        };
+        Ok(retry_of(&state, (revision, &query.text), &client))
     }
 
-    /// What is kept with a query and no model is told: what the encoder has to know of it whenever the
-    /// turn is told, and what the client keeps with it.
+    /// The data that is stored with a query and not sent to models: what the encoder needs to know of the
+    /// query, and what the client sent.
     fn front_end_data(&self, query: &Query, plan: &TurnSetup) -> Value {
         let notes = [
             (AGENT, self.client.agent.clone().map(Value::from)),
@@ -102,7 +97,7 @@ impl Connection {
         data
     }
 
-    async fn plan(&self, query: &Query) -> Result<TurnSetup, Trouble> {
+    async fn plan(&self, query: &Query) -> Result<TurnSetup, RequestError> {
         let settings = self.app.settings_of(&self.identity.id).await?;
         let of_query = query.definition.clone().map(Agent::new);
         let agent = of_query.as_ref().unwrap_or(&self.agent);
@@ -111,46 +106,52 @@ impl Connection {
     }
 }
 
-/// The client that sends a query, as far as it is known which histories it keeps.
-struct Asker<'a> {
+/// The client that sends a query, and what is known of the histories that it stores.
+struct Histories<'a> {
     agent: Option<&'a str>,
-    /// The history that it brought back to this session.
-    brought: Option<&'a String>,
+    /// The id of the history that it restored in this session.
+    restored: Option<&'a String>,
 }
 
-/// The turn that a query is a retry of: the newest of the same text in a history that the client has left
-/// for another one. Some clients name every query a history of its own, and may well ask the same thing
-/// twice; so it counts only for one that was seen to keep to a history.
-fn retry_of(state: &State, (revision, text): (&str, &str), asker: &Asker<'_>) -> Option<TurnId> {
+/// The turn that a query is a retry of: the newest with the same text in a history that the client has
+/// replaced by another one. Some clients send a new history id with every query and may repeat a query; so
+/// this applies only to clients that have used the same id twice.
+fn retry_of(
+    state: &State,
+    (revision, text): (&str, &str),
+    client: &Histories<'_>,
+) -> Option<TurnId> {
     let note = |turn: &Turn, name: &str| {
         turn.options.front_end_data(name).and_then(Value::as_str).map(ToOwned::to_owned)
     };
-    let asked: Vec<(&Turn, String)> =
+    let turns: Vec<(&Turn, String)> =
         state.turns.iter().filter_map(|turn| Some((turn, note(turn, REVISION)?))).collect();
-    // One that goes on with a history, also one that it brought back just now, replaces nothing.
+    // A query that continues a history replaces nothing.
     let is_known = |of: &String| of == revision;
-    if asker.brought.is_some_and(is_known) || asked.iter().any(|(_, of)| is_known(of)) {
+    if client.restored.is_some_and(is_known) || turns.iter().any(|(_, of)| is_known(of)) {
         return None;
     }
-    let is_kept = |of: &String| {
-        let mine =
-            |turn: &Turn| asker.agent.is_some() && note(turn, AGENT).as_deref() == asker.agent;
-        let turns = asked.iter().filter(|(turn, other)| other == of && mine(turn));
-        asker.brought == Some(of) || turns.count() > 1
+    let is_own =
+        |turn: &Turn| client.agent.is_some() && note(turn, AGENT).as_deref() == client.agent;
+    let is_reused = |id: &String| {
+        let same = turns.iter().filter(|(turn, of)| of == id && is_own(turn));
+        client.restored == Some(id) || same.count() > 1
     };
-    let current = asked.iter().rev().filter(|(turn, _)| !turn.superseded);
-    let keeps = asked.iter().any(|(_, of)| is_kept(of));
-    let said = |turn: &Turn| {
+    let has_text = |turn: &Turn| {
         let message = state.messages.iter().rfind(|message| message.id == turn.message);
         message.is_some_and(|message| message.text().trim() == text)
     };
-    current.filter(|_| keeps).find(|(turn, _)| said(turn)).map(|(turn, _)| turn.id.clone())
+    if !turns.iter().any(|(_, of)| is_reused(of)) {
+        return None;
+    }
+    let mut current = turns.iter().rev().filter(|(turn, _)| !turn.superseded);
+    current.find(|(turn, _)| has_text(turn)).map(|(turn, _)| turn.id.clone())
 }
 
 impl AppState {
-    /// True if a user may ask for one more turn. Turns whose connection is gone may be over.
+    /// True if a user may start one more turn. Turns whose connection is gone may have ended unnoticed.
     async fn has_capacity(&self, identity: &ClientIdentity) -> bool {
-        let is_free = |(mine, all): (usize, usize)| mine < MOST_OF_USER && all < MOST_OF_ALL;
+        let is_free = |(mine, all): (usize, usize)| mine < USER_TURNS_LIMIT && all < TURNS_LIMIT;
         if is_free(self.turns.count(&identity.id)) {
             return true;
         }
@@ -166,7 +167,7 @@ impl AppState {
         is_free(self.turns.count(&identity.id))
     }
 
-    /// True if a session has a turn of that name that is not over.
+    /// True if a session has a turn with that id of the client that has not ended.
     async fn is_open(&self, session: &SessionId, key: &str) -> bool {
         self.ports.sessions.view(session).await.is_ok_and(|state| is_open(&state, key))
     }

@@ -12,18 +12,18 @@ use quintet_kernel::port::{Error, Receipt};
 use quintet_kernel::session::Refusal;
 use quintet_kernel::{SessionId, State, TurnId};
 
-use super::{Connection, Trouble};
+use super::{Connection, RequestError};
 use crate::fallback;
 use crate::windie::agent::turn_setup::TurnSetup;
 use crate::windie::wire::rehydrate::{Entry, Rehydrate};
 
-/// What is said to a client that brings another history in the middle of a query.
+/// The error for a client that restores another history during a query.
 const BUSY: &str =
     "Cannot rehydrate a conversation while a query is active. Stop the current query and retry.";
 
 impl Connection {
-    /// Has a session go on with what the client kept, unless that is what it has.
-    pub(super) async fn recall(&mut self, kept: Rehydrate) -> Result<(), Trouble> {
+    /// Continues a session with the history that the client stored, unless it has the same one.
+    pub(super) async fn rehydrate(&mut self, kept: Rehydrate) -> Result<(), RequestError> {
         let settings = self.app.settings_of(&self.identity.id).await?;
         let extra = (kept.workspace.as_deref(), &[][..]);
         let plan = TurnSetup::new(&self.app, &self.agent, &settings, extra).await;
@@ -36,7 +36,9 @@ impl Connection {
         if let Some(workspace) = workspace.filter(|_| !state.busy()) {
             sessions.submit(&session, Command::SetWorkspace { workspace }).await?;
         }
-        self.note_revision(&session, kept.revision.clone());
+        if let Some(revision) = kept.revision.clone() {
+            self.revisions.insert(session.clone(), revision);
+        }
         let done = match compare(&state, &kept.entries) {
             Known::All => return Ok(()),
             Known::Before(from) => sessions.submit(&session, Command::Supersede { from }).await,
@@ -48,7 +50,7 @@ impl Connection {
         }
     }
 
-    /// Has a session go on with a history that is not its own.
+    /// Replaces the history of a session.
     async fn replace(&self, session: &SessionId, kept: &Rehydrate) -> Result<Receipt, Error> {
         let mut messages: Vec<ImportedMessage> =
             kept.rules.iter().map(|rule| rules(rule.clone())).collect();
@@ -83,18 +85,18 @@ fn rules(text: String) -> ImportedMessage {
     }
 }
 
-/// What a session has of a conversation that a client kept.
+/// How the history of a session compares with the one that a client stored.
 enum Known {
-    /// All of it, and nothing else.
+    /// They are the same.
     All,
-    /// All of it, and this turn and those after it, which the client takes back.
+    /// The session has this turn and later ones in addition, which the client removed.
     Before(TurnId),
-    /// Something else.
+    /// They differ.
     Other,
 }
 
-/// Compares what was said in a session with what a client kept. Where the session has all of that, it knows
-/// more of it than the client does: pictures, results, and what models thought.
+/// Compares the messages of a session with those that a client stored. If the session has all of them, its
+/// own history is kept, because it also has pictures, results and thoughts.
 fn compare(state: &State, entries: &[Entry]) -> Known {
     let (from, entries) = after_summary(state, entries);
     let is_current = |message: &&Arc<Message>| {
@@ -115,7 +117,7 @@ fn compare(state: &State, entries: &[Entry]) -> Known {
     }
     match said.next() {
         None => Known::All,
-        // Half a turn cannot be taken back.
+        // A turn cannot be removed in part.
         Some(next) => match state.turn(&next.turn).filter(|turn| turn.message == next.id) {
             Some(turn) => Known::Before(turn.id.clone()),
             None => Known::Other,
@@ -123,7 +125,7 @@ fn compare(state: &State, entries: &[Entry]) -> Known {
     }
 }
 
-/// Where what is compared begins: after the summary, if the client kept that one.
+/// Where the comparison begins: after the summary, if the client stored the same one.
 fn after_summary<'e>(state: &State, entries: &'e [Entry]) -> (usize, &'e [Entry]) {
     if let (Some(summary), [first, rest @ ..]) = (&state.compaction.summary, entries)
         && first.text.trim_end().ends_with(summary.text.trim())
@@ -134,8 +136,7 @@ fn after_summary<'e>(state: &State, entries: &'e [Entry]) -> (usize, &'e [Entry]
     (state.forgotten, entries)
 }
 
-/// True if an entry is a message: as it was said, or as models read it, with what they are told of its
-/// files.
+/// True if an entry is a message: in the user's words, or as it was sent to models, with notes on its files.
 fn is_same(message: &Message, entry: &Entry) -> bool {
     let (text, kept) = (message.text(), entry.text.trim());
     let worded = message.wording.as_ref().unwrap_or(&text).trim();

@@ -7,7 +7,6 @@ use std::collections::{HashSet, VecDeque};
 use std::future::pending;
 use std::sync::Arc;
 
-use axum::extract::ws::{Message, WebSocket};
 use quintet_kernel::event::Event;
 use quintet_kernel::message::Role;
 use quintet_kernel::model::Channel;
@@ -16,7 +15,7 @@ use quintet_kernel::speech::Sentences;
 use quintet_kernel::{Item, SessionId, TurnId};
 use tokio::task::JoinSet;
 
-use super::{Connection, Gone, send};
+use super::{Connection, End};
 use crate::windie::wire::audio::chunks;
 use crate::windie::wire::query::SPEECH;
 use crate::windie::wire::{Answer, Context};
@@ -24,7 +23,7 @@ use crate::windie::wire::{Answer, Context};
 /// Characters of an answer that are spoken: about five minutes.
 const ANSWER_LIMIT: usize = 5_000;
 
-/// What is read aloud on a connection.
+/// The answers and greetings that are spoken on a connection.
 #[derive(Default)]
 pub(super) struct Speech {
     answers: Vec<SpokenAnswer>,
@@ -39,19 +38,19 @@ pub(super) struct Speech {
 struct SpokenAnswer {
     session: SessionId,
     turn: TurnId,
-    /// The client's name for the turn.
+    /// The client's id of the turn.
     name: String,
     sentences: Sentences,
-    /// Characters that were given out to be spoken.
+    /// Number of characters that were queued.
     spoken: usize,
 }
 
 /// A sentence to be spoken.
 struct Sentence {
     text: String,
-    /// The session; nothing for a greeting.
+    /// The session; `None` for a greeting.
     session: Option<SessionId>,
-    /// The client's name for the turn, or for the message that is greeted.
+    /// The client's id of the turn, or of the message that the greeting answers.
     id: String,
     context: Context,
 }
@@ -63,20 +62,20 @@ pub(super) struct Spoken {
 }
 
 impl Speech {
-    /// Speaks a greeting, as the answer to a message.
+    /// Speaks a greeting in answer to a message.
     pub(super) fn greet(&mut self, id: &str, text: &str) {
         let (id, text) = (id.to_owned(), text.to_owned());
         self.queue.push_back(Sentence { text, session: None, id, context: Context::default() });
     }
 
-    /// True while the end of a turn, by the client's name for it, is to wait for its audio.
+    /// True while the end of a turn, by the client's id, has to wait for its audio.
     pub(super) fn holds(&self, session: &SessionId, name: &str) -> bool {
         let is_of =
             |sentence: &Sentence| sentence.id == name && sentence.session.as_ref() == Some(session);
         self.sentences().any(is_of)
     }
 
-    /// Ends the speech of a turn, by the client's name for it, or of all turns of the session.
+    /// Ends the speech of a turn, by the client's id, or of all turns of the session.
     pub(super) fn stop(&mut self, session: &SessionId, name: Option<&str>) {
         let is_meant = |id: &str| name.is_none_or(|name| name == id);
         let is_of = |it: &Sentence| it.session.as_ref() == Some(session) && is_meant(&it.id);
@@ -87,7 +86,7 @@ impl Speech {
         }
     }
 
-    /// The sessions of which something is to be spoken.
+    /// The sessions with answers that are still to be spoken.
     pub(super) fn sessions(&self) -> HashSet<SessionId> {
         let open = self.answers.iter().map(|answer| answer.session.clone());
         open.chain(self.sentences().filter_map(|sentence| sentence.session.clone())).collect()
@@ -116,7 +115,7 @@ impl Speech {
         }
     }
 
-    /// Takes note of an item of a session that is read aloud.
+    /// Queues the text of an item for speech.
     fn take(&mut self, session: &SessionId, item: &Item, context: &Context) {
         match item {
             Item::Text { turn, channel: Channel::Text, text, .. } => {
@@ -162,8 +161,8 @@ impl Speech {
 }
 
 impl Connection {
-    /// Takes note of what is to be spoken of an item: the answers to what was asked on this connection
-    /// by a user who wants to hear them.
+    /// Queues the text of an item for speech, if it answers a query of this connection and the user has
+    /// enabled speech.
     pub(super) fn note_speech(&mut self, session: &SessionId, item: &Item, context: &Context) {
         if let Item::Event(record) = item
             && let Event::MessageAdded { turn, role: Role::User, options, .. } = &record.event
@@ -185,24 +184,18 @@ impl Connection {
         self.speech.take(session, item, context);
     }
 
-    /// Sends the audio of a sentence, and what waited for it.
-    pub(super) async fn speak(
-        &mut self,
-        socket: &mut WebSocket,
-        spoken: Spoken,
-    ) -> Result<(), Gone> {
+    /// Sends the audio of a sentence, and the frames that waited for it.
+    pub(super) async fn speak(&mut self, spoken: Spoken) -> Result<(), End> {
         let Spoken { sentence, audio } = spoken;
-        let now = self.app.now();
         match audio {
             Ok(audio) => {
                 for payload in chunks(&audio) {
                     let answer = Answer::to(&sentence.id, "audio-chunk", payload);
-                    let answer = answer.about(sentence.context.clone());
-                    send(socket, Message::Text(answer.frame(now).into())).await?;
+                    self.answer(&answer.about(sentence.context.clone()));
                 }
             }
             Err(error) => tracing::warn!(%error, "a sentence could not be spoken"),
         }
-        self.flush_all(socket).await
+        self.flush_all().await
     }
 }

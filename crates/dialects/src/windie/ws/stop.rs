@@ -9,36 +9,33 @@ use quintet_kernel::session::{Turn, TurnStatus};
 use quintet_kernel::{SessionId, State, TurnId};
 
 use super::early_stops::{EARLY_STOP_LIFETIME, Stop};
-use super::{Connection, FinishedRequest, PendingOutput, Trouble};
+use super::{Connection, RequestError};
 use crate::windie::serve::AppState;
 use crate::windie::wire;
 use crate::windie::wire::Context;
 
 impl Connection {
-    /// Calls a query off, or all of a conversation, or all that are under way. Which ones is decided at
-    /// once, so that none is meant that comes later; what is stopped may take a moment to end, and until
-    /// it is known whether it can be stopped, the client is sent nothing of its conversation.
+    /// Stops a query, or all of a conversation, or all that are open. Which ones is decided at once, so that
+    /// no later query is stopped. Until it is known whether they can be stopped, nothing of their
+    /// conversations is sent.
     pub(super) async fn stop(
         &mut self,
-        id: &str,
-        (conversation, turn): (Option<String>, Option<String>),
-        out: &mut PendingOutput,
-    ) -> Result<(), Trouble> {
+        id: String,
+        conversation: Option<String>,
+        turn: Option<String>,
+    ) -> Result<(), RequestError> {
         let named: Option<HashSet<SessionId>> = match &conversation {
-            Some(name) => {
-                self.attend(name).await?;
-                Some(self.app.known(&self.identity, name).await?.into_iter().collect())
-            }
+            Some(name) => Some(self.follow_known(name).await?.into_iter().collect()),
             None => None,
         };
-        // What is being read aloud ends, also if its turn was over already.
+        // The speech of a turn ends also if the turn itself has already ended.
         for session in named.clone().unwrap_or_else(|| self.speech.sessions()) {
             self.speech.stop(&session, turn.as_deref());
         }
-        let sessions = named.unwrap_or_else(|| self.under_way());
-        let stops = self.meant(sessions, conversation.as_deref(), turn.as_deref()).await?;
+        let sessions = named.unwrap_or_else(|| self.open_sessions());
+        let stops = self.turns_to_stop(sessions, conversation.as_deref(), turn.as_deref()).await?;
         for stop in &stops {
-            self.subscription(&stop.session).into_iter().for_each(|told| told.stopping += 1);
+            self.subscription(&stop.session).into_iter().for_each(|it| it.stopping += 1);
         }
         let about = Context {
             session_id: None,
@@ -46,30 +43,29 @@ impl Connection {
             conversation_ref: conversation,
             turn_ref: turn,
         };
-        let (sessions, id) = (Arc::clone(&self.app.ports.sessions), id.to_owned());
-        out.slow.push(Box::pin(async move {
-            let stops = withdraw(&*sessions, stops).await;
+        let sessions = Arc::clone(&self.app.ports.sessions);
+        self.running.spawn(async move {
+            let stops = cancel(&*sessions, stops).await;
             let stopped = stops.iter().any(|stop| stop.done);
-            FinishedRequest { answers: vec![wire::stop_ack(&id, stopped, about)], stops }
-        }));
+            (wire::stop_ack(&id, stopped, about), stops)
+        });
         Ok(())
     }
 
-    /// Goes on with conversations whose stops are decided: of a turn that is stopped the client hears no
-    /// more but that it is over.
+    /// Continues conversations whose stops were carried out: of a stopped turn only the end is sent.
     pub(super) fn stopped(&mut self, stops: Vec<Stopping>) {
         for stop in stops {
-            let Some(told) = self.subscription(&stop.session) else { continue };
-            told.stopping = told.stopping.saturating_sub(1);
+            let Some(subscription) = self.subscription(&stop.session) else { continue };
+            subscription.stopping = subscription.stopping.saturating_sub(1);
             if stop.done {
-                told.stop(&stop.name);
+                subscription.stop(&stop.name);
             }
         }
     }
 
-    /// The turns that a stop is meant for, in these sessions. Where there are none it may have overtaken
-    /// what it stops, and is remembered; but not if it came too late for something.
-    async fn meant(
+    /// The turns of these sessions that a stop applies to. If there are none, the stop may have arrived
+    /// before its query and is remembered, unless a turn ended a moment ago.
+    async fn turns_to_stop(
         &self,
         sessions: HashSet<SessionId>,
         conversation: Option<&str>,
@@ -80,7 +76,7 @@ impl Connection {
         for session in sessions {
             let state = app.ports.sessions.view(&session).await?;
             lately |= ended_lately(app, &state);
-            found.extend(meant(&state, turn));
+            found.extend(matching_turns(&state, turn));
         }
         let late = lately && turn.is_none();
         if found.is_empty() && !late && (conversation.is_some() || turn.is_some()) {
@@ -94,27 +90,27 @@ impl Connection {
         Ok(found)
     }
 
-    /// The sessions that the user has turns under way in, and those that this connection follows.
-    fn under_way(&self) -> HashSet<SessionId> {
+    /// The sessions with open turns of the user, and those that this connection follows.
+    fn open_sessions(&self) -> HashSet<SessionId> {
         let mut sessions = self.app.turns.sessions(Some(&self.identity.id));
-        sessions.extend(self.subscriptions.iter().map(|told| told.session.clone()));
+        sessions.extend(self.subscriptions.iter().map(|it| it.session.clone()));
         sessions
     }
 }
 
-/// A turn that is to be stopped.
+/// A turn that is being stopped.
 #[derive(Debug)]
 pub(super) struct Stopping {
     session: SessionId,
     turn: TurnId,
-    /// The client's name for it.
+    /// The client's id of it.
     name: String,
-    /// Whether it is stopped.
+    /// True if it was cancelled.
     done: bool,
 }
 
-/// Calls turns off; notes which ones that is done for.
-async fn withdraw(sessions: &dyn Sessions, mut stops: Vec<Stopping>) -> Vec<Stopping> {
+/// Cancels turns and records which were cancelled.
+async fn cancel(sessions: &dyn Sessions, mut stops: Vec<Stopping>) -> Vec<Stopping> {
     for stop in &mut stops {
         let reason = Some("stopped by the user".into());
         let command = Command::CancelTurn { turn: stop.turn.clone(), reason };
@@ -126,7 +122,7 @@ async fn withdraw(sessions: &dyn Sessions, mut stops: Vec<Stopping>) -> Vec<Stop
     stops
 }
 
-/// True if a turn is over.
+/// True if a turn has ended.
 pub(super) fn is_over(status: TurnStatus) -> bool {
     match status {
         TurnStatus::Pending | TurnStatus::Running | TurnStatus::WaitingApproval => false,
@@ -134,8 +130,8 @@ pub(super) fn is_over(status: TurnStatus) -> bool {
     }
 }
 
-/// The turns that a stop is meant for: the one it names, or all that are not over.
-fn meant(state: &State, named: Option<&str>) -> Vec<Stopping> {
+/// The turns that a stop applies to: the one it names, or all that have not ended.
+fn matching_turns(state: &State, named: Option<&str>) -> Vec<Stopping> {
     let fits = |turn: &&Turn| match named {
         Some(named) => turn.options.key.as_deref() == Some(named) || turn.id.as_str() == named,
         None => {

@@ -6,18 +6,18 @@
 use std::collections::VecDeque;
 use std::future::pending;
 
-use axum::extract::ws::{Message, WebSocket};
+use axum::extract::ws::Message;
 use futures_util::future::select_all;
 use quintet_kernel::command::Command;
 use quintet_kernel::event::{Event, Record};
 use quintet_kernel::model::{ModelRef, Prompt};
 use quintet_kernel::port::{Error, Follower};
 use quintet_kernel::session::Call;
-use quintet_kernel::{CallId, Cursor, Item, SessionId, State, Time, prompt};
+use quintet_kernel::{Cursor, Item, SessionId, State, Time, prompt};
 
 use super::acknowledged::Client;
 use super::coordinates::Located;
-use super::{Connection, Gone, send};
+use super::{Connection, End};
 use crate::windie::encode::turn_frames::Frame;
 use crate::windie::encode::{Link, OptionalEvents};
 use crate::windie::wire::Context;
@@ -27,47 +27,47 @@ use crate::windie::wire::query::REVISION;
 pub(super) struct Subscription {
     pub(super) session: SessionId,
     pub(super) link: Link,
-    /// The session as it was at the last item that was read: what is shown of a prompt or a history
-    /// is of its own turn, whatever happened since.
+    /// The session at the last item that was read: a prompt or a history is shown as it was at its own
+    /// item, whatever happened since.
     state: State,
     follow: Box<dyn Follower>,
-    /// What is not sent yet, because it is open who runs the calls of the first frame.
+    /// Frames that are not sent yet, because it is not decided who runs the calls of the first.
     waiting: VecDeque<Frame>,
-    /// True while the places of a frame are being looked for: what comes after it waits.
+    /// True while places for the calls of a frame are searched: later frames wait.
     is_searching: bool,
-    /// How many stops of its turns are not carried out yet: until then nothing of it is sent.
+    /// Number of stops of its turns that are being carried out: until then nothing is sent.
     pub(super) stopping: usize,
-    /// When the turn ended whose end was sent last.
+    /// The end of the last turn whose end was sent.
     ended: Option<Time>,
-    /// The ping that was sent after that, until it is answered.
+    /// The ping that was sent after that end.
     ping: Option<u64>,
 }
 
-/// What is new in one of several sessions.
+/// New items of one of several sessions, by its index.
 type News = (usize, Result<Option<Vec<Item>>, Error>);
 
-/// Waits for news of one of the conversations that are not held back.
+/// Waits for news of one of the conversations, except those that are being stopped.
 pub(super) async fn next(subscriptions: &mut [Subscription]) -> News {
-    let told = subscriptions.iter_mut().enumerate().filter(|(_, it)| it.stopping == 0);
-    let news = told.map(|(nth, it)| Box::pin(async move { (nth, it.follow.next().await) }));
+    let open = subscriptions.iter_mut().enumerate().filter(|(_, it)| it.stopping == 0);
+    let news = open.map(|(nth, it)| Box::pin(async move { (nth, it.follow.next().await) }));
     let news: Vec<_> = news.collect();
     if news.is_empty() { pending().await } else { select_all(news).await.0 }
 }
 
 impl Subscription {
-    /// Has the client hear no more of a turn but that it is over.
+    /// Notes that the client stopped a turn: only the end is still sent.
     pub(super) fn stop(&mut self, turn: &str) {
         self.waiting.iter_mut().filter(|frame| frame.turn == turn).for_each(Frame::show);
         self.link.stop(turn);
     }
 
-    /// True once everything was read that was there when following began.
+    /// True once everything was read that the session had when following began.
     fn has_caught_up(&self) -> bool {
         self.follow.position().seq >= self.follow.head()
     }
 
-    /// Takes an item into the state. Text comes in other pieces than the journal has it in, which makes
-    /// no difference to what was said.
+    /// Applies an item to the state. Text arrives in other pieces than those of the journal, which gives
+    /// the same text.
     fn evolve(&mut self, item: &Item) {
         match item {
             Item::Event(record) => self.state.replay([&**record]),
@@ -86,20 +86,17 @@ impl Subscription {
         }
     }
 
-    /// Takes calls back that a frame has not handed over yet: a later one does.
+    /// Takes a released call out of waiting frames: a later frame hands it over.
     fn supersede(&mut self, item: &Item) {
         let Item::Event(record) = item else { return };
         let Event::ClaimReleased { call, .. } = &record.event else { return };
-        let hands = |frame: &&mut Frame| {
-            frame.hands.as_ref().is_some_and(|hands| hands.calls.contains(call))
-        };
-        self.waiting.iter_mut().filter(hands).for_each(Frame::show);
+        self.waiting.iter_mut().filter(|frame| frame.hands(call)).for_each(Frame::show);
     }
 }
 
 impl Connection {
-    /// Follows a conversation, unless it does already; from now on it has this name. A turn that is under
-    /// way, or whose end the client may not have seen, is told from its beginning.
+    /// Follows a conversation under this name, unless it is followed already. An open turn, or one whose end
+    /// the client may not have seen, is sent from its beginning.
     pub(super) async fn follow(&mut self, name: &str, session: &SessionId) -> Result<(), Error> {
         let now = self.app.now();
         if let Some(known) = self.subscription(session) {
@@ -121,10 +118,9 @@ impl Connection {
         self.app.acknowledged.follow((&self.client, session), name, (up_to, now));
         let speech = self.app.voice().speech;
         let optional_events = OptionalEvents { speech, ..self.app.settings.optional_events };
-        let link = link(&self.client, name, &at_start).with_optional_events(optional_events);
         self.subscriptions.push(Subscription {
             session: session.clone(),
-            link,
+            link: link(&self.client, name, &at_start).with_optional_events(optional_events),
             state: at_start,
             follow,
             waiting: VecDeque::new(),
@@ -136,122 +132,125 @@ impl Connection {
         Ok(())
     }
 
-    /// Follows a conversation if there is one of that name; a client that names it wants its events.
-    pub(super) async fn attend(&mut self, name: &str) -> Result<(), Error> {
-        match self.app.known(&self.identity, name).await? {
-            Some(session) => self.follow(name, &session).await,
-            None => Ok(()),
+    /// Follows a conversation that the client names, if it exists.
+    pub(super) async fn follow_known(&mut self, name: &str) -> Result<Option<SessionId>, Error> {
+        let session = self.app.known(&self.identity, name).await?;
+        if let Some(session) = &session {
+            self.follow(name, session).await?;
         }
+        Ok(session)
     }
 
-    /// The conversation about a session, if it is followed.
+    /// The subscription to a session, if it is followed.
     pub(super) fn subscription(&mut self, session: &SessionId) -> Option<&mut Subscription> {
         self.subscriptions.iter_mut().find(|it| it.session == *session)
     }
 
-    /// Sends what is new of a conversation.
-    pub(super) async fn tell(&mut self, socket: &mut WebSocket, news: News) -> Result<(), Gone> {
-        let (nth, items) = news;
-        // The others come before it the next time.
-        let mut told = self.subscriptions.remove(nth);
+    /// Sends new items of a conversation.
+    pub(super) async fn publish(&mut self, (nth, items): News) -> Result<(), End> {
+        // It is added at the end again, so that the others come first the next time.
+        let mut subscription = self.subscriptions.remove(nth);
         let Ok(Some(items)) = items else {
-            // One that was not told to the end is asked for again by a client that comes back.
-            return if told.link.is_idle() { Ok(()) } else { Err(Gone) };
+            // A client that comes back gets the rest of an open turn.
+            return if subscription.link.is_idle() { Ok(()) } else { Err(End::Gone) };
         };
-        let context = told.link.context().clone();
-        items.iter().for_each(|item| self.note_speech(&told.session, item, &context));
-        let encoded = self.encode(&mut told, &items).await;
-        self.subscriptions.push(told);
+        let context = subscription.link.context().clone();
+        items.iter().for_each(|item| self.note_speech(&subscription.session, item, &context));
+        let encoded = self.encode(&mut subscription, &items).await;
+        self.subscriptions.push(subscription);
         encoded.map_err(|error| {
-            tracing::warn!(%error, "a conversation cannot be told");
-            Gone
+            tracing::warn!(%error, "events of a conversation cannot be encoded");
+            End::Gone
         })?;
-        self.flush(socket, self.subscriptions.len() - 1).await
+        self.flush(self.subscriptions.len() - 1).await
     }
 
-    async fn encode(&self, told: &mut Subscription, items: &[Item]) -> Result<(), Error> {
+    async fn encode(&self, subscription: &mut Subscription, items: &[Item]) -> Result<(), Error> {
         for item in items {
-            told.supersede(item);
-            let wants_prompt = told.link.wants_prompt(item);
-            // The history of a turn ends with it: messages that wait for theirs are no part of it. That is so
-            // as long as the turn is open.
-            let ended =
-                if wants_prompt && ends_turn(item) { Some(self.prompt(told).await?) } else { None };
-            told.evolve(item);
-            let prompt = match ended {
-                None if wants_prompt => Some(self.prompt(told).await?),
-                ended => ended,
+            subscription.supersede(item);
+            let wants_prompt = subscription.link.wants_prompt(item);
+            // The history of a turn is made while the turn is open, because it must not contain queued
+            // messages.
+            let prompt = if wants_prompt && ends_turn(item) {
+                let prompt = self.prompt(subscription).await?;
+                subscription.evolve(item);
+                Some(prompt)
+            } else {
+                subscription.evolve(item);
+                if wants_prompt { Some(self.prompt(subscription).await?) } else { None }
             };
-            let frames = told.link.encode(item, prompt.as_ref());
-            for ended in frames.iter().filter(|frame| frame.ends.is_some()) {
-                self.app.turns.end(&told.session, &ended.turn);
+            let frames = subscription.link.encode(item, prompt.as_ref());
+            for frame in frames.iter().filter(|frame| frame.ends.is_some()) {
+                self.app.turns.end(&subscription.session, &frame.turn);
             }
-            told.waiting.extend(frames);
+            subscription.waiting.extend(frames);
         }
         Ok(())
     }
 
-    /// What the model was asked, or would have been, at the last item that was read.
-    async fn prompt(&self, told: &mut Subscription) -> Result<Prompt, Error> {
-        let ports = &self.app.ports;
+    /// The model's prompt at the last item that was read.
+    async fn prompt(&self, subscription: &mut Subscription) -> Result<Prompt, Error> {
+        let (ports, state) = (&self.app.ports, &mut subscription.state);
         let known = |model: ModelRef| Some((model.clone(), ports.models.profile(&model)?));
-        let models = told.state.models_for(&Command::Wake);
-        told.state.set_profiles(models.into_iter().filter_map(known).collect());
-        told.state.copy_dynamic_tools(&*ports.sessions.view(&told.session).await?);
-        Ok(prompt::assemble(&told.state))
+        let models = state.models_for(&Command::Wake);
+        state.set_profiles(models.into_iter().filter_map(known).collect());
+        state.copy_dynamic_tools(&*ports.sessions.view(&subscription.session).await?);
+        Ok(prompt::assemble(state))
     }
 
-    /// Sends what waits in all conversations, as far as it may be sent.
-    pub(super) async fn flush_all(&mut self, socket: &mut WebSocket) -> Result<(), Gone> {
+    /// Sends the waiting frames of all conversations, as far as they may be sent.
+    pub(super) async fn flush_all(&mut self) -> Result<(), End> {
         for nth in 0..self.subscriptions.len() {
-            self.flush(socket, nth).await?;
+            self.flush(nth).await?;
         }
         Ok(())
     }
 
-    /// Sends what waits in a conversation, as far as it may be sent. A client that is sent the end of a
-    /// turn is pinged: what was written to a connection may never have left this machine, and the answer
-    /// comes after everything that was sent before.
-    async fn flush(&mut self, socket: &mut WebSocket, nth: usize) -> Result<(), Gone> {
-        let mut ended = false;
+    /// Sends the waiting frames of a conversation, as far as they may be sent. The end of a turn is followed by
+    /// a ping: the client's answer proves that it has received everything before it.
+    async fn flush(&mut self, nth: usize) -> Result<(), End> {
+        let mut ended = None;
         while let Some(frame) = self.sendable(nth).await? {
-            send(socket, Message::Text(frame.text.into())).await?;
-            if let Some(end) = frame.ends {
-                (self.subscriptions[nth].ended, ended) = (Some(end), true);
-            }
+            ended = frame.ends.or(ended);
+            self.outbox.push(Message::Text(frame.text.into()));
         }
-        if ended {
+        if ended.is_some() {
             self.pings += 1;
-            self.subscriptions[nth].ping = Some(self.pings);
-            send(socket, Message::Ping(self.pings.to_be_bytes().to_vec().into())).await?;
+            let subscription = &mut self.subscriptions[nth];
+            (subscription.ended, subscription.ping) = (ended, Some(self.pings));
+            self.outbox.push(Message::Ping(self.pings.to_be_bytes().to_vec().into()));
         }
         Ok(())
     }
 
-    /// Takes the first frame that waits in a conversation, as this client is sent it; nothing while it is
-    /// to wait.
-    async fn sendable(&mut self, nth: usize) -> Result<Option<Frame>, Gone> {
-        let told = &mut self.subscriptions[nth];
-        if told.stopping > 0 || told.is_searching {
+    /// Takes the first waiting frame of a conversation, in the form for this client; `None` while the frame
+    /// has to wait.
+    async fn sendable(&mut self, nth: usize) -> Result<Option<Frame>, End> {
+        let subscription = &mut self.subscriptions[nth];
+        if subscription.stopping > 0 || subscription.is_searching {
             return Ok(None);
         }
-        let caught_up = told.has_caught_up();
-        let Some(mut frame) = told.waiting.pop_front() else { return Ok(None) };
-        if frame.ends.is_some() && self.speech.holds(&told.session, &frame.turn) {
-            told.waiting.push_front(frame);
-            return Ok(None);
-        }
-        let Some(hands) = &frame.hands else { return Ok(Some(frame)) };
-        let turn = (told.session.clone(), frame.turn.clone());
-        match self.runs(&turn, &hands.calls, caught_up).await {
-            Ok(Some(runs)) => {
-                if !runs {
-                    frame.show();
-                } else if let Some(search) = self.places_in(&frame) {
+        let caught_up = subscription.has_caught_up();
+        let session = subscription.session.clone();
+        let Some(mut frame) = subscription.waiting.pop_front() else { return Ok(None) };
+        let runs = if frame.ends.is_some() && self.speech.holds(&session, &frame.turn) {
+            Ok(None)
+        } else if frame.handover.is_some() {
+            self.runs(&session, &frame, caught_up).await
+        } else {
+            return Ok(Some(frame));
+        };
+        match runs {
+            Ok(Some(true)) => {
+                if let Some(grounded) = self.grounded_calls(&frame) {
                     self.subscriptions[nth].is_searching = true;
-                    self.find_places(&turn.0, frame, search);
+                    self.find_places(session, frame, grounded);
                     return Ok(None);
                 }
+                Ok(Some(frame))
+            }
+            Ok(Some(false)) => {
+                frame.show();
                 Ok(Some(frame))
             }
             Ok(None) => {
@@ -260,72 +259,60 @@ impl Connection {
             }
             Err(error) => {
                 tracing::warn!(%error, "calls were not claimed");
-                Err(Gone)
+                Err(End::Gone)
             }
         }
     }
 
-    /// Sends a frame whose places were looked for, and what waits behind it. Calls whose places were not
-    /// found are over.
-    pub(super) async fn hand_over(
-        &mut self,
-        socket: &mut WebSocket,
-        located: Located,
-    ) -> Result<(), Gone> {
+    /// Sends a frame after the search for its places, and the frames behind it. Calls whose places were not
+    /// found have failed.
+    pub(super) async fn hand_over(&mut self, located: Located) -> Result<(), End> {
         let Located { session, mut frame, failed } = located;
         for (call, outcome) in failed {
-            if let Err(trouble) = self.hand_back(&session, call, outcome).await {
-                tracing::warn!(%session, "a call was not ended: {}", trouble.message());
-                return Err(Gone);
+            if let Err(error) = self.return_result(&session, call, outcome).await {
+                tracing::warn!(%session, "a call was not ended: {}", error.message());
+                return Err(End::Gone);
             }
         }
         let Some(nth) = self.subscriptions.iter().position(|it| it.session == session) else {
             return Ok(());
         };
-        let told = &mut self.subscriptions[nth];
-        told.is_searching = false;
-        if told.stopping > 0 {
-            told.waiting.push_front(frame);
+        let subscription = &mut self.subscriptions[nth];
+        subscription.is_searching = false;
+        if subscription.stopping > 0 {
+            subscription.waiting.push_front(frame);
             return Ok(());
         }
-        // A call may have timed out, or its turn may have ended, while its place was looked for.
-        if !self.is_open(&session, &frame).await {
+        // A call may have timed out, or its turn may have ended, during the search.
+        let state = self.app.ports.sessions.view(&session).await;
+        if frame.handover.is_some() && !state.is_ok_and(|state| has_open_call(&state, &frame)) {
             frame.show();
         }
-        send(socket, Message::Text(frame.text.into())).await?;
-        self.flush(socket, nth).await
+        self.outbox.push(Message::Text(frame.text.into()));
+        self.flush(nth).await
     }
 
-    /// True if a client still has to run a call that a frame hands over.
-    async fn is_open(&self, session: &SessionId, frame: &Frame) -> bool {
-        let Some(hands) = &frame.hands else { return true };
-        let Ok(state) = self.app.ports.sessions.view(session).await else { return false };
-        let open = |id: &CallId| state.open.as_ref().and_then(|open| open.call(id));
-        hands.calls.iter().filter_map(open).any(Call::with_client)
-    }
-
-    /// Whether this client runs calls of a turn; nothing while that is open, because the connection that
-    /// asked for the turn is to claim them, or they may have been handed over anew. The claim decides.
+    /// True if this client runs the calls of a frame; the claim decides. `None` while that is open, because
+    /// the connection that started the turn has precedence, or because a later frame may hand them over.
     async fn runs(
         &mut self,
-        (session, turn): &(SessionId, String),
-        calls: &[CallId],
+        session: &SessionId,
+        frame: &Frame,
         caught_up: bool,
     ) -> Result<Option<bool>, Error> {
         let state = self.app.ports.sessions.view(session).await?;
-        let open = calls.iter().filter_map(|id| state.open.as_ref()?.call(id));
-        let open: Vec<&Call> = open.filter(|call| call.with_client()).collect();
+        let open: Vec<&Call> = open_calls(&state, frame).collect();
         let Some(first) = open.first() else { return Ok(Some(false)) };
         if !caught_up {
             return Ok(None);
         }
-        let asker = self.app.turns.asking_connection(session, turn);
-        let is_anothers = asker.is_some_and(|asker| asker != self.number);
+        let starter = self.app.turns.asking_connection(session, &frame.turn);
+        let is_anothers = starter.is_some_and(|starter| starter != self.number);
         let this = self.held.client();
         match &first.claim {
             None if is_anothers => return Ok(None),
             Some(claim) if claim.by.name != this.name => return Ok(Some(false)),
-            // Clients without a name of their own are not told apart by it.
+            // All clients without an agent id have the same name.
             Some(claim) if is_anothers && self.client.agent.is_none() && claim.by != *this => {
                 return Ok(Some(false));
             }
@@ -335,26 +322,38 @@ impl Connection {
         self.held.take_over(session, open).await.map(Some)
     }
 
-    /// The client has answered a ping: it has seen what was sent before.
-    pub(super) fn answered(&mut self, ping: &[u8]) {
+    /// Notes that the client answered a ping, and so has received everything before it.
+    pub(super) fn acknowledge(&self, ping: &[u8]) {
         let Ok(ping) = <[u8; 8]>::try_from(ping).map(u64::from_be_bytes) else { return };
-        let told = self.subscriptions.iter_mut().find(|it| it.ping == Some(ping));
-        if let Some((told, end)) = told.and_then(|told| Some((&told.session, told.ended?))) {
-            self.app.acknowledged.note(&self.client, told, end);
-        }
+        self.note_ends(|subscription| subscription.ping == Some(ping));
     }
 
-    /// The client takes its leave: it wants to see no more of what it was sent.
-    pub(super) fn parted(&self) {
-        for told in &self.subscriptions {
-            if let Some(end) = told.ended {
-                self.app.acknowledged.note(&self.client, &told.session, end);
+    /// Notes that the client closed the connection, and so needs no end of a turn again.
+    pub(super) fn acknowledge_all(&self) {
+        self.note_ends(|_| true);
+    }
+
+    fn note_ends(&self, is_seen: impl Fn(&Subscription) -> bool) {
+        for subscription in self.subscriptions.iter().filter(|it| is_seen(it)) {
+            if let Some(end) = subscription.ended {
+                self.app.acknowledged.note(&self.client, &subscription.session, end);
             }
         }
     }
 }
 
-/// The encoder of a conversation from where the session is in that state on.
+/// The calls of a frame that a client still has to run.
+fn open_calls<'a>(state: &'a State, frame: &'a Frame) -> impl Iterator<Item = &'a Call> {
+    let calls = frame.handover.iter().flat_map(|handover| &handover.calls);
+    let open = calls.filter_map(|pending| state.open.as_ref()?.call(&pending.call));
+    open.filter(|call| call.with_client())
+}
+
+fn has_open_call(state: &State, frame: &Frame) -> bool {
+    open_calls(state, frame).next().is_some()
+}
+
+/// The encoder of a conversation for what follows a state of its session.
 fn link(client: &Client, name: &str, state: &State) -> Link {
     let context = Context {
         session_id: Some(state.id.to_string()),

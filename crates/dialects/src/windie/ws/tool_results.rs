@@ -9,56 +9,54 @@ use quintet_kernel::session::{Call, CallPhase};
 use quintet_kernel::tool::{Outcome, Placement};
 use quintet_kernel::{CallId, SessionId, State};
 
-use super::{Connection, Trouble};
+use super::{Connection, RequestError};
 use crate::windie::agent::tool_selection::is_own_tool;
 use crate::windie::call_ids::Request;
 use crate::windie::conversation::may_see;
 use crate::windie::wire::tool_results::{BundleResult, ToolResult};
 
 impl Connection {
-    pub(super) async fn result(&self, result: ToolResult) -> Result<(), Trouble> {
+    pub(super) async fn tool_result(&self, result: ToolResult) -> Result<(), RequestError> {
         let ToolResult { call, mut outcome, picture } = result;
-        let Some((request, state)) = self.awaited(&call).await? else { return Ok(()) };
+        let Some((request, state)) = self.expected(&call).await? else { return Ok(()) };
         if let Some(picture) = picture {
-            self.app.illustrate(&self.identity, &state, &mut outcome, picture).await?;
+            self.app.add_picture(&self.identity, &state.id, &mut outcome, picture).await?;
         }
-        self.hand_back(&request.session, request.call, outcome).await
+        self.return_result(&request.session, request.call, outcome).await
     }
 
-    pub(super) async fn bundle_result(&self, result: BundleResult) -> Result<(), Trouble> {
-        let Some((request, state)) = self.awaited(&result.bundle).await? else { return Ok(()) };
-        let calls = together(&state, &request.call);
-        for came in result.outcomes(&calls) {
-            let mut outcome = came.outcome;
-            if let Some(picture) = result.picture.clone().filter(|_| came.pictured) {
-                self.app.illustrate(&self.identity, &state, &mut outcome, picture).await?;
+    pub(super) async fn bundle_result(&self, result: BundleResult) -> Result<(), RequestError> {
+        let Some((request, state)) = self.expected(&result.bundle).await? else { return Ok(()) };
+        for step in result.outcomes(&bundle(&state, &request.call)) {
+            let mut outcome = step.outcome;
+            if let Some(picture) = result.picture.clone().filter(|_| step.pictured) {
+                self.app.add_picture(&self.identity, &state.id, &mut outcome, picture).await?;
             }
-            self.hand_back(&request.session, came.call, outcome).await?;
+            self.return_result(&request.session, step.call, outcome).await?;
         }
         Ok(())
     }
 
-    /// The call that a result is about, and its session as it is; nothing if no call waits for it.
-    async fn awaited(&self, request: &str) -> Result<Option<(Request, Arc<State>)>, Trouble> {
+    /// The call that a result is for, and its session; `None` if no call of this client expects it.
+    async fn expected(&self, request: &str) -> Result<Option<(Request, Arc<State>)>, Error> {
         let Some(request) = Request::parse(request) else { return Ok(None) };
         let state = match self.app.ports.sessions.view(&request.session).await {
-            Ok(state) => state,
             Err(Error::NotFound(_)) => return Ok(None),
-            Err(error) => return Err(error.into()),
+            state => state?,
         };
         let call = state.open.as_ref().and_then(|open| open.call(&request.call));
-        let waits = call.is_some_and(Call::with_client)
+        let is_open = call.is_some_and(Call::with_client)
             && may_see(&self.app, &self.identity, &state.labels);
-        let mine = waits && self.held.may_return_result(&request.session, &request.call).await?;
-        Ok(mine.then_some((request, state)))
+        let is_expected = is_open && self.held.may_return_result(&request.session, &request.call).await?;
+        Ok(is_expected.then_some((request, state)))
     }
 
-    pub(super) async fn hand_back(
+    pub(super) async fn return_result(
         &self,
         session: &SessionId,
         call: CallId,
         outcome: Outcome,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RequestError> {
         let by = self.held.client().clone();
         let command = Command::ReturnResult { call, by, outcome };
         match self.app.ports.sessions.submit(session, command).await {
@@ -68,16 +66,14 @@ impl Connection {
     }
 }
 
-/// The calls that were handed over together with one, from it on.
-fn together(state: &State, first: &CallId) -> Vec<(CallId, String)> {
+/// The calls of the bundle that begins with a call, with their tools.
+fn bundle(state: &State, first: &CallId) -> Vec<(CallId, String)> {
+    let is_ours = |call: &Call| {
+        let tool = state.toolset.client_tool(&call.request.tool);
+        tool.is_some_and(|tool| is_own_tool(tool.front_end.as_deref()))
+    };
     let calls = state.open.iter().flat_map(|open| open.calls());
-    let rest = calls.skip_while(|call| call.id() != first);
-    let run = rest.take_while(|call| delegated(state, call));
+    let run = calls.skip_while(|call| call.id() != first).take_while(|call| is_ours(call));
     let open = run.filter(|call| matches!(call.phase, CallPhase::Started(_, Placement::Client)));
     open.map(|call| (call.id().clone(), call.request.tool.clone())).collect()
-}
-
-fn delegated(state: &State, call: &Call) -> bool {
-    let tool = state.toolset.client_tool(&call.request.tool);
-    tool.is_some_and(|tool| is_own_tool(tool.front_end.as_deref()))
 }

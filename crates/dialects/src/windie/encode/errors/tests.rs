@@ -15,8 +15,7 @@ fn only_what_a_client_can_put_right_is_passed_on() {
 
 #[test]
 fn a_provider_that_answered_is_quoted() {
-    let told =
-        |kind, message: &str| payload(FailureCode::Model(kind), message)["message"].clone();
+    let told = |kind, message: &str| payload(FailureCode::Model(kind), message)["message"].clone();
     assert_eq!(
         told(FailureKind::Rejected, "temperature must be at most 1"),
         "The model's provider did not take the request. It says: temperature must be at most 1"

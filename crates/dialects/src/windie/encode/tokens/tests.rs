@@ -4,8 +4,7 @@ use super::*;
 
 #[test]
 fn the_parts_make_up_the_whole() {
-    let usage =
-        Usage { input: 150, output: 50, reasoning: 12, cached: 100, ..Usage::default() };
+    let usage = Usage { input: 150, output: 50, reasoning: 12, cached: 100, ..Usage::default() };
     let expected = json!({
         "prompt_tokens": 150,
         "visible_output_tokens": 38,

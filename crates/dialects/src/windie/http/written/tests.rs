@@ -31,8 +31,7 @@ fn what_is_no_title_is_a_new_chat() {
 
 #[test]
 fn a_summary_has_its_facts_below_it() {
-    let whole =
-        "SUMMARY:\nThey met.\nTwice.\n\nFACTS:\n- likes tea\n-  lives by the sea \n-\nx";
+    let whole = "SUMMARY:\nThey met.\nTwice.\n\nFACTS:\n- likes tea\n-  lives by the sea \n-\nx";
     let facts = vec!["likes tea".to_owned(), "lives by the sea".to_owned()];
     assert_eq!(summary(whole), ("They met.\nTwice.".into(), facts));
     assert_eq!(summary("Summary: short\nfacts:\n"), ("short".into(), vec![]));

@@ -6,12 +6,8 @@ use super::*;
 use crate::windie::wire::user_settings::{Key, choice};
 
 fn listed(model: &str, about: ModelDetails, inputs: Vec<MediaKind>) -> ModelInfo {
-    let profile = Profile {
-        inputs,
-        tools: true,
-        context_window: Some(400_000),
-        search: Default::default(),
-    };
+    let profile =
+        Profile { inputs, tools: true, context_window: Some(400_000), search: Default::default() };
     ModelInfo { model: ModelRef::parse(model).unwrap(), profile, about, usable: true }
 }
 
@@ -48,8 +44,7 @@ fn a_model_that_thinks_is_there_once_for_each_way() {
 fn models_of_this_machine_stand_apart_and_those_without_a_key_nowhere() {
     let here = ModelDetails { side: ModelLocation::Local, ..ModelDetails::default() };
     let local = listed("ollama/llama", here, Vec::new());
-    let locked =
-        ModelInfo { usable: false, ..listed("a/b", ModelDetails::default(), Vec::new()) };
+    let locked = ModelInfo { usable: false, ..listed("a/b", ModelDetails::default(), Vec::new()) };
     let shown = payload(&[local, locked], &Settings::default());
     assert_eq!(shown["local"][0]["id"], "llama");
     assert_eq!(shown["local"][0]["display_name"], "llama");

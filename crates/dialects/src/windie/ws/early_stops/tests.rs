@@ -11,14 +11,14 @@ fn stop(conversation: Option<&str>, turn: Option<&str>) -> Stop {
 fn a_stop_counts_once_for_its_turn_and_not_for_long() {
     let (stops, now) = (EarlyStops::default(), Time::default());
     stops.remember(stop(Some("c"), Some("t")));
-    assert!(!stops.meant("other", "c", "t", now));
-    assert!(!stops.meant("u", "d", "t", now));
-    assert!(!stops.meant("u", "c", "s", now));
-    assert!(stops.meant("u", "c", "t", now));
-    assert!(!stops.meant("u", "c", "t", now));
+    assert!(!stops.take("other", "c", "t", now));
+    assert!(!stops.take("u", "d", "t", now));
+    assert!(!stops.take("u", "c", "s", now));
+    assert!(stops.take("u", "c", "t", now));
+    assert!(!stops.take("u", "c", "t", now));
     stops.remember(stop(None, Some("t")));
-    assert!(!stops.meant("u", "c", "t", now.after(EARLY_STOP_LIFETIME)));
-    assert!(stops.meant("u", "c", "t", now));
+    assert!(!stops.take("u", "c", "t", now.after(EARLY_STOP_LIFETIME)));
+    assert!(stops.take("u", "c", "t", now));
     stops.remember(stop(Some("c"), None));
-    assert!(stops.meant("u", "c", "t", now));
+    assert!(stops.take("u", "c", "t", now));
 }

@@ -54,6 +54,6 @@ impl Sessions for Unavailable {
 async fn a_stop_that_failed_silences_nobody() {
     let (session, turn) = (SessionId::named("s".into()), TurnId::named("t".into()));
     let stop = Stopping { session, turn, name: "q".into(), done: false };
-    let stops = withdraw(&Unavailable, vec![stop]).await;
+    let stops = cancel(&Unavailable, vec![stop]).await;
     assert!(stops.iter().all(|stop| !stop.done));
 }
