@@ -1,4 +1,4 @@
-//! Requests over HTTP: the routes, who sent a request, and the JSON that comes with it.
+//! Requests over HTTP: the routes, the user of a request, and the JSON of its body or query.
 
 mod artifacts;
 mod embeddings;
@@ -20,7 +20,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use axum::routing::{self, MethodRouter};
+use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 
@@ -31,14 +31,13 @@ use crate::transport::body::{BodyError, read_body};
 use crate::transport::query::parameters;
 use reply::Reply;
 
-/// The largest body that is JSON: an image of the largest size may stand in it.
+/// The largest JSON body: it may contain an image of the largest size.
 const LARGEST_BODY: usize = 40 * 1024 * 1024;
 
-/// What most requests are answered with.
+/// The answer to most requests.
 type JsonReply = Result<Json<Value>, Reply>;
 
-/// What a request is carried out with, and the user who sent it; none where users need not say who they
-/// are.
+/// The state that a request is handled with, and its user; none while `install_auth` is off.
 struct Caller {
     app: AppState,
     user: Option<User>,
@@ -57,81 +56,61 @@ fn user_of(parts: &Parts) -> Option<User> {
     parts.extensions.get::<Option<User>>().cloned().flatten()
 }
 
-/// What answers requests of a method at a path.
-struct Route<S> {
-    /// For the test that compares the routes with `openapi.json`.
-    #[cfg(test)]
-    method: &'static str,
-    path: &'static str,
-    handler: MethodRouter<S>,
-}
+/// A method and a path, and their handler.
+type Route<S> = (&'static str, MethodRouter<S>);
 
-fn get<S: Clone + Send + Sync + 'static, T: 'static>(
-    path: &'static str,
-    handler: impl Handler<T, S>,
-) -> Route<S> {
-    Route {
-        #[cfg(test)]
-        method: "get",
-        path,
-        handler: routing::get(handler),
-    }
-}
-
-fn post<S: Clone + Send + Sync + 'static, T: 'static>(
-    path: &'static str,
-    handler: impl Handler<T, S>,
-) -> Route<S> {
-    Route {
-        #[cfg(test)]
-        method: "post",
-        path,
-        handler: routing::post(handler),
-    }
+/// A route like `GET /health`.
+fn route<S, T>(name: &'static str, handler: impl Handler<T, S>) -> Route<S>
+where
+    S: Clone + Send + Sync + 'static,
+    T: 'static,
+{
+    let method = if name.starts_with("GET ") { MethodFilter::GET } else { MethodFilter::POST };
+    (name, on(method, handler))
 }
 
 /// All routes; `openapi.json` describes the same ones.
 fn routes() -> impl Iterator<Item = Route<AppState>> {
     let own = [
-        get("/health", health),
-        get("/openapi.json", async || Json(openapi())),
-        post("/api/install/register", install::register),
-        get("/api/install/me", install::me),
-        post("/api/artifacts/", artifacts::upload),
-        get("/api/artifacts/{artifact_id}", artifacts::fetch),
-        post("/api/semantic/summarize", semantic::summarize),
-        post("/api/semantic/title", semantic::name),
-        get("/api/semantic/health", semantic::health),
-        get("/api/sdk/models", introspection::models),
-        get("/api/sdk/tool-schemas", introspection::tool_schemas),
-        get("/api/sdk/tool-capabilities/{tool_name}", introspection::tool),
-        get("/api/sdk/system-prompt", introspection::system_prompt),
-        post("/api/sdk/prompt-preview", introspection::preview),
-        post("/api/sdk/query-plan", introspection::query_plan),
-        post("/api/runs/", runs::create),
-        get("/api/runs/", runs::list),
-        post("/api/runs/stop-all", runs::stop_all),
-        post("/api/runs/workers/heartbeat", runs::poll),
-        get("/api/runs/{run_id}", runs::show),
-        get("/api/runs/{run_id}/events", runs::events),
-        post("/api/runs/{run_id}/events", runs::report),
-        post("/api/runs/{run_id}/control", runs::control),
-        post("/api/runs/{run_id}/worker-dispatched", runs::dispatched),
-        post("/api/runs/{run_id}/worker-heartbeat", runs::heartbeat),
+        route("GET /health", health),
+        route("GET /openapi.json", async || Json(openapi())),
+        route("POST /api/install/register", install::register),
+        route("GET /api/install/me", install::me),
+        route("POST /api/artifacts/", artifacts::upload),
+        route("GET /api/artifacts/{artifact_id}", artifacts::fetch),
+        route("POST /api/semantic/summarize", semantic::summarize),
+        route("POST /api/semantic/title", semantic::name),
+        route("GET /api/semantic/health", semantic::health),
+        route("GET /api/sdk/models", introspection::models),
+        route("GET /api/sdk/tool-schemas", introspection::tool_schemas),
+        route("GET /api/sdk/tool-capabilities/{tool_name}", introspection::tool),
+        route("GET /api/sdk/system-prompt", introspection::system_prompt),
+        route("POST /api/sdk/prompt-preview", introspection::preview),
+        route("POST /api/sdk/query-plan", introspection::query_plan),
+        route("POST /api/runs/", runs::create),
+        route("GET /api/runs/", runs::list),
+        route("POST /api/runs/stop-all", runs::stop_all),
+        route("POST /api/runs/workers/heartbeat", runs::poll),
+        route("GET /api/runs/{run_id}", runs::show),
+        route("GET /api/runs/{run_id}/events", runs::events),
+        route("POST /api/runs/{run_id}/events", runs::report),
+        route("POST /api/runs/{run_id}/control", runs::control),
+        route("POST /api/runs/{run_id}/worker-dispatched", runs::dispatched),
+        route("POST /api/runs/{run_id}/worker-heartbeat", runs::heartbeat),
     ];
     own.into_iter().chain(perception::routes())
 }
 
-/// Answers requests that may come in.
+/// The router of all requests, which identifies their users.
 pub(super) fn router(app: &AppState) -> Router<AppState> {
     routed(routes()).layer(from_fn_with_state(app.clone(), identify))
 }
 
-/// A router for these routes. A slash at the end of a path changes nothing.
+/// A router for these routes, each with and without a slash at its end.
 fn routed<S: Clone + Send + Sync + 'static>(routes: impl Iterator<Item = Route<S>>) -> Router<S> {
     let mut router = Router::new();
-    for Route { path, handler, .. } in routes {
-        let path = path.trim_end_matches('/');
+    for (name, handler) in routes {
+        let path = name.trim_start_matches(|c| c != '/').trim_end_matches('/');
         router = router.route(path, handler.clone()).route(&format!("{path}/"), handler);
     }
     let not_allowed = async || Reply::new(405, "Method Not Allowed");
@@ -139,7 +118,7 @@ fn routed<S: Clone + Send + Sync + 'static>(routes: impl Iterator<Item = Route<S
     router.method_not_allowed_fallback(not_allowed).fallback(not_found)
 }
 
-/// Everything below `/api` but the way to get a token is for those who have one.
+/// Identifies the user of a request below `/api`, except for registration.
 async fn identify(
     State(app): State<AppState>,
     mut request: Request,
@@ -155,12 +134,12 @@ async fn identify(
     Ok(next.run(request).await)
 }
 
-/// Whether a path is below `/api`.
+/// True if a path is below `/api`.
 pub(super) fn is_for_installs(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/")
 }
 
-/// Whether a path is the way to get a token.
+/// True for the path that issues tokens.
 pub(super) fn is_registration(path: &str) -> bool {
     path.trim_end_matches('/') == "/api/install/register"
 }
@@ -177,7 +156,7 @@ fn openapi() -> Value {
     serde_json::from_str(include_str!("openapi.json")).expect("openapi.json is checked by a test")
 }
 
-/// The JSON of a body of at most so many bytes, not looked at yet.
+/// The JSON of a body of at most so many bytes, not validated.
 struct Body<const LIMIT_BYTES: usize = LARGEST_BODY>(Value);
 
 impl<S: Sync, const LIMIT_BYTES: usize> FromRequest<S> for Body<LIMIT_BYTES> {
@@ -205,13 +184,13 @@ impl<const LIMIT_BYTES: usize> Body<LIMIT_BYTES> {
         })
     }
 
-    /// What the body says. Fails with everything that is wrong with it.
+    /// Reads the body. Fails with all of its faults.
     fn read<T>(self, look: impl FnOnce(&Object<'_>) -> T) -> Result<T, Wrong> {
         fields::read("body", &self.0, look)
     }
 }
 
-/// What a query says. Fails with everything that is wrong with it.
+/// Reads the query of a URL. Fails with all of its faults.
 fn read_query<T>(query: Option<&str>, look: impl FnOnce(&Object<'_>) -> T) -> Result<T, Wrong> {
     let mut members = Map::new();
     for (name, value) in parameters(query.unwrap_or_default()) {

@@ -13,20 +13,20 @@ use quintet_kernel::port::{Embedder, Ocr, Vision};
 use tokio::sync::Semaphore;
 
 use super::reply::Reply;
-use super::{Route, embeddings, get, ocr, post, text, user_of, vision};
+use super::{Route, embeddings, ocr, route, text, user_of, vision};
 use crate::transport::access::Token;
 use crate::windie::artifacts::ArtifactStore;
 use crate::windie::auth::User;
 use crate::windie::serve::AppState;
 
-/// The senses, and what is known of pictures.
+/// The senses and the artifacts, without the rest of the daemon.
 #[derive(Clone)]
 pub(super) struct Senses {
     pub(super) ocr: Arc<dyn Ocr>,
     pub(super) vision: Arc<dyn Vision>,
     pub(super) embedder: Arc<dyn Embedder>,
     pub(super) artifacts: ArtifactStore,
-    /// The key of other services that want embeddings.
+    /// The key of other services that request embeddings.
     pub(super) embedding_key: Option<Token>,
     /// The most bytes that a picture may have.
     pub(super) size_limit: u64,
@@ -45,12 +45,12 @@ impl FromRef<AppState> for Senses {
     }
 }
 
-/// What requests about pictures work with.
+/// The state that requests about pictures are handled with.
 pub(super) struct Perception {
     pub(super) senses: Senses,
-    /// The user whose artifacts may be used; all may be where users are not told apart.
+    /// The user whose artifacts may be used; all artifacts if there is none.
     pub(super) user: Option<User>,
-    /// Where the daemon is reached.
+    /// The address of the daemon, for URLs.
     pub(super) host: String,
 }
 
@@ -72,20 +72,20 @@ where
     Senses: FromRef<S>,
 {
     [
-        post("/api/embeddings/", embeddings::embed_text),
-        get("/api/embeddings/health", embeddings::health),
-        post("/embed", embeddings::embed_batch),
-        post("/api/sdk/ocr/run", ocr::run),
-        post("/api/sdk/ocr/inspect", ocr::inspect),
-        post("/api/sdk/ocr/find-text", ocr::find_text),
-        post("/api/sdk/ocr/find-text-candidates", ocr::find_candidates),
-        post("/api/sdk/ocr/resolve-text", ocr::resolve_text),
-        post("/api/sdk/ocr/resolve-candidate", ocr::resolve_candidate),
-        post("/api/sdk/ocr/overlay", ocr::overlay),
-        post("/api/sdk/vision/locate", vision::locate),
-        post("/api/sdk/vision/locate-all", vision::locate_all),
-        post("/api/sdk/vision/describe", vision::describe),
-        post("/api/sdk/vision/overlay", vision::overlay),
+        route("POST /api/embeddings/", embeddings::embed_text),
+        route("GET /api/embeddings/health", embeddings::health),
+        route("POST /embed", embeddings::embed_batch),
+        route("POST /api/sdk/ocr/run", ocr::run),
+        route("POST /api/sdk/ocr/inspect", ocr::inspect),
+        route("POST /api/sdk/ocr/find-text", ocr::find_text),
+        route("POST /api/sdk/ocr/find-text-candidates", ocr::find_candidates),
+        route("POST /api/sdk/ocr/resolve-text", ocr::resolve_text),
+        route("POST /api/sdk/ocr/resolve-candidate", ocr::resolve_candidate),
+        route("POST /api/sdk/ocr/overlay", ocr::overlay),
+        route("POST /api/sdk/vision/locate", vision::locate),
+        route("POST /api/sdk/vision/locate-all", vision::locate_all),
+        route("POST /api/sdk/vision/describe", vision::describe),
+        route("POST /api/sdk/vision/overlay", vision::overlay),
     ]
 }
 
@@ -97,7 +97,7 @@ pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Reply> {
     let permit = PICTURE_WORK.acquire().await;
-    // The permit is the work's: work goes on when the client is gone, and still takes memory.
+    // The work owns the permit, because it continues and uses memory when the client is gone.
     let work = move || {
         let _permit = permit;
         work()

@@ -15,7 +15,11 @@ fn the_openapi_document_names_every_route_and_no_other() {
     }
     // Every GET answers HEAD, which only this one says.
     assert!(documented.remove(&("head", "/api/artifacts/{artifact_id}")));
-    let served: BTreeSet<_> = routes().map(|route| (route.method, route.path)).collect();
+    let documented: BTreeSet<String> = documented
+        .into_iter()
+        .map(|(method, path)| format!("{} {path}", method.to_uppercase()))
+        .collect();
+    let served: BTreeSet<String> = routes().map(|(name, _)| name.to_owned()).collect();
     assert_eq!(served, documented);
 }
 
@@ -33,10 +37,7 @@ fn a_body_is_json() {
 
 #[tokio::test]
 async fn what_is_not_there_is_told_from_what_is_not_allowed() {
-    let stub = |route: Route<AppState>| match route.method {
-        "get" => get(route.path, async || ()),
-        _ => post(route.path, async || ()),
-    };
+    let stub = |(name, _): Route<AppState>| route(name, async || ());
     let router = routed(routes().map(stub)).with_state(());
     let check = async |method: &str, path: &str, status: u16| {
         let request =
