@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use image::ImageFormat;
 use quintet_kernel::id::{BlobId, SessionId};
 use quintet_kernel::port::{
     Artifact, Artifacts, Blobs, Clock, StorageError, UploadWriter, Uploads,
@@ -18,46 +19,35 @@ use tokio_util::sync::CancellationToken;
 use super::auth::{User, uuid};
 use crate::dialect::Services;
 
-/// How much of an artifact is read at once.
+/// Bytes of an artifact that are read at once.
 pub(super) const CHUNK_BYTES: usize = 256 * 1024;
-/// How often it is looked for what can go, at least and at most.
+/// The interval between deletions of old artifacts, which depends on how long they are kept.
 const MIN_CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_CLEANUP_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// A kind of picture.
-#[derive(Debug)]
-pub(super) struct Kind {
-    begins: &'static [u8],
-    mime: &'static str,
-    ending: &'static str,
-}
-
-static KINDS: [Kind; 2] = [
-    Kind { begins: b"\x89PNG\r\n\x1a\n", mime: "image/png", ending: "png" },
-    Kind { begins: b"\xff\xd8\xff", mime: "image/jpeg", ending: "jpg" },
-];
-
-impl Kind {
-    /// The kind that a client names.
-    pub(super) fn named(mime: &str) -> Option<&'static Self> {
-        let mime = if mime.eq_ignore_ascii_case("image/jpg") { "image/jpeg" } else { mime };
-        KINDS.iter().find(|kind| kind.mime.eq_ignore_ascii_case(mime))
-    }
-
-    /// The kind that content begins like.
-    fn of(content: &[u8]) -> Option<&'static Self> {
-        KINDS.iter().find(|kind| content.starts_with(kind.begins))
+/// The format that a client names, if it is accepted.
+pub(super) fn format_named(mime: &str) -> Option<ImageFormat> {
+    match mime.to_ascii_lowercase().as_str() {
+        "image/png" => Some(ImageFormat::Png),
+        "image/jpeg" | "image/jpg" => Some(ImageFormat::Jpeg),
+        _ => None,
     }
 }
 
-/// Whether a name is one that artifacts are given here.
+/// The format of a content, by its first bytes.
+fn format_of(content: &[u8]) -> Option<ImageFormat> {
+    let format = image::guess_format(content).ok()?;
+    matches!(format, ImageFormat::Png | ImageFormat::Jpeg).then_some(format)
+}
+
+/// True if a name has the form of an artifact id of this daemon.
 pub(super) fn is_own(name: &str) -> bool {
     let Some((stem, ending)) = name.split_once('.') else { return false };
-    let known = KINDS.iter().any(|kind| kind.ending == ending);
-    known && stem.len() == 32 && stem.bytes().all(|byte| byte.is_ascii_hexdigit())
+    let is_hex = stem.len() == 32 && stem.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex && matches!(ending, "png" | "jpg")
 }
 
-/// The bytes of a text in base64, perhaps a data URL, with any whitespace in it.
+/// The bytes of a text in base64, perhaps a data URL, without its whitespace.
 pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim();
     let data = match text.strip_prefix("data:") {
@@ -71,17 +61,17 @@ pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
 /// Number of bytes by which the type of a file is recognised.
 pub(super) const SIGNATURE_BYTES: usize = 8;
 
-/// What was handed in, as far as it is known before it has a name.
+/// An upload before it has an id.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) head: Vec<u8>,
     pub(super) size: u64,
     pub(super) sha256: String,
-    /// What the client says it is.
-    pub(super) claimed: Option<&'static Kind>,
+    /// The format that the client claims.
+    pub(super) claimed: Option<ImageFormat>,
 }
 
-/// An artifact that a session refers to.
+/// An artifact that a session refers to, with its content as a blob.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Adopted {
     pub(super) artifact: Artifact,
@@ -90,7 +80,7 @@ pub(super) struct Adopted {
     pub(super) is_picture: bool,
 }
 
-/// Where artifacts are.
+/// The artifacts and their content.
 #[derive(Clone)]
 pub(super) struct ArtifactStore {
     artifacts: Arc<dyn Artifacts>,
@@ -120,8 +110,8 @@ impl ArtifactStore {
         Self { artifacts, uploads, blobs, clock }
     }
 
-    /// Keeps what was handed in, durably. Its kind is what it begins like, or else what it was said to be;
-    /// nothing is kept of what is of neither.
+    /// Stores an upload durably. Its first bytes decide its format, or else the client's claim; `None` if
+    /// neither is an accepted format.
     pub(super) async fn keep(
         &self,
         user: Option<&User>,
@@ -129,11 +119,12 @@ impl ArtifactStore {
         content: Box<dyn UploadWriter>,
     ) -> Result<Option<Artifact>, StorageError> {
         let claimed = taken.claimed.filter(|_| taken.size > 0);
-        let Some(kind) = Kind::of(&taken.head).or(claimed) else { return Ok(None) };
+        let Some(format) = format_of(&taken.head).or(claimed) else { return Ok(None) };
+        let ending = if format == ImageFormat::Png { "png" } else { "jpg" };
         let artifact = Artifact {
-            id: format!("{}.{}", uuid(), kind.ending),
+            id: format!("{}.{ending}", uuid()),
             owner: user.map(|user| user.id.clone()),
-            mime: kind.mime.into(),
+            mime: format.to_mime_type().into(),
             size: taken.size,
             sha256: taken.sha256,
             created: self.clock.now(),
@@ -146,7 +137,7 @@ impl ArtifactStore {
         Ok(Some(artifact))
     }
 
-    /// Keeps content that is at hand; nothing if it is no picture.
+    /// Stores content from memory; `None` if it is no picture.
     pub(super) async fn keep_bytes(
         &self,
         user: Option<&User>,
@@ -170,13 +161,13 @@ impl ArtifactStore {
         id: &str,
     ) -> Result<Option<Artifact>, StorageError> {
         let found = self.artifacts.artifact(id).await?;
-        let his =
+        let may_see =
             |artifact: &Artifact| user.is_none_or(|user| artifact.owner.as_ref() == Some(&user.id));
-        Ok(found.filter(his))
+        Ok(found.filter(may_see))
     }
 
-    /// Has a session refer to an artifact, so that it stays, and puts its content where models are shown
-    /// it from; nothing if somebody may not see it, or it is gone.
+    /// Makes a session refer to an artifact, so that it is kept, and stores its content as a blob for models;
+    /// `None` if the user may not see it, or it was deleted.
     pub(super) async fn adopt(
         &self,
         user: Option<&User>,
@@ -192,9 +183,9 @@ impl ArtifactStore {
             Err(StorageError::Missing(_)) => return Ok(None),
             read => read?,
         };
-        let is_picture = Kind::of(&content).is_some();
+        let is_picture = format_of(&content).is_some();
         let blob = self.blobs.put(content).await?;
-        // Blobs are named by their SHA-256, so this is the same as was handed in, or it is not.
+        // Blobs are named by their SHA-256, which shows whether the content is the one that was uploaded.
         if blob.as_str() != artifact.sha256 {
             return Err(StorageError::Damaged(format!("artifact {id}")));
         }
@@ -220,7 +211,7 @@ impl ArtifactStore {
         Ok(removed)
     }
 
-    /// Deletes artifacts that are not needed any more, from time to time, until the daemon shuts down.
+    /// Deletes old artifacts at an interval until the daemon shuts down.
     pub(super) async fn sweep(self, keep: Option<Duration>, closing: CancellationToken) {
         let pause = keep.map_or(MAX_CLEANUP_INTERVAL, |keep| {
             keep.clamp(MIN_CLEANUP_INTERVAL, MAX_CLEANUP_INTERVAL)
@@ -228,8 +219,10 @@ impl ArtifactStore {
         loop {
             match self.tidy(keep).await {
                 Ok(0) => {}
-                Ok(artifacts) => tracing::info!(artifacts, "took away what no session refers to"),
-                Err(error) => tracing::warn!(%error, "artifacts could not be looked through"),
+                Ok(artifacts) => {
+                    tracing::info!(artifacts, "deleted artifacts that no session refers to")
+                }
+                Err(error) => tracing::warn!(%error, "artifacts could not be cleaned up"),
             }
             tokio::select! {
                 () = closing.cancelled() => return,

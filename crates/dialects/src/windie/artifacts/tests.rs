@@ -67,7 +67,7 @@ fn user(id: &str) -> User {
 async fn what_begins_like_no_picture_is_what_the_client_says() {
     let room = Room::new();
     let store = &room.artifact_store;
-    let hand_in = async |content: &[u8], claimed: Option<&'static Kind>| {
+    let hand_in = async |content: &[u8], claimed: Option<ImageFormat>| {
         let head = content.iter().copied().take(SIGNATURE_BYTES).collect();
         let sha256 = hex::encode(Sha256::digest(content));
         let taken = Taken { head, size: content.len() as u64, sha256, claimed };
@@ -75,7 +75,7 @@ async fn what_begins_like_no_picture_is_what_the_client_says() {
         writer.write(content.to_vec()).await.unwrap();
         store.keep(None, taken, writer).await.unwrap()
     };
-    let png = Kind::named("IMAGE/PNG");
+    let png = format_named("IMAGE/PNG");
     assert_eq!(hand_in(b"hello", None).await, None);
     assert_eq!(hand_in(b"", png).await, None);
     let hello = hand_in(b"hello", png).await.unwrap();

@@ -7,9 +7,10 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{FromRequest as _, Multipart, Request};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::try_unfold;
+use image::ImageFormat;
 use quintet_kernel::port::{Artifact, StorageError, UploadWriter, Uploads};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -17,13 +18,13 @@ use sha2::{Digest as _, Sha256};
 use super::range::{Wanted, names, wanted};
 use super::reply::Reply;
 use super::{Caller, JsonReply, text};
-use crate::windie::artifacts::{CHUNK_BYTES, Kind, SIGNATURE_BYTES, Taken};
+use crate::windie::artifacts::{CHUNK_BYTES, SIGNATURE_BYTES, Taken, format_named};
 use crate::windie::auth::User;
 use crate::windie::fields::Wrong;
 use crate::windie::serve::AppState;
 
-/// How much of what is not taken is still read, so that the client gets to see why.
-const DRAINED: u64 = 64 * 1024 * 1024;
+/// Bytes of a refused upload that are still read, so that the client receives the answer.
+const DRAIN_BYTES_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// `POST /api/artifacts/`: a form with a `file`.
 pub(super) async fn upload(Caller { app, user }: Caller, request: Request) -> JsonReply {
@@ -72,15 +73,15 @@ fn unsupported() -> Reply {
     Reply::new(415, "Unsupported content type")
 }
 
-/// What the client says it is.
-fn claimed(field: &Field<'_>) -> Result<&'static Kind, Reply> {
+/// The format that the client claims.
+fn claimed(field: &Field<'_>) -> Result<ImageFormat, Reply> {
     let Some(kind) = field.content_type().filter(|kind| !kind.is_empty()) else {
         return Err(Reply::new(400, "Missing content type"));
     };
-    Kind::named(kind.split(';').next().unwrap_or_default().trim()).ok_or_else(unsupported)
+    format_named(kind.split(';').next().unwrap_or_default().trim()).ok_or_else(unsupported)
 }
 
-/// Takes in what comes, unless there is too much of it.
+/// Stores the content of an upload. Fails if it is too large.
 async fn read(
     field: &mut Field<'_>,
     mut content: Box<dyn UploadWriter>,
@@ -110,7 +111,7 @@ async fn read(
 async fn drain(field: &mut Field<'_>, mut read: u64) -> Result<(), Reply> {
     while let Some(bytes) = field.chunk().await.map_err(broken)? {
         read += bytes.len() as u64;
-        if read > DRAINED {
+        if read > DRAIN_BYTES_LIMIT {
             break;
         }
     }
@@ -136,16 +137,16 @@ pub(super) async fn fetch(
     }
     let gone = || Reply::new(404, "Artifact not found");
     let artifact = app.artifact_store.find(user.as_ref(), id).await?.ok_or_else(gone)?;
-    // The file may be gone, where the daemon ended in the middle of taking it in or away.
+    // The file may be missing if the daemon ended while it was stored or deleted.
     match app.artifact_store.uploads.part(id, 0, 1).await {
         Err(StorageError::Missing(_)) => return Err(gone()),
         read => read?,
     };
     let (tag, size) = (format!("\"{}\"", artifact.sha256), artifact.size);
     if names(text(&headers, "if-none-match"), &tag) {
-        return Ok(labelled(StatusCode::NOT_MODIFIED, &artifact, &tag, Body::empty()));
+        return Ok((StatusCode::NOT_MODIFIED, labels(&artifact, tag)).into_response());
     }
-    let (status, range) = match wanted(asked(&headers, &tag), size) {
+    let (status, range) = match wanted(requested_range(&headers, &tag), size) {
         Wanted::All => (StatusCode::OK, 0..size),
         Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Wanted::Nothing => {
@@ -157,42 +158,32 @@ pub(super) async fn fetch(
         Method::HEAD => Body::empty(),
         _ => content(Arc::clone(&app.artifact_store.uploads), artifact.id.clone(), range.clone()),
     };
-    let mut response = labelled(status, &artifact, &tag, body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_LENGTH, (range.end - range.start).into());
-    if status == StatusCode::PARTIAL_CONTENT {
-        let shown = format!("bytes {}-{}/{size}", range.start, range.end - 1);
-        headers.insert(header::CONTENT_RANGE, value(&shown));
-    }
-    Ok(response)
+    let length = [(header::CONTENT_LENGTH, (range.end - range.start).to_string())];
+    let part = (status == StatusCode::PARTIAL_CONTENT).then(|| {
+        let range = format!("bytes {}-{}/{size}", range.start, range.end - 1);
+        [(header::CONTENT_RANGE, range)]
+    });
+    Ok((status, labels(&artifact, tag), length, part, body).into_response())
 }
 
-/// The range that is asked for, if what the client has of it is still the same.
-fn asked<'a>(headers: &'a HeaderMap, tag: &str) -> Option<&'a str> {
+/// The requested range, unless the client has a part of another version.
+fn requested_range<'a>(headers: &'a HeaderMap, tag: &str) -> Option<&'a str> {
     let same = text(headers, "if-range").is_none_or(|given| given == tag);
     text(headers, "range").filter(|_| same)
 }
 
-/// An artifact never changes, and is for its owner alone.
-fn labelled(status: StatusCode, artifact: &Artifact, tag: &str, body: Body) -> Response {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, value(&artifact.mime));
-    headers.insert(header::ETAG, value(tag));
-    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    let ours = HeaderValue::from_static("private, max-age=31536000, immutable");
-    headers.insert(header::CACHE_CONTROL, ours);
-    let plain = HeaderValue::from_static("nosniff");
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, plain);
-    response
+/// The headers of an artifact, which never changes and is for its owner alone.
+fn labels(artifact: &Artifact, tag: String) -> [(HeaderName, String); 5] {
+    [
+        (header::CONTENT_TYPE, artifact.mime.clone()),
+        (header::ETAG, tag),
+        (header::ACCEPT_RANGES, "bytes".into()),
+        (header::CACHE_CONTROL, "private, max-age=31536000, immutable".into()),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff".into()),
+    ]
 }
 
-fn value(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
-}
-
-/// Some bytes, read as they are sent.
+/// A range of bytes, read while they are sent.
 fn content(uploads: Arc<dyn Uploads>, id: String, range: Range<u64>) -> Body {
     Body::from_stream(try_unfold((uploads, id, range), |(uploads, id, range)| async move {
         if range.is_empty() {
@@ -209,7 +200,7 @@ fn content(uploads: Arc<dyn Uploads>, id: String, range: Range<u64>) -> Body {
     }))
 }
 
-/// Names of artifacts are those of files, and nothing that leads elsewhere.
+/// True if an id is a file name that cannot lead to another folder.
 pub(super) fn is_id(id: &str) -> bool {
     let Some((name, ending)) = id.rsplit_once('.') else { return false };
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
