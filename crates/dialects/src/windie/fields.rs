@@ -12,14 +12,14 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-/// Faults of one message that are told.
+/// The most faults of one message that are reported.
 const FAULTS_LIMIT: usize = 100;
-/// Entries of a list that has no limit of its own.
+/// The most entries of a list without a limit of its own.
 pub(crate) const ENTRIES_LIMIT: usize = 10_000;
-/// The kind of fault of what is no object.
+/// The kind of fault of a value that is no object.
 const NOT_AN_OBJECT: &str = "model_attributes_type";
 
-/// What was found to be wrong so far.
+/// The faults that were found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(RefCell<Vec<Fault>>);
 
@@ -31,7 +31,7 @@ struct Fault {
     message: String,
 }
 
-/// Everything that is wrong with a message.
+/// All faults of a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) struct Wrong(Vec<Fault>);
 
@@ -54,7 +54,7 @@ impl Wrong {
         Self(vec![Fault { place: place.to_vec(), kind, message: message.into() }])
     }
 
-    /// The faults as answers over HTTP list them.
+    /// The faults in the form of HTTP answers.
     pub(crate) fn details(&self) -> Value {
         let shown =
             |fault: &Fault| json!({ "type": fault.kind, "loc": fault.place, "msg": fault.message });
@@ -70,14 +70,14 @@ impl Faults {
         }
     }
 
-    /// What was read, if nothing was wrong.
+    /// The value that was read, if there was no fault.
     pub(crate) fn unless<T>(self, read: T) -> Result<T, Wrong> {
         let faults = self.0.into_inner();
         if faults.is_empty() { Ok(read) } else { Err(Wrong(faults)) }
     }
 }
 
-/// Reads an object that goes by a name. Fails with everything that is wrong with it.
+/// Reads an object with a name. Fails with all of its faults.
 pub(crate) fn read<T>(
     name: &str,
     value: &Value,
@@ -90,7 +90,7 @@ pub(crate) fn read<T>(
 
 static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
-/// An object, and where it stands.
+/// An object and its place in the message.
 #[derive(Clone, Debug)]
 pub(crate) struct Object<'a> {
     members: &'a Map<String, Value>,
@@ -99,7 +99,7 @@ pub(crate) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// An object that stands in nothing else; its name may be empty.
+    /// An object at the top level; its name may be empty.
     pub(crate) fn new(name: &str, value: &'a Value, faults: &'a Faults) -> Option<Self> {
         let place = Some(name.into()).filter(|_| !name.is_empty());
         Self::at(place.into_iter().collect(), value, faults)
@@ -114,7 +114,7 @@ impl<'a> Object<'a> {
         Some(Self { members, place, faults })
     }
 
-    /// The same object, as one that stands in nothing else and whose faults are collected apart.
+    /// The same object at the top level, with its own list of faults.
     pub(crate) fn judged(&self, faults: &'a Faults) -> Self {
         Self { members: self.members, place: Vec::new(), faults }
     }
@@ -124,40 +124,41 @@ impl<'a> Object<'a> {
         self.members
     }
 
-    /// Notes a fault of the object itself, or of what is at a place in it.
+    /// Adds a fault of the object itself, or of a value in it.
     pub(crate) fn fault(&self, at: &[&str], kind: &'static str, message: impl Into<String>) {
         let inside = at.iter().map(|name| Value::from(*name));
         self.faults.add(self.place.iter().cloned().chain(inside).collect(), kind, message);
     }
 
-    /// Notes that a member makes no sense.
+    /// Adds a fault of a member that has the right type and a wrong value.
     pub(crate) fn wrong(&self, name: &str, message: impl Into<String>) {
         self.fault(&[name], "value_error", message);
     }
 
-    /// Takes no other members than these.
-    pub(crate) fn only(&self, known: &[&str]) {
-        for name in self.members.keys().filter(|name| !known.contains(&name.as_str())) {
+    /// Reports members other than these, which are separated by blanks.
+    pub(crate) fn only(&self, known: &str) {
+        let is_known = |name: &&String| known.split(' ').any(|known| known == name.as_str());
+        for name in self.members.keys().filter(|name| !is_known(name)) {
             self.fault(&[name], "extra_forbidden", "Extra inputs are not permitted");
         }
     }
 
-    /// A member, unless it is left out or null.
+    /// A member, unless it is missing or null.
     pub(crate) fn member(&self, name: &str) -> Option<&'a Value> {
         self.members.get(name).filter(|value| !value.is_null())
     }
 
-    /// A member that may be left out or null.
+    /// A member that may be missing or null.
     pub(crate) fn field<'o>(&'o self, name: &'o str) -> Field<'o, 'a> {
         Field { value: self.member(name), object: self, name, index: None }
     }
 
-    /// A member that may be left out, but not be null.
+    /// A member that may be missing, but not null.
     pub(crate) fn not_null<'o>(&'o self, name: &'o str) -> Field<'o, 'a> {
         Field { value: self.members.get(name), ..self.field(name) }
     }
 
-    /// A member that must be given.
+    /// A required member.
     pub(crate) fn needed<'o>(&'o self, name: &'o str) -> Field<'o, 'a> {
         let field = self.not_null(name);
         if field.value.is_none() {
@@ -166,22 +167,22 @@ impl<'a> Object<'a> {
         field
     }
 
-    /// A text of so many characters that may be left out or null.
+    /// A text with a number of characters in a range; may be missing or null.
     pub(crate) fn text(&self, name: &str, length: RangeInclusive<usize>) -> Option<String> {
         self.field(name).text(length)
     }
 
-    /// A text of so many characters that must be given.
+    /// A required text with a number of characters in a range.
     pub(crate) fn needed_text(&self, name: &str, length: RangeInclusive<usize>) -> String {
         self.needed(name).text(length).unwrap_or_default()
     }
 
-    /// An object that may be left out or null.
+    /// An object that may be missing or null.
     pub(crate) fn object(&self, name: &str) -> Option<Self> {
         self.field(name).object()
     }
 
-    /// An object that is empty if it is left out or null.
+    /// An object that is empty if it is missing or null.
     pub(crate) fn object_or_empty(&self, name: &str) -> Option<Self> {
         match self.member(name) {
             Some(_) => self.object(name),
@@ -189,7 +190,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// What the objects of a list of at most so many say; nothing if it is left out or null.
+    /// The objects of a list with at most so many, each read by a function.
     pub(crate) fn objects<T>(&self, name: &str, most: usize, look: impl Fn(&Self) -> T) -> Vec<T> {
         self.field(name).objects(most, look)
     }
@@ -199,14 +200,14 @@ impl<'a> Object<'a> {
     }
 }
 
-/// A member of an object or an entry of a list in it. Every reader gives nothing if there is nothing to
-/// read, and nothing with a fault if it is something else.
+/// A member of an object or an entry of a list in it. Every reader returns `None` if it is missing, and `None`
+/// with a fault if it has another type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field<'o, 'a> {
     value: Option<&'a Value>,
     object: &'o Object<'a>,
     name: &'o str,
-    /// Which entry of the list it is, if it is one.
+    /// The index of an entry of a list.
     index: Option<usize>,
 }
 
@@ -221,7 +222,7 @@ impl<'o, 'a> Field<'o, 'a> {
         self.object.faults.add(self.place(), kind, message);
     }
 
-    /// What the value is by its type.
+    /// The value as a type.
     fn typed<T>(
         &self,
         read: impl FnOnce(&'a Value) -> Option<T>,
@@ -235,7 +236,7 @@ impl<'o, 'a> Field<'o, 'a> {
         typed
     }
 
-    /// A text of so many characters.
+    /// A text with a number of characters in a range.
     pub(crate) fn text(&self, length: RangeInclusive<usize>) -> Option<String> {
         let text = self.typed(Value::as_str, "string_type", "Input should be a valid string")?;
         let Some((end, bound)) = beyond(text.chars().count(), &length) else {
@@ -246,7 +247,7 @@ impl<'o, 'a> Field<'o, 'a> {
         None
     }
 
-    /// A text that says something, without blanks around it.
+    /// A text that is not blank, trimmed.
     pub(crate) fn solid_text(&self, most: usize) -> Option<String> {
         let text = self.text(0..=most)?.trim().to_owned();
         if text.is_empty() {
@@ -255,7 +256,7 @@ impl<'o, 'a> Field<'o, 'a> {
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// A name of at most so many characters: letters, digits and these.
+    /// A name of letters, digits and these characters, at most so long.
     pub(crate) fn identifier(&self, most: usize, others: &str) -> Option<String> {
         let text = self.text(1..=most)?;
         if !text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c)) {
@@ -265,7 +266,7 @@ impl<'o, 'a> Field<'o, 'a> {
         Some(text)
     }
 
-    /// What one of some words stands for.
+    /// The value of one of some words.
     pub(crate) fn choice<T: Copy>(&self, words: &[(&str, T)]) -> Option<T> {
         let given = self.value?.as_str();
         let meant = words.iter().find(|(word, _)| given == Some(word));
@@ -281,7 +282,6 @@ impl<'o, 'a> Field<'o, 'a> {
         meant.map(|(_, meant)| *meant)
     }
 
-    /// Yes or no.
     pub(crate) fn flag(&self) -> Option<bool> {
         self.typed(Value::as_bool, "bool_type", "Input should be a valid boolean")
     }
@@ -322,13 +322,13 @@ impl<'o, 'a> Field<'o, 'a> {
         Object::at(self.place(), self.value?, self.object.faults)
     }
 
-    /// An object as it is; empty if there is none.
+    /// The members of an object; none if it is missing.
     pub(crate) fn map(&self) -> Map<String, Value> {
         let map = self.typed(Value::as_object, "dict_type", "Input should be a valid dictionary");
         map.cloned().unwrap_or_default()
     }
 
-    /// The entries of a list of so many; none if there is no list.
+    /// The entries of a list with a length in a range; none if it is missing.
     pub(crate) fn entries(&self, count: RangeInclusive<usize>) -> Vec<Self> {
         let list = self.typed(Value::as_array, "list_type", "Input should be a valid list");
         let entries = list.map(Vec::as_slice).unwrap_or_default();
@@ -343,13 +343,13 @@ impl<'o, 'a> Field<'o, 'a> {
         entries.iter().enumerate().map(entry).collect()
     }
 
-    /// What the objects of a list of at most so many say.
+    /// The objects of a list with at most so many, each read by a function.
     pub(crate) fn objects<T>(&self, most: usize, look: impl Fn(&Object<'a>) -> T) -> Vec<T> {
         let entries = self.entries(0..=most);
         entries.iter().filter_map(|entry| Some(look(&entry.object()?))).collect()
     }
 
-    /// A list of texts that say something, each once.
+    /// A list of texts that are not blank, without duplicates.
     pub(crate) fn names(&self) -> Option<Vec<String>> {
         let (mut seen, entries) = (HashSet::new(), self.entries(0..=ENTRIES_LIMIT));
         let names = entries.iter().filter_map(|entry| entry.solid_text(usize::MAX));
@@ -357,7 +357,7 @@ impl<'o, 'a> Field<'o, 'a> {
         self.value.map(|_| names)
     }
 
-    /// What the words of a list stand for, each once.
+    /// The values of the words of a list, without duplicates.
     pub(crate) fn choices<T: Copy + PartialEq>(&self, words: &[(&str, T)]) -> Option<Vec<T>> {
         let mut chosen = Vec::new();
         for entry in self.entries(0..=ENTRIES_LIMIT) {
@@ -367,7 +367,7 @@ impl<'o, 'a> Field<'o, 'a> {
     }
 }
 
-/// The end that a length is beyond, and the bound there.
+/// The bound that a length exceeds, and which one it is.
 fn beyond(length: usize, bounds: &RangeInclusive<usize>) -> Option<(&'static str, usize)> {
     let (least, most) = (*bounds.start(), *bounds.end());
     if length < least { Some(("least", least)) } else { (length > most).then_some(("most", most)) }

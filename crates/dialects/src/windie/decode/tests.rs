@@ -371,7 +371,7 @@ fn no_frame_panics() {
         "status",
         "success",
     ];
-    for kind in TYPES {
+    for (kind, _) in TYPES {
         for value in &values {
             let all: serde_json::Map<String, Value> =
                 names.iter().map(|name| ((*name).to_owned(), value.clone())).collect();

@@ -10,7 +10,7 @@ use super::{Body, Caller, JsonReply, text};
 use crate::windie::auth::fresh;
 use crate::windie::serve::{AppState, Registration};
 
-const LONGEST_SYSTEM: usize = 128;
+const SYSTEM_LIMIT: usize = 128;
 const SECRET: &str = "x-windie-install-registration-secret";
 
 /// `POST /api/install/register`: a new user with a new install.
@@ -18,8 +18,8 @@ pub(super) async fn register(State(app): State<AppState>, request: Request) -> J
     may_register(&app.settings.registration, request.headers())?;
     let body = <Body>::from_request(request, &()).await?;
     let system = body.read(|body| {
-        body.only(&["operating_system"]);
-        body.text("operating_system", 0..=LONGEST_SYSTEM)
+        body.only("operating_system");
+        body.text("operating_system", 0..=SYSTEM_LIMIT)
     })?;
     let (install, token) = fresh(app.now(), system);
     let (user, id) = (install.user.clone(), install.id.clone());

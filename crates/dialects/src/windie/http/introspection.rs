@@ -17,8 +17,8 @@ use crate::windie::encode::history::text;
 use crate::windie::encode::prompt_disclosure;
 use crate::windie::wire::models;
 
-/// What is asked where only the surroundings of a question are wanted.
-const ANYTHING: &str = "hello";
+/// The query of previews that have none; it is removed from the prompt again.
+const PLACEHOLDER: &str = "hello";
 
 /// `GET /api/sdk/models`.
 pub(super) async fn models(by: Caller, overrides: Overrides) -> JsonReply {
@@ -32,27 +32,27 @@ pub(super) async fn models(by: Caller, overrides: Overrides) -> JsonReply {
 
 /// `GET /api/sdk/tool-schemas`.
 pub(super) async fn tool_schemas(by: Caller, overrides: Overrides) -> JsonReply {
-    let asked = PreviewRequest::alone(overrides);
-    let shown = Shown::new(&by, &asked).await?;
+    let request = PreviewRequest::alone(overrides);
+    let preview = Preview::new(&by, &request).await?;
     Ok(Json(json!({
-        "config": shown.config,
-        "canonical_tool_schemas": shown.canonical(&asked.agent),
-        "provider_tool_schemas": shown.tools(),
+        "config": preview.config,
+        "canonical_tool_schemas": preview.canonical_tools(&request.agent),
+        "provider_tool_schemas": preview.tools(),
     })))
 }
 
 /// `GET /api/sdk/tool-capabilities/{tool_name}`.
 pub(super) async fn tool(by: Caller, overrides: Overrides, uri: Uri) -> JsonReply {
     let name = uri.path().split('/').nth(4).unwrap_or_default();
-    let shown = Shown::new(&by, &PreviewRequest::alone(overrides)).await?;
-    let offered = shown.prompt.tools.iter().find(|tool| tool.name == name);
+    let preview = Preview::new(&by, &PreviewRequest::alone(overrides)).await?;
+    let offered = preview.prompt.tools.iter().find(|tool| tool.name == name);
     let own = || Some(builtin_tools::daemon_capabilities(name, &offered?.description));
     let capabilities = builtin_tools::capabilities(name).or_else(own);
     let capabilities = capabilities.ok_or_else(|| Reply::new(404, "Tool not found"))?;
     let offered = offered.map(|tool| builtin_tools::flat(tool));
     let built_in = builtin_tools::tool(name).map(builtin_tools::BuiltIn::canonical);
     Ok(Json(json!({
-        "config": shown.config,
+        "config": preview.config,
         "tool_name": name,
         "capability": capabilities,
         "canonical_tool_schema": built_in.as_ref().or(offered.as_ref()),
@@ -62,66 +62,65 @@ pub(super) async fn tool(by: Caller, overrides: Overrides, uri: Uri) -> JsonRepl
 
 /// `GET /api/sdk/system-prompt`.
 pub(super) async fn system_prompt(by: Caller, overrides: Overrides) -> JsonReply {
-    let shown = Shown::new(&by, &PreviewRequest::alone(overrides)).await?;
-    Ok(Json(json!({ "config": shown.config, "system_prompt": shown.prompt.system })))
+    let preview = Preview::new(&by, &PreviewRequest::alone(overrides)).await?;
+    Ok(Json(json!({ "config": preview.config, "system_prompt": preview.prompt.system })))
 }
 
 /// `POST /api/sdk/prompt-preview`.
 pub(super) async fn preview(by: Caller, body: Body) -> JsonReply {
-    let asked = body.read(PreviewRequest::of)?;
-    Ok(Json(Shown::new(&by, &asked).await?.preview(&asked)))
+    let request = body.read(PreviewRequest::of)?;
+    Ok(Json(Preview::new(&by, &request).await?.payload(&request)))
 }
 
 /// `POST /api/sdk/query-plan`.
 pub(super) async fn query_plan(by: Caller, body: Body) -> JsonReply {
-    let asked = body.read(PreviewRequest::of)?;
-    let shown = Shown::new(&by, &asked).await?;
-    let mut plan = shown.preview(&asked);
-    plan["query_message"] = asked.message();
-    plan["transparency_events"] = shown.events(&asked).into();
+    let request = body.read(PreviewRequest::of)?;
+    let preview = Preview::new(&by, &request).await?;
+    let mut plan = preview.payload(&request);
+    plan["query_message"] = request.message();
+    plan["transparency_events"] = preview.events(&request).into();
     Ok(Json(plan))
 }
 
-/// What a model would be sent.
-struct Shown {
+/// The prompt that a model would be sent.
+struct Preview {
     config: Value,
     tokens: u64,
     prompt: Prompt,
 }
 
-impl Shown {
-    async fn new(by: &Caller, asked: &PreviewRequest) -> Result<Self, Reply> {
+impl Preview {
+    async fn new(by: &Caller, request: &PreviewRequest) -> Result<Self, Reply> {
         let app = &by.app;
-        let settings = asked.overrides.settings(by).await?;
-        let whose = asked.overrides.whose(by.user.as_ref())?.unwrap_or_else(|| "preview".into());
-        let before = asked.before.clone();
-        let scene = Scene { user: &whose, agent: &asked.agent, settings: &settings, before };
-        let mut query = asked.query.clone();
+        let settings = request.overrides.settings(by).await?;
+        let user = request.overrides.user(by.user.as_ref())?.unwrap_or_else(|| "preview".into());
+        let before = request.before.clone();
+        let scene = Scene { user: &user, agent: &request.agent, settings: &settings, before };
+        let mut query = request.query.clone();
         if query.text.is_empty() {
-            query.text = ANYTHING.into();
+            query.text = PLACEHOLDER.into();
         }
         let state = app.dry_run(scene, &query).await.map_err(refused)?;
         let tokens = prompt::count_prompt_tokens(&state, &*app.ports.models).total().tokens;
         let mut prompt = prompt::assemble(&state);
-        if asked.query.text.is_empty() {
+        if request.query.text.is_empty() {
             prompt.messages.pop();
         }
         Ok(Self { config: settings.snapshot(&app.settings.default_model), tokens, prompt })
     }
 
-    /// The tools as the model is offered them.
+    /// The tools in the prompt.
     fn tools(&self) -> Vec<Value> {
         self.prompt.tools.iter().map(|tool| builtin_tools::flat(tool)).collect()
     }
 
-    /// The tools that there are, before anybody chose among them; of the daemon's own those that the model
-    /// is offered.
-    fn canonical(&self, agent: &Agent) -> Vec<Value> {
+    /// All built-in tools and those of the client, and the daemon's own tools in the prompt.
+    fn canonical_tools(&self, agent: &Agent) -> Vec<Value> {
         let built_in = builtin_tools::tools().iter().map(builtin_tools::BuiltIn::canonical);
-        let brought = agent.manifest.iter().flat_map(|manifest| &manifest.accepted);
-        let brought = brought
+        let provided = agent.manifest.iter().flat_map(|manifest| &manifest.accepted);
+        let provided = provided
             .map(|tool| builtin_tools::function(&tool.name, &tool.description, &tool.parameters));
-        let mut tools: Vec<Value> = built_in.chain(brought).collect();
+        let mut tools: Vec<Value> = built_in.chain(provided).collect();
         for own in self.tools() {
             if tools.iter().all(|tool| tool["name"] != own["name"]) {
                 tools.push(own);
@@ -130,9 +129,9 @@ impl Shown {
         tools
     }
 
-    fn preview(&self, asked: &PreviewRequest) -> Value {
-        let (canonical, projected) = if asked.include_tools {
-            (self.canonical(&asked.agent), self.tools())
+    fn payload(&self, request: &PreviewRequest) -> Value {
+        let (canonical, projected) = if request.include_tools {
+            (self.canonical_tools(&request.agent), self.tools())
         } else {
             Default::default()
         };
@@ -143,32 +142,32 @@ impl Shown {
             "prompt_messages": messages,
             "canonical_tool_schemas": canonical,
             "provider_tool_schemas": projected,
-            "user_message_full": self.user_message(asked),
+            "user_message_full": self.user_message(request),
             "prompt_token_count": self.tokens,
             "token_count_error": null,
         })
     }
 
-    /// The question with everything around it, where there is something around it.
-    fn user_message(&self, asked: &PreviewRequest) -> Option<Value> {
-        prompt_disclosure::between(asked.query.content.as_deref()?, "user_query")?;
-        let [_, (_, full), _] = prompt_disclosure::of_turn(&self.prompt, &asked.query.text);
+    /// The query with its context, if it has any.
+    fn user_message(&self, request: &PreviewRequest) -> Option<Value> {
+        prompt_disclosure::between(request.query.content.as_deref()?, "user_query")?;
+        let [_, (_, full), _] = prompt_disclosure::of_turn(&self.prompt, &request.query.text);
         Some(full)
     }
 
-    /// What a client is told before the model answers.
-    fn events(&self, asked: &PreviewRequest) -> Vec<Value> {
-        let events = prompt_disclosure::of_turn(&self.prompt, &asked.query.text).into_iter();
+    /// The events that a client would be sent before the model answers.
+    fn events(&self, request: &PreviewRequest) -> Vec<Value> {
+        let events = prompt_disclosure::of_turn(&self.prompt, &request.query.text).into_iter();
         let wanted = events.filter(|(kind, _)| match *kind {
-            "user-message-full" => !asked.query.text.is_empty(),
-            "tool-schemas" => asked.include_tools,
+            "user-message-full" => !request.query.text.is_empty(),
+            "tool-schemas" => request.include_tools,
             _ => true,
         });
         wanted.map(|(kind, payload)| json!({ "type": kind, "payload": payload })).collect()
     }
 }
 
-/// A message as models are sent it.
+/// A message of the prompt.
 fn message(message: &PromptMessage) -> Value {
     match message {
         PromptMessage::System(text) => json!({ "role": "system", "content": text }),

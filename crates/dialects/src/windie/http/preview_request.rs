@@ -12,20 +12,20 @@ use crate::windie::agent::turn_setup::Agent;
 use crate::windie::auth::User;
 use crate::windie::encode::prompt_disclosure::between;
 use crate::windie::fields::Object;
-use crate::windie::wire::agent_definition::{Definition, LONGEST_PATH};
+use crate::windie::wire::agent_definition::{Definition, PATH_LIMIT};
 use crate::windie::wire::query::Query;
 use crate::windie::wire::user_settings::{Interaction, Settings};
 
-const LONGEST_USER: usize = 256;
-const LONGEST_MODEL: usize = 256;
-const LONGEST_PROVIDER: usize = 128;
-const LONGEST_QUERY: usize = 32_768;
-const LONGEST_NAME: usize = 1024;
-/// The most messages, and the most that one may hold.
-const MOST_MESSAGES: usize = 200;
-const LONGEST_MESSAGE: usize = 400_000;
+const USER_LIMIT: usize = 256;
+const MODEL_LIMIT: usize = 256;
+const PROVIDER_LIMIT: usize = 128;
+const QUERY_LIMIT: usize = 32_768;
+const NAME_LIMIT: usize = 1024;
+/// The most messages, and the most characters of one.
+const MESSAGES_LIMIT: usize = 200;
+const MESSAGE_LIMIT: usize = 400_000;
 
-/// What is to count instead of what the user set.
+/// Settings of a request that override those of the user.
 #[derive(Debug, Default)]
 pub(super) struct Overrides {
     user: Option<String>,
@@ -38,14 +38,14 @@ impl Overrides {
     fn of(fields: &Object<'_>) -> Self {
         Self {
             interaction: fields.field("interaction_mode").choice(&Interaction::WORDS),
-            user: fields.text("user_id", 1..=LONGEST_USER),
-            model: fields.text("model_id", 1..=LONGEST_MODEL),
-            provider: fields.text("model_provider", 1..=LONGEST_PROVIDER),
+            user: fields.text("user_id", 1..=USER_LIMIT),
+            model: fields.text("model_id", 1..=MODEL_LIMIT),
+            provider: fields.text("model_provider", 1..=PROVIDER_LIMIT),
         }
     }
 
-    /// The user whose settings are meant. An authenticated client can only mean its own.
-    pub(super) fn whose(&self, user: Option<&User>) -> Result<Option<String>, Reply> {
+    /// The user whose settings are used. An authenticated client can only name its own user.
+    pub(super) fn user(&self, user: Option<&User>) -> Result<Option<String>, Reply> {
         match (user, &self.user) {
             (Some(user), Some(claimed)) if *claimed != user.id => {
                 Err(Reply::new(403, "user_id does not match the authenticated install"))
@@ -55,9 +55,9 @@ impl Overrides {
         }
     }
 
-    /// What the user set, and what is to count instead.
+    /// The user's settings with the overrides.
     pub(super) async fn settings(&self, by: &Caller) -> Result<Settings, Reply> {
-        let mut settings = match self.whose(by.user.as_ref())? {
+        let mut settings = match self.user(by.user.as_ref())? {
             Some(user) => by.app.settings_of(&user).await?,
             None => Settings::default(),
         };
@@ -76,52 +76,52 @@ impl<S: Sync> FromRequestParts<S> for Overrides {
     }
 }
 
-/// What would be asked.
+/// The query and the agent of a preview.
 #[derive(Debug)]
 pub(super) struct PreviewRequest {
     pub(super) overrides: Overrides,
     pub(super) agent: Agent,
-    /// The question; its text is empty if there is none.
+    /// The query; its text is empty if there is none.
     pub(super) query: Query,
-    /// What was said before it.
+    /// The earlier messages.
     pub(super) before: Vec<ImportedMessage>,
     pub(super) include_tools: bool,
     raw: Option<String>,
 }
 
 impl PreviewRequest {
-    /// No question at all.
+    /// A request without a query.
     pub(super) fn alone(overrides: Overrides) -> Self {
         let (agent, query, before) = Default::default();
         Self { overrides, agent, query, before, include_tools: true, raw: None }
     }
 
     pub(super) fn of(body: &Object<'_>) -> Self {
-        let mut asked = Self::alone(Overrides::of(body));
-        asked.include_tools = body.not_null("include_tools").flag().unwrap_or(true);
-        asked.query.workspace = body.text("workspace_path", 0..=LONGEST_PATH);
-        asked.raw = body.text("user_query_raw", 0..=LONGEST_QUERY);
-        asked.query.conversation =
-            body.text("conversation_ref", 0..=LONGEST_NAME).unwrap_or_default();
+        let mut request = Self::alone(Overrides::of(body));
+        request.include_tools = body.not_null("include_tools").flag().unwrap_or(true);
+        request.query.workspace = body.text("workspace_path", 0..=PATH_LIMIT);
+        request.raw = body.text("user_query_raw", 0..=QUERY_LIMIT);
+        request.query.conversation =
+            body.text("conversation_ref", 0..=NAME_LIMIT).unwrap_or_default();
         if let Some(definition) = body.object("agent_definition") {
-            asked.agent = Agent::new(Definition::of(&definition));
+            request.agent = Agent::new(Definition::of(&definition));
         }
-        asked.ask(body.objects("messages", MOST_MESSAGES, message));
-        asked
+        request.set_messages(body.objects("messages", MESSAGES_LIMIT, message));
+        request
     }
 
-    /// The last message is the question, if the user said it; all others were said before.
-    fn ask(&mut self, mut messages: Vec<(Role, String)>) {
-        let worded = messages.pop_if(|(role, _)| *role == Role::User).map(|(_, text)| text);
-        let within = worded.as_deref().and_then(|text| between(text, "user_query"));
-        let said = self.raw.clone().or(within.map(String::from)).or(worded.clone());
-        self.query.text = said.unwrap_or_default().trim().to_owned();
-        self.query.content = worded.filter(|text| !text.trim().is_empty());
-        let recalled = |(role, text)| ImportedMessage::text(role, text);
-        self.before = messages.into_iter().map(recalled).collect();
+    /// Sets the messages: the last one is the query, if it is the user's.
+    fn set_messages(&mut self, mut messages: Vec<(Role, String)>) {
+        let content = messages.pop_if(|(role, _)| *role == Role::User).map(|(_, text)| text);
+        let within = content.as_deref().and_then(|text| between(text, "user_query"));
+        let text = self.raw.clone().or(within.map(String::from)).or(content.clone());
+        self.query.text = text.unwrap_or_default().trim().to_owned();
+        self.query.content = content.filter(|text| !text.trim().is_empty());
+        let imported = |(role, text)| ImportedMessage::text(role, text);
+        self.before = messages.into_iter().map(imported).collect();
     }
 
-    /// The message that a client would ask with.
+    /// The message with which a client would send the query.
     pub(super) fn message(&self) -> Value {
         let mut payload = json!({ "text": self.query.text });
         if !self.query.conversation.is_empty() {
@@ -142,5 +142,5 @@ fn message(message: &Object<'_>) -> (Role, String) {
         ("tool", Role::Tool),
     ];
     let role = message.needed("role").choice(&roles);
-    (role.unwrap_or(Role::User), message.needed_text("content", 0..=LONGEST_MESSAGE))
+    (role.unwrap_or(Role::User), message.needed_text("content", 0..=MESSAGE_LIMIT))
 }

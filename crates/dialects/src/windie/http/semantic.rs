@@ -17,14 +17,14 @@ use crate::windie::fields::Object;
 use crate::windie::serve::AppState;
 use crate::windie::wire::user_settings::{Choice, choice};
 
-/// The most of one conversation or message, in characters.
+/// The longest conversation or message, in characters.
 const TEXT_CHARS_LIMIT: usize = 32_768;
 const CONVERSATIONS_LIMIT: usize = 100;
-const LONGEST_MODEL: usize = 256;
-const LONGEST_PROVIDER: usize = 128;
-const LONGEST_USER: usize = 256;
-/// The most that a model may write, in bytes; what comes after it is not read.
-const LONGEST_ANSWER: usize = 16 * 1024 * 1024;
+const MODEL_LIMIT: usize = 256;
+const PROVIDER_LIMIT: usize = 128;
+const USER_LIMIT: usize = 256;
+/// The longest answer of a model, in bytes; the rest is not read.
+const ANSWER_LIMIT: usize = 16 * 1024 * 1024;
 const MODEL_TIMEOUT: Duration = Duration::from_secs(300);
 
 const SUMMARIZE: &str = "You turn conversations into long-term memory. Read them and answer in \
@@ -47,7 +47,7 @@ pub(super) async fn summarize(Caller { app, user }: Caller, body: Body) -> JsonR
     let shown: Vec<String> =
         shown.map(|(text, number)| format!("Conversation {number}:\n{text}")).collect();
     let model = named(&app.settings.default_model, None, None);
-    let written = ask(&app, model, SUMMARIZE, shown.join("\n\n")).await?;
+    let written = call_model(&app, model, SUMMARIZE, shown.join("\n\n")).await?;
     let (summary, facts) = summary(&written);
     Ok(Json(json!({ "summary": summary, "facts": facts, "success": true })))
 }
@@ -56,14 +56,14 @@ pub(super) async fn summarize(Caller { app, user }: Caller, body: Body) -> JsonR
 pub(super) async fn name(Caller { app, user }: Caller, body: Body) -> JsonReply {
     let (shown, model) = body.read(|body| {
         check_user(body, user.as_ref());
-        let asked = body.needed_text("user_message", 0..=TEXT_CHARS_LIMIT);
-        let answered = body.needed_text("assistant_message", 0..=TEXT_CHARS_LIMIT);
-        let id = body.text("model_id", 0..=LONGEST_MODEL);
-        let provider = body.text("model_provider", 0..=LONGEST_PROVIDER);
+        let query = body.needed_text("user_message", 0..=TEXT_CHARS_LIMIT);
+        let answer = body.needed_text("assistant_message", 0..=TEXT_CHARS_LIMIT);
+        let id = body.text("model_id", 0..=MODEL_LIMIT);
+        let provider = body.text("model_provider", 0..=PROVIDER_LIMIT);
         let model = named(&app.settings.default_model, id.as_deref(), provider.as_deref());
-        (format!("User:\n{asked}\n\nAssistant:\n{answered}"), model)
+        (format!("User:\n{query}\n\nAssistant:\n{answer}"), model)
     })?;
-    let written = ask(&app, model, NAME, shown).await?;
+    let written = call_model(&app, model, NAME, shown).await?;
     Ok(Json(json!({ "title": title(&written), "success": true })))
 }
 
@@ -72,10 +72,10 @@ pub(super) async fn health() -> Json<Value> {
     Json(json!({ "status": "healthy", "message": "Semantic summarization service ready" }))
 }
 
-/// Checks the user id of a body, which may be left out where the token says who the user is.
+/// Checks the user id of a body, which is optional if the request has a user.
 fn check_user(body: &Object<'_>, user: Option<&User>) {
     let field = if user.is_some() { body.field("user_id") } else { body.needed("user_id") };
-    let Some(name) = field.text(1..=LONGEST_USER) else { return };
+    let Some(name) = field.text(1..=USER_LIMIT) else { return };
     if name == "default_user" {
         body.wrong("user_id", "Value error, user_id cannot be default_user");
     } else if name.trim().is_empty() {
@@ -83,7 +83,7 @@ fn check_user(body: &Object<'_>, user: Option<&User>) {
     }
 }
 
-/// The model that a client names, or ours.
+/// The model that a client names, or the default.
 fn named(ours: &ModelRef, id: Option<&str>, provider: Option<&str>) -> Choice {
     let given = |text: Option<&'_ str>| {
         text.map(str::trim).filter(|text| !text.is_empty()).map(String::from)
@@ -95,8 +95,13 @@ fn named(ours: &ModelRef, id: Option<&str>, provider: Option<&str>) -> Choice {
     }
 }
 
-/// Asks a model once, with no tools and no memory of it. One that is not to be had makes way for ours.
-async fn ask(app: &AppState, choice: Choice, system: &str, text: String) -> Result<String, Reply> {
+/// Calls a model once, without tools. The default model replaces one that is not configured.
+async fn call_model(
+    app: &AppState,
+    choice: Choice,
+    system: &str,
+    text: String,
+) -> Result<String, Reply> {
     let ours = &app.settings.default_model;
     let mut prompt = Prompt {
         model: choice.model,
@@ -110,10 +115,10 @@ async fn ask(app: &AppState, choice: Choice, system: &str, text: String) -> Resu
     };
     let slow = || Reply::new(504, "The model took too long");
     loop {
-        let asked = tokio::time::timeout(MODEL_TIMEOUT, whole(app, prompt.clone()));
-        match asked.await.map_err(|_| slow())? {
+        let answer = tokio::time::timeout(MODEL_TIMEOUT, answer(app, prompt.clone()));
+        match answer.await.map_err(|_| slow())? {
             Err(failure) if missing(&failure) && prompt.model != *ours => {
-                tracing::warn!(model = %prompt.model, "a model that a client named is not here");
+                tracing::warn!(model = %prompt.model, "a model that a client named is not configured");
                 (prompt.model, prompt.sampling.effort) = (ours.clone(), None);
             }
             answer => return answer.map_err(failed),
@@ -121,14 +126,12 @@ async fn ask(app: &AppState, choice: Choice, system: &str, text: String) -> Resu
     }
 }
 
-async fn whole(app: &AppState, prompt: Prompt) -> Result<String, Failure> {
+async fn answer(app: &AppState, prompt: Prompt) -> Result<String, Failure> {
     let (mut stream, mut text) = (app.ports.models.stream(prompt), String::new());
     loop {
         for chunk in stream.next().await? {
             match chunk {
-                Chunk::Output(Channel::Text, piece)
-                    if text.len() + piece.len() > LONGEST_ANSWER =>
-                {
+                Chunk::Output(Channel::Text, piece) if text.len() + piece.len() > ANSWER_LIMIT => {
                     return Ok(text);
                 }
                 Chunk::Output(Channel::Text, piece) => text.push_str(&piece),
@@ -143,9 +146,9 @@ fn missing(failure: &Failure) -> bool {
     failure.kind == FailureKind::UnknownModel
 }
 
-/// What providers say is for the log: there may be more in it than is good for a client.
+/// The answer to a failed model call. The provider's text is only logged, because it may contain secrets.
 fn failed(failure: Failure) -> Reply {
-    tracing::warn!(kind = failure.kind.name(), "a model could not be asked: {}", failure.message);
+    tracing::warn!(kind = failure.kind.name(), "a model call failed: {}", failure.message);
     Reply::new(502, format!("The model could not be asked: {}", failure.kind.name()))
 }
 

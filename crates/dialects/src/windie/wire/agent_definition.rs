@@ -4,38 +4,28 @@ use serde_json::Value;
 
 use crate::windie::fields::{ENTRIES_LIMIT, Object};
 
-const LONGEST_PROMPT: usize = 400_000;
-const LONGEST_LAYER: usize = 200_000;
-const LONGEST_NAME: usize = 128;
-const LONGEST_TYPE: usize = 64;
-const LONGEST_SYSTEM: usize = 64;
-pub(crate) const LONGEST_PATH: usize = 4096;
-/// What names of layers have beside letters and digits.
+const PROMPT_LIMIT: usize = 400_000;
+const LAYER_LIMIT: usize = 200_000;
+const NAME_LIMIT: usize = 128;
+const TYPE_LIMIT: usize = 64;
+const SYSTEM_LIMIT: usize = 64;
+pub(crate) const PATH_LIMIT: usize = 4096;
+/// The characters in ids of layers besides letters and digits.
 const NAME_SIGNS: &str = "_.:-";
 
-const MEMBERS: [&str; 12] = [
-    "version",
-    "id",
-    "name",
-    "mode",
-    "system_prompt",
-    "tools",
-    "prompt_layers",
-    "skills",
-    "agents_md",
-    "plugins",
-    "runtime",
-    "metadata",
-];
+const MEMBERS: &str = "version id name mode system_prompt tools prompt_layers skills agents_md plugins \
+    runtime metadata";
+const TOOLS_MEMBERS: &str = "mode client_manifest available_tools enabled_remote_tools disabled_tools \
+    disabled_capabilities";
 
-/// What a client makes of its agent, as far as it makes a difference here.
+/// The parts of a client's agent definition that the daemon uses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Definition {
     pub(crate) id: Option<String>,
-    /// Instructions instead of ours.
+    /// Instructions that replace those of the daemon.
     pub(crate) system_prompt: Option<String>,
     pub(crate) tools: Tools,
-    /// Pieces of instructions, in the order in which agents read them.
+    /// Additional instructions, in the order of the prompt.
     pub(crate) layers: Vec<Layer>,
     pub(crate) runtime: Runtime,
 }
@@ -44,7 +34,7 @@ pub(crate) struct Definition {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tools {
     pub(crate) mode: ToolsMode,
-    /// The tools that the client brings, not looked at yet.
+    /// The tools that the client provides, not validated.
     pub(crate) client_manifest: Option<Value>,
     pub(crate) available_tools: Option<Vec<String>>,
     pub(crate) enabled_remote_tools: Option<Vec<String>>,
@@ -52,7 +42,7 @@ pub(crate) struct Tools {
     pub(crate) disabled_capabilities: Vec<Capability>,
 }
 
-/// Which tools there are to begin with.
+/// The tools that the selection starts from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ToolsMode {
     /// The built-in tools.
@@ -60,13 +50,13 @@ pub(crate) enum ToolsMode {
     /// The built-in tools and the client's.
     #[default]
     DefaultPlusClient,
-    /// The client's alone.
+    /// Only the client's tools.
     ClientOnly,
     /// The tools that the client names, and its own.
     Explicit,
 }
 
-/// What a client can switch off.
+/// A capability that a client can disable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Capability {
     Ocr,
@@ -76,14 +66,14 @@ pub(crate) enum Capability {
     Browser,
 }
 
-/// A piece of instructions.
+/// Additional instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layer {
     pub(crate) priority: i64,
     pub(crate) content: String,
 }
 
-/// The machine that the client runs on.
+/// The client's machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runtime {
     pub(crate) operating_system: Option<String>,
@@ -91,7 +81,7 @@ pub(crate) struct Runtime {
     pub(crate) coordinate_methods: Option<Vec<Method>>,
 }
 
-/// How a place on the screen is found.
+/// A way to find places on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Manual,
@@ -112,18 +102,18 @@ impl Method {
 }
 
 impl Definition {
-    /// Reads a definition that stands alone.
+    /// Reads a definition at the top level.
     #[cfg(test)]
     pub(crate) fn read(value: &Value) -> Result<Self, crate::windie::fields::Wrong> {
         crate::windie::fields::read("agent_definition", value, Self::of)
     }
 
     pub(crate) fn of(object: &Object<'_>) -> Self {
-        object.only(&MEMBERS);
+        object.only(MEMBERS);
         if object.member("version").is_some_and(|version| version.as_i64() != Some(1)) {
             object.wrong("version", "Input should be 1");
         }
-        object.text("name", 0..=LONGEST_NAME);
+        object.text("name", 0..=NAME_LIMIT);
         object
             .field("mode")
             .choice(&["default", "default_plus_overrides", "custom"].map(|word| (word, ())));
@@ -133,7 +123,7 @@ impl Definition {
         let mut layers: Vec<Layer> = own.into_iter().chain(plugins).flatten().collect();
         layers.sort_by_key(|layer| layer.priority);
         Self {
-            id: object.text("id", 0..=LONGEST_NAME),
+            id: object.text("id", 0..=NAME_LIMIT),
             system_prompt: object.object("system_prompt").and_then(|prompt| system_prompt(&prompt)),
             tools: object.object("tools").map(|tools| tools_of(&tools)).unwrap_or_default(),
             layers,
@@ -143,21 +133,14 @@ impl Definition {
 }
 
 fn system_prompt(prompt: &Object<'_>) -> Option<String> {
-    prompt.only(&["mode", "content"]);
+    prompt.only("mode content");
     let replaces = prompt.field("mode").choice(&[("default", false), ("replace", true)]);
-    let content = prompt.text("content", 0..=LONGEST_PROMPT);
+    let content = prompt.text("content", 0..=PROMPT_LIMIT);
     content.filter(|_| replaces == Some(true))
 }
 
 fn tools_of(tools: &Object<'_>) -> Tools {
-    tools.only(&[
-        "mode",
-        "client_manifest",
-        "available_tools",
-        "enabled_remote_tools",
-        "disabled_tools",
-        "disabled_capabilities",
-    ]);
+    tools.only(TOOLS_MEMBERS);
     let capabilities = [
         ("ocr", Capability::Ocr),
         ("vision", Capability::Vision),
@@ -176,7 +159,6 @@ fn tools_of(tools: &Object<'_>) -> Tools {
     }
 }
 
-/// How the tools to begin with are named.
 pub(crate) fn tools_mode(tools: &Object<'_>) -> ToolsMode {
     let modes = [
         ("default", ToolsMode::Default),
@@ -193,37 +175,36 @@ pub(crate) fn layers(object: &Object<'_>, name: &str) -> Vec<Layer> {
 }
 
 fn layer(layer: &Object<'_>) -> Layer {
-    layer.only(&["id", "type", "priority", "content", "revision", "source_path"]);
-    layer.needed("id").identifier(LONGEST_NAME, NAME_SIGNS);
-    layer.needed("type").identifier(LONGEST_TYPE, NAME_SIGNS);
+    layer.only("id type priority content revision source_path");
+    layer.needed("id").identifier(NAME_LIMIT, NAME_SIGNS);
+    layer.needed("type").identifier(TYPE_LIMIT, NAME_SIGNS);
     let read = Layer {
         priority: layer.field("priority").whole(0..=1000).unwrap_or(100),
-        content: layer.needed_text("content", 1..=LONGEST_LAYER),
+        content: layer.needed_text("content", 1..=LAYER_LIMIT),
     };
-    layer.text("revision", 0..=LONGEST_PATH);
-    layer.text("source_path", 0..=LONGEST_PATH);
+    layer.text("revision", 0..=PATH_LIMIT);
+    layer.text("source_path", 0..=PATH_LIMIT);
     read
 }
 
-/// The layers of something that adds to an agent.
 fn plugin(plugin: &Object<'_>) -> Vec<Layer> {
-    // The JS SDK sends a plugin as its caller named it, which may be by its folder alone.
-    plugin.only(&["id", "name", "version", "path", "prompt_layers", "metadata"]);
-    let has_path = plugin.text("path", 1..=LONGEST_PATH).is_some();
+    // The JS SDK may send a plugin with nothing but its folder.
+    plugin.only("id name version path prompt_layers metadata");
+    let has_path = plugin.text("path", 1..=PATH_LIMIT).is_some();
     let id = if has_path { plugin.field("id") } else { plugin.needed("id") };
-    id.text(1..=LONGEST_NAME);
-    plugin.text("name", 0..=LONGEST_NAME);
-    plugin.text("version", 0..=LONGEST_NAME);
+    id.text(1..=NAME_LIMIT);
+    plugin.text("name", 0..=NAME_LIMIT);
+    plugin.text("version", 0..=NAME_LIMIT);
     plugin.field("metadata").map();
     layers(plugin, "prompt_layers")
 }
 
 fn machine(runtime: &Object<'_>) -> Runtime {
-    runtime.only(&["operating_system", "workspace_path", "coordinate_methods"]);
+    runtime.only("operating_system workspace_path coordinate_methods");
     let methods = Method::ALL.map(|method| (method.name(), method));
     Runtime {
-        operating_system: runtime.text("operating_system", 0..=LONGEST_SYSTEM),
-        workspace_path: runtime.text("workspace_path", 0..=LONGEST_PATH),
+        operating_system: runtime.text("operating_system", 0..=SYSTEM_LIMIT),
+        workspace_path: runtime.text("workspace_path", 0..=PATH_LIMIT),
         coordinate_methods: runtime.field("coordinate_methods").choices(&methods),
     }
 }

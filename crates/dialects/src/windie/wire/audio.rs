@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Bytes before the metadata, which give its length.
 const LENGTH_BYTES: usize = 4;
-/// Samples per second of a frame that does not say.
+/// The default sample rate of a frame.
 const DEFAULT_RATE: u32 = 16_000;
 /// Samples of an audio chunk: a second of speech at 24 kHz.
 const CHUNK_SAMPLES: usize = 24_000;
@@ -23,7 +23,7 @@ pub(crate) enum Control {
         #[serde(default)]
         source_language: Option<String>,
     },
-    /// What was said so far does not count.
+    /// Discards the audio so far.
     StartOver,
 }
 
@@ -51,7 +51,7 @@ fn rate_of(value: &Value) -> Option<u32> {
     whole.filter(|rate| *rate <= f64::from(u32::MAX)).map(|rate| rate as u32)
 }
 
-/// A transcript as clients are sent it.
+/// The message for a transcript.
 pub(crate) fn transcript(transcript: &Transcript) -> Value {
     match transcript {
         Transcript::Partial(text) => realtime(text, false),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::user_settings::Settings;
 
-/// All of them: those that run here, those that do not, and those that can see.
+/// All models: local ones, online ones, and those that accept pictures.
 pub(crate) fn payload(models: &[ModelInfo], settings: &Settings) -> Value {
     let usable = || models.iter().filter(|listed| is_usable(listed, settings));
     let on = |side: ModelLocation| -> Vec<Value> {
@@ -17,17 +17,17 @@ pub(crate) fn payload(models: &[ModelInfo], settings: &Settings) -> Value {
     json!({ "local": on(ModelLocation::Local), "online": on(ModelLocation::Online), "vision": vision })
 }
 
-/// All of them in one list.
+/// All models in one list.
 pub(crate) fn listed(models: &[ModelInfo], settings: &Settings) -> Vec<Value> {
     models.iter().filter(|listed| is_usable(listed, settings)).flat_map(entries).collect()
 }
 
-/// Whether a user can have a model answer: the daemon has a key for it, or the user has.
+/// True if the daemon or the user has a key for a model.
 fn is_usable(listed: &ModelInfo, settings: &Settings) -> bool {
     listed.usable || settings.key_for(&[&listed.model.provider]).is_some()
 }
 
-/// A model, once for each way in which it can be told to think.
+/// The entries of a model, one for each effort.
 fn entries(listed: &ModelInfo) -> Vec<Value> {
     let efforts = &listed.about.efforts;
     if efforts.is_empty() {
@@ -67,7 +67,7 @@ fn entry(listed: &ModelInfo, effort: Option<Effort>) -> Value {
     })
 }
 
-/// A model's name for clients: its own and, where it can be told to think, how much it does.
+/// A client's model id: the model's name and its effort, if it has any.
 fn id(name: &str, effort: Option<Effort>) -> String {
     match effort {
         Some(effort) => {
@@ -90,7 +90,7 @@ fn titled(effort: Effort) -> &'static str {
     }
 }
 
-/// A price for a million tokens in words.
+/// The price of a million tokens as text.
 fn price(price: Option<Price>, part: impl Fn(Price) -> u64) -> Option<String> {
     price.map(|price| match part(price) {
         0 => "Free".into(),

@@ -9,10 +9,10 @@ use quintet_kernel::model::PromptCall;
 use serde_json::{Value, json};
 
 use super::query::rules;
-use crate::windie::decode::{LONGEST_REF, workspace};
+use crate::windie::decode::{REF_LIMIT, workspace};
 use crate::windie::fields::{ENTRIES_LIMIT, Object};
 
-/// A conversation as the client kept it.
+/// A conversation as the client stored it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rehydrate {
     pub(crate) conversation: String,
@@ -20,32 +20,32 @@ pub(crate) struct Rehydrate {
     pub(crate) workspace: Option<String>,
     /// Rules of the repository.
     pub(crate) rules: Vec<String>,
-    /// The client's name for that history, if it has one.
+    /// The client's id of that history, if it has one.
     pub(crate) revision: Option<String>,
 }
 
-/// A message of it.
+/// A stored message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) role: Role,
     pub(crate) text: String,
     /// The tool, where it is a result.
     pub(crate) tool: Option<String>,
-    /// The pictures with it, by the names of their artifacts.
+    /// The pictures of the message, by their artifact ids.
     pub(crate) screenshots: Vec<String>,
-    /// The calls that the model asked for.
+    /// The calls that the model requested.
     pub(crate) calls: Vec<PromptCall>,
-    /// The call that it is the result of.
+    /// The call, if the message is its result.
     pub(crate) call: Option<CallId>,
 }
 
 impl Rehydrate {
     pub(crate) fn of(payload: &Object<'_>) -> Self {
-        let conversation = payload.needed("conversation_ref").solid_text(LONGEST_REF);
+        let conversation = payload.needed("conversation_ref").solid_text(REF_LIMIT);
         payload.field("rehydrate_mode").choice(&[("replace", ())]);
         let mut entries = payload.needed("messages").objects(ENTRIES_LIMIT, entry);
         let named = payload.member("model_history").and_then(|kept| kept["revision_id"].as_str());
-        let revision = named.filter(|name| name.len() <= LONGEST_REF).map(ToOwned::to_owned);
+        let revision = named.filter(|name| name.len() <= REF_LIMIT).map(ToOwned::to_owned);
         if entries.is_empty()
             && let Some(kept) = payload.object("model_history")
         {
@@ -63,7 +63,7 @@ impl Rehydrate {
 }
 
 impl Entry {
-    /// The message for the core; its picture is still to be added.
+    /// The message for the core, without its pictures.
     pub(crate) fn recalled(&self) -> ImportedMessage {
         if let Some(call) = &self.call {
             let (parts, call) = (vec![Part::Text(self.text.clone())], Some(call.clone()));
@@ -84,13 +84,13 @@ fn called(PromptCall { call, tool, input, .. }: PromptCall) -> Part {
     Part::Call { call, tool, input }
 }
 
-/// What is the result of no call that was asked for before it is words like any other.
+/// Makes results without an earlier request plain text.
 fn link(entries: &mut [Entry]) {
-    // How often each call was asked for and has no result yet.
+    // Requests of each call that have no result yet.
     let mut open: HashMap<CallId, usize> = HashMap::new();
     for entry in entries {
-        for asked in &entry.calls {
-            *open.entry(asked.call.clone()).or_default() += 1;
+        for requested in &entry.calls {
+            *open.entry(requested.call.clone()).or_default() += 1;
         }
         let Some(call) = &entry.call else { continue };
         match open.get_mut(call).filter(|left| **left > 0) {
@@ -100,13 +100,13 @@ fn link(entries: &mut [Entry]) {
     }
 }
 
-/// The calls that a message asks for. One without a name that could be one is passed over.
+/// The calls that a message requests. A call without a valid id or tool is ignored.
 fn calls(role: Role, value: Option<&Value>) -> Vec<PromptCall> {
     let listed = value.and_then(Value::as_array).filter(|_| role == Role::Assistant);
-    listed.into_iter().flatten().filter_map(asked).collect()
+    listed.into_iter().flatten().filter_map(requested).collect()
 }
 
-fn asked(call: &Value) -> Option<PromptCall> {
+fn requested(call: &Value) -> Option<PromptCall> {
     let function = &call["function"];
     let tool = [&call["name"], &function["name"]].into_iter().find_map(Value::as_str)?.trim();
     let given = [&call["arguments"], &call["args"], &function["arguments"]];
@@ -123,13 +123,13 @@ fn arguments(value: &Value) -> Option<Value> {
     }
 }
 
-/// The call that a message is the result of.
-fn answered(role: Role, names: [Option<&Value>; 2]) -> Option<CallId> {
+/// The call whose result a message is.
+fn result_of(role: Role, names: [Option<&Value>; 2]) -> Option<CallId> {
     let named = names.into_iter().flatten().filter_map(Value::as_str);
     named.filter(|_| role == Role::Tool).find_map(|name| CallId::parse(name.trim()))
 }
 
-/// Who says something in a conversation, by the words for it.
+/// The roles of stored messages.
 const ROLES: [(&str, Role); 3] =
     [("user", Role::User), ("assistant", Role::Assistant), ("tool", Role::Tool)];
 
@@ -139,20 +139,20 @@ fn entry(entry: &Object<'_>) -> Entry {
         entry.text(name, 0..=usize::MAX);
     }
     for name in ["tool_name", "screenshot_ref"] {
-        entry.text(name, 0..=LONGEST_REF);
+        entry.text(name, 0..=REF_LIMIT);
     }
-    said(role, entry)
+    content(role, entry)
 }
 
-/// A row of what models read, as the client was told of it; instructions come by other ways.
+/// A row of a model history; rows of other roles, such as instructions, are ignored.
 fn row(row: &Object<'_>) -> Option<Entry> {
     let named = row.member("role").and_then(Value::as_str)?;
     let role = ROLES.iter().find(|(word, _)| *word == named)?.1;
-    Some(said(role, row))
+    Some(content(role, row))
 }
 
-/// What a message says. Its pictures are listed, or there is one.
-fn said(role: Role, message: &Object<'_>) -> Entry {
+/// The content of a message, with a list of pictures or a single one.
+fn content(role: Role, message: &Object<'_>) -> Entry {
     let text = |name: &str| {
         let text = message.member(name).and_then(Value::as_str);
         text.filter(|text| !text.trim().is_empty()).map(ToOwned::to_owned)
@@ -169,11 +169,11 @@ fn said(role: Role, message: &Object<'_>) -> Entry {
         tool: text("tool_name"),
         screenshots,
         calls: calls(role, message.member("tool_calls")),
-        call: answered(role, [message.member("tool_call_id"), message.member("correlation_id")]),
+        call: result_of(role, [message.member("tool_call_id"), message.member("correlation_id")]),
     }
 }
 
-/// The text of what a message says: text, or pieces of which some are text.
+/// The text of a message content: a text, or parts of which some are text.
 fn plain(content: &Value) -> String {
     let text = match content {
         Value::String(text) => text.clone(),

@@ -11,7 +11,7 @@ fn sent(answer: &Answer) -> Value {
 
 #[test]
 fn what_nobody_asked_for_has_no_id_and_an_error_always_has() {
-    let unasked = sent(&Answer::unasked("remote-tool-catalog", json!({})));
+    let unasked = sent(&Answer::notification("remote-tool-catalog", json!({})));
     assert_eq!(unasked.get("id"), None);
     assert_eq!(unasked.get("conversation_ref"), None);
     let error = sent(&Answer::error(None, "Malformed JSON"));

@@ -10,39 +10,39 @@ use super::tool_schema;
 /// The largest manifest, in bytes.
 const MANIFEST_BYTES_LIMIT: usize = 512_000;
 const TOOLS_LIMIT: usize = 64;
-const LONGEST_NAME: usize = 96;
-const LONGEST_DESCRIPTION: usize = 2000;
-/// Names of tools that are not the client's to give.
+const NAME_LIMIT: usize = 96;
+const DESCRIPTION_LIMIT: usize = 2000;
+/// Names that a client's tools may not have.
 const RESERVED: [&str; 3] = ["web_search", "grounded_mouse_action", "grounded_scroll_action"];
 
-/// What came of a manifest. Its serialized form is what the client is told.
+/// A validated manifest. Its serialized form is sent to the client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Manifest {
     pub(crate) accepted: Vec<Accepted>,
     pub(crate) rejected: Vec<Rejected>,
 }
 
-/// A tool that is taken.
+/// An accepted tool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Accepted {
     pub(crate) name: String,
     pub(crate) description: String,
     /// The executor, in the client's words.
     pub(crate) execution_target: String,
-    /// Whether places on the screen are still to be found before it runs.
+    /// True if the daemon finds places on the screen for it.
     #[serde(rename = "argument_resolution", serialize_with = "argument_resolution")]
     pub(crate) grounded: bool,
     /// The schema as the client wrote it.
     pub(crate) schema: Value,
-    /// The arguments that it describes.
+    /// The schema of the arguments.
     #[serde(skip)]
     pub(crate) parameters: Value,
-    /// The schema of what the client runs in the end.
+    /// The schema of the arguments after places were found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) executable_schema: Option<Value>,
 }
 
-/// A tool that is not.
+/// A rejected tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Rejected {
     pub(crate) name: String,
@@ -82,7 +82,7 @@ impl Manifest {
     }
 }
 
-/// The word for whether places are still to be found.
+/// The value of `argument_resolution`.
 pub(crate) fn resolution(grounded: bool) -> &'static str {
     if grounded { "backend_grounding" } else { "passthrough" }
 }
@@ -103,7 +103,7 @@ fn entries(manifest: &Value) -> Result<&[Value], String> {
     Err(format!("client_tool_manifest{reason}"))
 }
 
-/// Takes a tool, or says what is wrong with it first.
+/// Accepts a tool, or returns the first thing that is wrong with it.
 fn accept(tool: &Value, seen: &mut HashSet<String>) -> Result<Accepted, String> {
     if !tool.is_object() {
         return Err("tool entry must be an object".into());
@@ -145,7 +145,7 @@ fn name(tool: &Value, seen: &mut HashSet<String>) -> Result<String, String> {
     let begins = name.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
     let reason = match name {
         name if name.trim().is_empty() => "tool name is required",
-        name if !begins || name.len() > LONGEST_NAME || !name.bytes().all(plain) => {
+        name if !begins || name.len() > NAME_LIMIT || !name.bytes().all(plain) => {
             "tool name does not match allowed pattern"
         }
         name if !seen.insert(name.into()) => "duplicate tool name",
@@ -159,7 +159,7 @@ fn description(tool: &Value) -> Result<String, String> {
     let text = tool["description"].as_str().map(str::trim).unwrap_or_default();
     let reason = match text {
         "" => "description is required",
-        text if text.chars().count() > LONGEST_DESCRIPTION => "description exceeds length limit",
+        text if text.chars().count() > DESCRIPTION_LIMIT => "description exceeds length limit",
         text => return Ok(text.into()),
     };
     Err(reason.into())
@@ -174,7 +174,7 @@ fn execution_target(tool: &Value) -> Result<String, String> {
     }
 }
 
-/// A word that may be left out, but not be anything else.
+/// A text that may be missing. Fails if it has another type.
 fn word<'a>(tool: &'a Value, name: &str) -> Result<Option<&'a str>, ()> {
     match &tool[name] {
         Value::Null => Ok(None),

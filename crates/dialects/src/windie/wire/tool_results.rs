@@ -4,15 +4,15 @@ use quintet_kernel::CallId;
 use quintet_kernel::tool::Outcome;
 use serde_json::{Map, Value};
 
-use crate::windie::decode::LONGEST_REF;
+use crate::windie::decode::REF_LIMIT;
 use crate::windie::fields::{ENTRIES_LIMIT, Object};
 
-/// How much of a result models are told, in bytes.
-const LONGEST_OUTPUT: usize = 64 * 1024;
-/// What stands around what a result tells of the desktop.
+/// The longest result, in bytes; the rest is cut.
+const OUTPUT_LIMIT: usize = 64 * 1024;
+/// The tags around the state of the desktop in a result.
 const STATE: (&str, &str) = ("\n\n<system_state>\n", "\n</system_state>");
 
-/// What came of one call.
+/// The result of one call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolResult {
     pub(crate) call: String,
@@ -20,16 +20,16 @@ pub(crate) struct ToolResult {
     pub(crate) picture: Option<Picture>,
 }
 
-/// A picture of the screen afterwards.
+/// A picture of the screen after a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Picture {
-    /// An artifact of this name.
+    /// The id of an artifact.
     Artifact(String),
     /// In base64, perhaps as a data URL.
     Inline(String),
 }
 
-/// What came of several calls that were handed over together.
+/// The results of a bundle.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BundleResult {
     pub(crate) bundle: String,
@@ -37,11 +37,11 @@ pub(crate) struct BundleResult {
     pub(crate) error: Option<String>,
     pub(crate) state: Option<Desktop>,
     pub(crate) picture: Option<Picture>,
-    /// What the client keeps with it.
+    /// Data of the client that is stored with the result.
     pub(crate) front_end_data: Value,
 }
 
-/// What came of one of them.
+/// The result of one call of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) tool: Option<String>,
@@ -50,16 +50,16 @@ pub(crate) struct Step {
     pub(crate) error: Option<String>,
 }
 
-/// What came of a call of a bundle.
+/// The outcome of one call of a bundle.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Came {
+pub(crate) struct StepOutcome {
     pub(crate) call: CallId,
     pub(crate) outcome: Outcome,
-    /// Whether it was the last that was run, so that the picture shows what came of it.
+    /// True for the last call that ran, after which the picture was taken.
     pub(crate) pictured: bool,
 }
 
-/// What a result tells of the desktop.
+/// The state of the desktop in a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Desktop {
     pub(crate) active_window: Option<String>,
@@ -68,11 +68,11 @@ pub(crate) struct Desktop {
 
 impl ToolResult {
     pub(crate) fn of(payload: &Object<'_>) -> Self {
-        let call = payload.needed("request_id").solid_text(LONGEST_REF).unwrap_or_default();
+        let call = payload.needed("request_id").solid_text(REF_LIMIT).unwrap_or_default();
         let ok = payload.needed("success").flag().unwrap_or_default();
         let data = payload.object("data");
         let output = data.as_ref().map(|data| match data.member("output") {
-            Some(output) => words(output),
+            Some(output) => as_text(output),
             None => {
                 data.fault(&["output"], "missing", "Field required");
                 String::new()
@@ -89,7 +89,7 @@ impl ToolResult {
 
 impl BundleResult {
     pub(crate) fn of(payload: &Object<'_>) -> Self {
-        let bundle = payload.needed("bundle_id").solid_text(LONGEST_REF).unwrap_or_default();
+        let bundle = payload.needed("bundle_id").solid_text(REF_LIMIT).unwrap_or_default();
         let statuses = [("success", ()), ("partial_failure", ()), ("failure", ())];
         payload.needed("status").choice(&statuses);
         Self {
@@ -102,9 +102,9 @@ impl BundleResult {
         }
     }
 
-    /// What came of each call of the bundle, in order: the next step of its tool is about it, and a
-    /// call without one was not run.
-    pub(crate) fn outcomes(&self, calls: &[(CallId, String)]) -> Vec<Came> {
+    /// The outcomes of the calls of the bundle, in order. Each call has the next step of its tool; a call
+    /// without one was not run.
+    pub(crate) fn outcomes(&self, calls: &[(CallId, String)]) -> Vec<StepOutcome> {
         let mut steps = self.steps.as_slice();
         let mut next = |tool: &String| {
             let fits = |step: &Step| step.tool.as_ref().is_none_or(|of| of == tool);
@@ -123,7 +123,7 @@ impl BundleResult {
             if pictured {
                 outcome.front_end_data = self.front_end_data.clone();
             }
-            Came { call: call.clone(), outcome, pictured }
+            StepOutcome { call: call.clone(), outcome, pictured }
         })
         .collect()
     }
@@ -157,26 +157,26 @@ fn step(step: &Object<'_>) -> Step {
     }
 }
 
-/// A member as text, unless there is nothing in it.
+/// A member as text, unless it is empty.
 fn text(object: &Object<'_>, name: &str) -> Option<String> {
-    object.member(name).map(words).filter(|text| !text.is_empty())
+    object.member(name).map(as_text).filter(|text| !text.is_empty())
 }
 
-/// What a step gives: text, or an object that has it among others. Pictures are no text.
+/// The output of a step: text, or an object with text in one of its members, without its picture.
 fn output(value: &Value) -> String {
-    let Value::Object(members) = value else { return words(value) };
-    let told = ["output", "message", "error"].iter().find_map(|name| members.get(*name)?.as_str());
-    match told.filter(|text| !text.trim().is_empty()) {
-        Some(text) => words(&text.into()),
+    let Value::Object(members) = value else { return as_text(value) };
+    let text = ["output", "message", "error"].iter().find_map(|name| members.get(*name)?.as_str());
+    match text.filter(|text| !text.trim().is_empty()) {
+        Some(text) => as_text(&text.into()),
         None => {
             let mut members = members.clone();
             members.remove("screenshot");
-            words(&Value::Object(members))
+            as_text(&Value::Object(members))
         }
     }
 }
 
-/// What the desktop was like; the client may tell more of it than models are told.
+/// The state of the desktop, as far as models are sent it.
 fn desktop(data: &Object<'_>) -> Option<Desktop> {
     let state = data.object("system_state")?;
     let state = Desktop {
@@ -186,8 +186,8 @@ fn desktop(data: &Object<'_>) -> Option<Desktop> {
     Some(state).filter(|state| *state != Desktop::default())
 }
 
-/// What is kept for clients and told to no model: what people are shown, how a picture was taken, what
-/// the desktop was like. Nothing that is too long, and no pictures as text.
+/// The data that is stored for clients and not sent to models: attachments, details of the screenshot and the
+/// desktop. Without inline pictures, and only if it is not too long.
 pub(crate) fn front_end_data(data: &Object<'_>) -> Value {
     let mut kept = Map::new();
     for name in ["capture_meta", "system_state_internal"] {
@@ -201,23 +201,23 @@ pub(crate) fn front_end_data(data: &Object<'_>) -> Value {
         kept.insert("display_attachments".into(), shown.into());
     }
     let kept = Value::Object(kept);
-    if kept.as_object().is_some_and(Map::is_empty) || kept.to_string().len() > LONGEST_OUTPUT {
+    if kept.as_object().is_some_and(Map::is_empty) || kept.to_string().len() > OUTPUT_LIMIT {
         Value::Null
     } else {
         kept
     }
 }
 
-/// Whether an attachment says where a picture is, rather than what is in it.
+/// True if an attachment refers to its content and does not contain it.
 fn is_reference(attachment: &Value) -> bool {
     let inline = |value: &Value| value.as_str().is_some_and(|text| text.starts_with("data:"));
     attachment.as_object().is_some_and(|members| !members.values().any(inline))
 }
 
-/// The picture; an artifact goes before one that came along.
+/// The picture; an artifact takes precedence over an inline picture.
 fn picture(data: &Object<'_>) -> Option<Picture> {
     let given = |text: &String| !text.trim().is_empty();
-    let artifact = data.text("screenshot_ref", 0..=LONGEST_REF).filter(given);
+    let artifact = data.text("screenshot_ref", 0..=REF_LIMIT).filter(given);
     let inline = data.text("screenshot", 0..=usize::MAX).filter(given);
     artifact.map(Picture::Artifact).or(inline.map(Picture::Inline))
 }
@@ -225,7 +225,7 @@ fn picture(data: &Object<'_>) -> Option<Picture> {
 fn outcome(ok: bool, output: &str, error: Option<String>, state: Option<&Desktop>) -> Outcome {
     let output = cut(output);
     let error = error.map(|error| cut(&error));
-    let shown = state.map(told).unwrap_or_default();
+    let shown = state.map(described).unwrap_or_default();
     match (ok, error, output.trim().is_empty()) {
         (true, ..) => Outcome::success(output + &shown),
         (false, Some(error), true) => Outcome::failed_with(format!("{error}{shown}"), error),
@@ -243,8 +243,8 @@ fn outcome(ok: bool, output: &str, error: Option<String>, state: Option<&Desktop
     }
 }
 
-/// The desktop in words for a model.
-fn told(state: &Desktop) -> String {
+/// The state of the desktop as text for models.
+fn described(state: &Desktop) -> String {
     let lines =
         [("active_window", &state.active_window), ("mouse_position", &state.mouse_position)];
     let line = |(name, value): (&str, &Option<String>)| {
@@ -254,15 +254,15 @@ fn told(state: &Desktop) -> String {
     format!("{}{}{}", STATE.0, lines.join("\n"), STATE.1)
 }
 
-/// A result without what it tells of the desktop, and the window that was in front.
+/// A result without the state of the desktop, and the active window.
 pub(crate) fn without_desktop(text: &str) -> (&str, Option<&str>) {
     let parts = text.strip_suffix(STATE.1).and_then(|text| text.rsplit_once(STATE.0));
     let Some((output, state)) = parts else { return (text, None) };
     (output, state.lines().find_map(|line| line.strip_prefix("active_window: ")))
 }
 
-/// What a client wrote, as text.
-fn words(value: &Value) -> String {
+/// A value as text.
+fn as_text(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -272,8 +272,8 @@ fn words(value: &Value) -> String {
 }
 
 fn cut(text: &str) -> String {
-    if text.len() > LONGEST_OUTPUT {
-        let end = text.floor_char_boundary(LONGEST_OUTPUT);
+    if text.len() > OUTPUT_LIMIT {
+        let end = text.floor_char_boundary(OUTPUT_LIMIT);
         format!("{}\n[the rest is left out]", &text[..end])
     } else {
         text.into()

@@ -4,40 +4,16 @@ use serde_json::{Map, Value};
 
 /// The largest schema, in bytes.
 const SCHEMA_BYTES_LIMIT: usize = 64_000;
-/// How deep schemas may stand in each other.
+/// How deep schemas may be nested.
 const DEPTH_LIMIT: usize = 12;
 
-/// What a schema may say.
-pub(crate) const KEYS: [&str; 25] = [
-    "$defs",
-    "$ref",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "const",
-    "default",
-    "description",
-    "enum",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "items",
-    "maxItems",
-    "maxLength",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minimum",
-    "oneOf",
-    "pattern",
-    "properties",
-    "required",
-    "title",
-    "type",
-];
+/// The keywords of schemas that models accept.
+pub(crate) const KEYS: &str = "$defs $ref additionalProperties allOf anyOf const default description enum \
+    exclusiveMaximum exclusiveMinimum format items maxItems maxLength maximum minItems minLength minimum \
+    oneOf pattern properties required title type";
 
-/// The arguments that a schema describes, or what is wrong with it. It may also be a function with
-/// its parameters.
+/// The schema of a tool's arguments, which may also be given as a function with parameters. Fails with the
+/// first thing that is wrong.
 pub(crate) fn parameters(schema: &Value) -> Result<Value, String> {
     let Value::Object(members) = schema else {
         return Err("schema must be an object".into());
@@ -51,7 +27,7 @@ pub(crate) fn parameters(schema: &Value) -> Result<Value, String> {
     };
     check(inner, 0)?;
     let mut inner = inner.clone();
-    // Models take no arguments but objects.
+    // Providers accept only objects as arguments.
     inner.entry("type").or_insert_with(|| "object".into());
     Ok(Value::Object(inner))
 }
@@ -77,7 +53,7 @@ fn check(schema: &Map<String, Value>, depth: usize) -> Result<(), String> {
             "items" | "additionalProperties" | "allOf" | "anyOf" | "oneOf" => {
                 alternatives(value, depth + 1)?;
             }
-            key if KEYS.contains(&key) => data(value, depth)?,
+            key if KEYS.split(' ').any(|known| known == key) => data(value, depth)?,
             key => return Err(format!("unsupported schema key '{key}'")),
         }
     }
@@ -99,7 +75,7 @@ fn inner(schema: &Value, depth: usize) -> Result<(), String> {
     }
 }
 
-/// Values inside a schema count, too, or they could be nested without end.
+/// Values inside a schema count towards the depth as well.
 fn data(value: &Value, depth: usize) -> Result<(), String> {
     level(depth)?;
     match value {

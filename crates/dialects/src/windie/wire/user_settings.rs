@@ -13,14 +13,14 @@ use super::agent_definition::{Definition, ToolsMode};
 use crate::windie::fields::{Faults, Object, Wrong};
 use crate::windie::user_keys::{Unreadable, keys_in};
 
-const LONGEST_MODEL: usize = 256;
-const LONGEST_PROVIDER: usize = 128;
-const LONGEST_KEY: usize = 4096;
-/// Providers whose keys are kept; those of others are passed over.
+const MODEL_LIMIT: usize = 256;
+const PROVIDER_LIMIT: usize = 128;
+const KEY_LIMIT: usize = 4096;
+/// Providers whose keys are stored; others are ignored.
 const PROVIDERS: [&str; 6] =
     ["openai", "anthropic", "google", "openrouter", "mistral", "kimi_coding"];
 
-/// How the original client says that it brings other tools, which count as those before them did.
+/// The mode with which the original client replaces its tools and keeps the mode that it has.
 const REPLACE: &str = "replace_client_manifest";
 
 /// Settings that are on or off.
@@ -31,18 +31,11 @@ const SWITCHES: [&str; 5] = [
     "browser_automation_enabled",
     "include_query_screenshot",
 ];
-/// What else a patch may have in it.
-const OTHERS: [&str; 7] = [
-    "model_mode",
-    "model_provider",
-    "selected_model_id",
-    "interaction_mode",
-    "provider_api_keys",
-    "tools",
-    "agent_definition",
-];
+/// The other members of a patch.
+const OTHERS: &str = "model_mode model_provider selected_model_id interaction_mode provider_api_keys \
+    tools agent_definition";
 
-/// What a user set. Its serialized form is how it is kept.
+/// The settings of a user. Their serialized form is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Settings {
@@ -58,7 +51,6 @@ pub(crate) struct Settings {
     pub(crate) provider_api_keys: BTreeMap<String, Key>,
 }
 
-/// Where the model runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ModelMode {
@@ -67,7 +59,7 @@ pub(crate) enum ModelMode {
     Online,
 }
 
-/// What the agent may do.
+/// Whether an agent has all tools, or only those for a chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Interaction {
@@ -110,17 +102,16 @@ impl Default for Settings {
     }
 }
 
-/// A model that a user chose, as far as the daemon knows it.
+/// A model that a user chose; the daemon may not have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) model: ModelRef,
-    /// How much it should think.
     pub(crate) effort: Option<Effort>,
 }
 
 impl Settings {
-    /// Reads what was kept. Fails if it is not of this version's form. Defaults must not stand in for
-    /// it: somebody else would pay, and the next change would erase the user's keys.
+    /// Reads stored settings. Fails if they do not have this version's form. Defaults must not replace
+    /// them: the daemon's key would pay, and the next change would erase the user's keys.
     pub(crate) fn kept(value: Value) -> Result<Self, Unreadable> {
         // The error of serde quotes what it found, which may be a key.
         serde_json::from_value(value).map_err(|_| Unreadable)
@@ -130,7 +121,7 @@ impl Settings {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// What the user is shown: all of it, but no key.
+    /// The settings for the user, without the keys.
     pub(crate) fn shown(&self, usual: &ModelRef) -> Value {
         let mut config = self.keep();
         keys_in(&mut config).for_each(|(_, key)| key.clear());
@@ -140,7 +131,7 @@ impl Settings {
         config
     }
 
-    /// What of it decides how a query is answered; the usual model is that of users who chose none.
+    /// The settings that decide how a query is answered; `usual` is the model of users who chose none.
     pub(crate) fn snapshot(&self, usual: &ModelRef) -> Value {
         json!({
             "model_mode": self.model_mode,
@@ -150,14 +141,13 @@ impl Settings {
         })
     }
 
-    /// The model that the user chose; nothing if they did not, so that the usual one counts.
+    /// The model that the user chose, if any.
     pub(crate) fn choice(&self, usual: &ModelRef) -> Option<Choice> {
         let id = self.selected_model_id.as_deref()?;
         Some(choice(self.model_provider.as_deref().unwrap_or(&usual.provider), id))
     }
 
-    /// What the user pays a provider with, which goes by these names, the most special first; nothing
-    /// if the daemon pays.
+    /// The user's key for a provider with these names, and the name that it is stored under.
     pub(crate) fn key_for<'a>(&'a self, provider: &[&'a str]) -> Option<(&'a str, &'a str)> {
         let counts = |key: &&Key| key.enabled && !key.api_key.is_empty();
         let named = |name: &&'a str| {
@@ -167,7 +157,6 @@ impl Settings {
         provider.iter().find_map(named)
     }
 
-    /// Sets what a patch says.
     pub(crate) fn apply(&mut self, patch: Patch) {
         let mut kept = self.keep();
         for (name, value) in patch.values {
@@ -182,7 +171,7 @@ impl Settings {
     }
 }
 
-/// A user's settings can be neither used nor changed. The reason is the user's to know.
+/// A user's settings cannot be used or changed. The user is sent the reason.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
     #[error("Your settings cannot be read: {0}")]
@@ -191,8 +180,7 @@ pub(crate) enum SettingsError {
     Write(StorageError),
 }
 
-/// A model by the name that clients have for it: the model's own and, behind `@@`, a word on how
-/// much it thinks.
+/// The model of a client's model id: the model's name and, behind `@@`, its effort.
 pub(crate) fn choice(provider: &str, id: &str) -> Choice {
     let (model, variant) = id.split_once("@@").unwrap_or((id, ""));
     let word = variant.strip_suffix("-thinking").and_then(|variant| variant.rsplit('-').next());
@@ -200,28 +188,28 @@ pub(crate) fn choice(provider: &str, id: &str) -> Choice {
     Choice { model, effort: word.and_then(Effort::parse) }
 }
 
-/// What a client wants to have set otherwise.
+/// Changes of settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Patch {
-    /// Settings that have other values from now on, as they are kept.
+    /// New values, in their stored form.
     values: Map<String, Value>,
     provider_api_keys: BTreeMap<String, KeyPatch>,
-    /// Which tools the agents of this connection have from now on.
+    /// New tools of this connection's agent.
     pub(crate) tools: Option<ToolsPatch>,
-    /// What the agents of this connection are from now on.
+    /// A new definition of this connection's agent.
     pub(crate) definition: Option<Definition>,
-    /// What was named, sorted.
+    /// The names of all changed settings, sorted.
     pub(crate) updated_keys: Vec<String>,
 }
 
-/// Which tools the agents of a connection have from now on.
+/// New tools of a connection's agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolsPatch {
     pub(crate) mode: Option<ToolsMode>,
     pub(crate) client_manifest: Option<Value>,
 }
 
-/// What a client wants to have changed about a key.
+/// A change of a key.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct KeyPatch {
     pub(crate) enabled: Option<bool>,
@@ -235,10 +223,10 @@ impl fmt::Debug for KeyPatch {
 }
 
 impl Patch {
-    /// Reads a patch. What has the wrong shape is the message's fault; what has the right one and
-    /// makes no sense is told apart.
+    /// Reads a patch. Wrong types are faults of the message; fails if values of the right type are not
+    /// accepted.
     pub(crate) fn of(payload: &Object<'_>) -> Result<Self, Wrong> {
-        payload.only(&[&SWITCHES[..], &OTHERS].concat());
+        payload.only(&format!("{} {OTHERS}", SWITCHES.join(" ")));
         let faults = Faults::default();
         let sense = payload.judged(&faults);
         let patch = Self {
@@ -252,7 +240,7 @@ impl Patch {
     }
 }
 
-/// The names of what a patch changes; null changes nothing.
+/// The names of the settings that a patch changes; null changes nothing.
 fn given(payload: &Object<'_>) -> Vec<String> {
     let members = payload.members().iter();
     members.filter(|(_, value)| !value.is_null()).map(|(name, _)| name.clone()).collect()
@@ -271,8 +259,8 @@ fn values(payload: &Object<'_>, sense: &Object<'_>) -> Map<String, Value> {
     let switch = |name| Some((name, payload.field(name).flag()?.into()));
     let texts = [
         mode("model_mode", ["local", "online"]),
-        name("model_provider", LONGEST_PROVIDER),
-        name("selected_model_id", LONGEST_MODEL),
+        name("model_provider", PROVIDER_LIMIT),
+        name("selected_model_id", MODEL_LIMIT),
         mode("interaction_mode", ["chat", "agent"]),
     ];
     let given = texts.into_iter().chain(SWITCHES.map(switch)).flatten();
@@ -290,19 +278,19 @@ fn keys(payload: &Object<'_>, sense: &Object<'_>) -> BTreeMap<String, KeyPatch> 
     PROVIDERS.iter().filter_map(known).collect()
 }
 
-/// An empty key is how keys are shown, so a client that sends it back means the one there is; null
-/// takes it away.
+/// Reads the change of a key. Clients are shown an empty key and may send it back, so it changes nothing;
+/// null removes the key.
 fn key_patch(key: &Object<'_>) -> KeyPatch {
-    key.only(&["enabled", "api_key"]);
+    key.only("enabled api_key");
     let api_key = match key.members().get("api_key") {
         Some(Value::Null) => Some(String::new()),
-        _ => key.text("api_key", 0..=LONGEST_KEY).filter(|key| !key.is_empty()),
+        _ => key.text("api_key", 0..=KEY_LIMIT).filter(|key| !key.is_empty()),
     };
     KeyPatch { enabled: key.field("enabled").flag(), api_key }
 }
 
 fn tools_patch(tools: &Object<'_>) -> ToolsPatch {
-    tools.only(&["mode", "client_manifest"]);
+    tools.only("mode client_manifest");
     let is_named = tools.member("mode").is_some_and(|mode| *mode != REPLACE);
     let mode = is_named.then(|| agent_definition::tools_mode(tools));
     ToolsPatch { mode, client_manifest: tools.member("client_manifest").cloned() }
