@@ -25,7 +25,7 @@ pub(super) struct User {
     pub(super) install: String,
 }
 
-/// Why somebody is not known.
+/// The reason why a request has no user.
 #[derive(Debug)]
 pub(super) enum Refused {
     /// The request has no token.
@@ -37,7 +37,7 @@ pub(super) enum Refused {
 }
 
 impl Refused {
-    /// Whether it will not be otherwise a moment later.
+    /// True if trying again does not help.
     pub(super) fn is_final(&self) -> bool {
         match self {
             Self::Missing | Self::Invalid => true,
@@ -80,12 +80,12 @@ impl AppState {
             return;
         }
         if let Err(error) = self.ports.installs.touch(&install.id, now).await {
-            tracing::warn!(%error, install = install.id, "when it was seen could not be noted");
+            tracing::warn!(%error, install = install.id, "the last-seen time of an install was not stored");
         }
     }
 }
 
-/// A new install of a new user, and the token that it is known by.
+/// A new install of a new user, and its token.
 pub(super) fn fresh(at: Time, system: Option<String>) -> (Install, String) {
     let token = format!("wnd_install_{}", url_safe(&random::<32>()));
     let install = Install {
@@ -122,7 +122,7 @@ fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// The token of a request, whatever case the word before it has.
+/// The bearer token of a request; the scheme may be in any case.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.trim().split_once(' ')?;

@@ -10,14 +10,14 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Reads a name; nothing if it is none of ours.
+    /// Parses an id; `None` if it does not have this form.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let (session, call) = name.split_once(':')?;
         Some(Self { session: SessionId::parse(session)?, call: CallId::parse(call)? })
     }
 }
 
-/// The client's name for a call of a session.
+/// The client's id of a call of a session.
 pub(super) fn name(session: &str, call: &CallId) -> String {
     format!("{session}:{call}")
 }

@@ -13,12 +13,12 @@ use super::auth::User;
 use super::serve::AppState;
 use super::ws::acknowledged::{Client, REDELIVERY_WINDOW};
 
-/// The label that says whose a session is.
+/// The label with the owner of a session.
 pub(super) const OWNER: &str = "windie_user";
-/// The label that says what its user calls it.
+/// The label with the user's name of a session.
 const NAME: &str = "windie_conversation";
 
-/// How many sessions are looked at for what a client may have missed.
+/// Sessions that are searched for turns that a client may have missed.
 const RECENT_SESSIONS_LIMIT: usize = 100;
 
 /// The client of a connection or request.
@@ -38,13 +38,13 @@ impl ClientIdentity {
     }
 }
 
-/// Whether a session was begun by this protocol.
+/// The labels of a session.
+type Labels = BTreeMap<String, String>;
+
+/// True if a session was created by this protocol.
 pub(super) fn is_ours(labels: &Labels) -> bool {
     labels.contains_key(OWNER)
 }
-
-/// The notes on a session.
-type Labels = BTreeMap<String, String>;
 
 /// True if a client may see a session. Without install tokens, every client may also see sessions of other
 /// protocols.
@@ -55,13 +55,13 @@ pub(super) fn may_see(app: &AppState, identity: &ClientIdentity, labels: &Labels
     }
 }
 
-/// What a user calls a session; nothing if it is not a conversation of theirs.
+/// The user's name of a session; `None` if it is not a conversation of theirs.
 fn name_of<'l>(labels: &'l Labels, user: &str) -> Option<&'l String> {
     labels.get(NAME).filter(|_| labels.get(OWNER).is_some_and(|owner| owner == user))
 }
 
 impl AppState {
-    /// The session that a user's conversation is, if there is one.
+    /// The session of a user's conversation, if there is one.
     pub(super) async fn known(
         &self,
         identity: &ClientIdentity,
@@ -71,8 +71,8 @@ impl AppState {
         self.named(identity, conversation, named).await
     }
 
-    /// The session that goes by a conversation's name, or else the one whose id the name is, if it is
-    /// there and the user may see it.
+    /// The session with the alias of a conversation, or else with its name as id, if it exists and the user
+    /// may see it.
     async fn named(
         &self,
         identity: &ClientIdentity,
@@ -89,7 +89,7 @@ impl AppState {
         }
     }
 
-    /// The session of a user's conversation, which begins if there is none.
+    /// The session of a user's conversation, which is created if there is none.
     pub(super) async fn open(
         &self,
         identity: &ClientIdentity,
@@ -110,22 +110,22 @@ impl AppState {
         let labels = BTreeMap::from(labels);
         let origin = NewSession { workspace, labels, ..NewSession::default() };
         let session = self.ports.sessions.create(origin).await?.session;
-        // What the name meant until now, if anything, is gone.
+        // The alias may still refer to a session that no longer exists.
         let holder = self.ports.directory.set_alias(&alias, &session, named.as_ref()).await?;
         if holder != session {
-            // Another connection was faster: its session counts, and this one was never used.
+            // Another connection was faster: its session is used, and this one never was.
             let reason = Some("another session has its name".to_owned());
             self.ports.sessions.submit(&session, Command::Close { reason }).await?;
         }
         Ok(holder)
     }
 
-    /// The conversations that a client may be waiting for, by its names for them. What cannot be read is
-    /// passed over.
+    /// The conversations with turns that a client may have missed, with its names of them. Sessions that
+    /// cannot be read are left out.
     pub(super) async fn waiting(&self, client: &Client) -> Vec<(String, SessionId)> {
         let now = self.now();
         let mut waiting = Vec::new();
-        for (name, session) in self.lately(client, now).await {
+        for (name, session) in self.recent(client, now).await {
             let state = self.ports.sessions.view(&session).await;
             if state.is_ok_and(|state| self.acknowledged.is_awaited(client, &state, now)) {
                 waiting.push((name, session));
@@ -134,20 +134,20 @@ impl AppState {
         waiting
     }
 
-    /// The conversations of a client in which something happened lately, or is still happening.
-    async fn lately(&self, client: &Client, now: Time) -> Vec<(String, SessionId)> {
-        let lately = |summary: &SessionSummary| {
+    /// The conversations of a client that have an open turn or changed recently.
+    async fn recent(&self, client: &Client, now: Time) -> Vec<(String, SessionId)> {
+        let is_recent = |summary: &SessionSummary| {
             summary.open || now.since(summary.updated) < REDELIVERY_WINDOW
         };
         let mut found = Vec::new();
         for (name, session) in self.acknowledged.sessions(client) {
-            if self.ports.sessions.summary(&session).await.is_ok_and(|summary| lately(&summary)) {
+            if self.ports.sessions.summary(&session).await.is_ok_and(|it| is_recent(&it)) {
                 found.push((name, session));
             }
         }
         let recent =
             self.ports.directory.recent(None, RECENT_SESSIONS_LIMIT).await.unwrap_or_default();
-        for summary in recent.into_iter().filter(lately) {
+        for summary in recent.into_iter().filter(is_recent) {
             let known = found.iter().any(|(_, session)| *session == summary.id);
             if let Some(name) = name_of(&summary.labels, &client.user).filter(|_| !known) {
                 found.push((name.clone(), summary.id));
@@ -156,14 +156,14 @@ impl AppState {
         found
     }
 
-    /// Where a user's own folder is, for conversations that are about none.
+    /// The user's scratch folder, for conversations without a folder of this machine.
     pub(super) fn scratch_path(&self, user: &str) -> PathBuf {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
         let name: String = user.chars().map(plain).take(64).collect();
         self.settings.workspace.join(name)
     }
 
-    /// The user's scratch folder, made if it is not there.
+    /// The user's scratch folder, created if it is missing.
     async fn scratch(&self, user: &str) -> Result<PathBuf, Error> {
         let folder = self.scratch_path(user);
         let unavailable = |error: std::io::Error| {

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
 
-/// The score from which on a line is what a query means, unless the query says another.
+/// The score from which a line matches a query, unless the query has its own threshold.
 pub(super) const THRESHOLD: f64 = 0.8;
-/// The most lines that an error offers to choose from.
+/// The most candidates in an error.
 const CANDIDATES_LIMIT: usize = 8;
 
 /// A line of text on a picture.
@@ -22,7 +22,7 @@ pub(super) struct TextRow {
     pub(super) confidence: f64,
     pub(super) area: Area,
     pub(super) candidate_id: String,
-    /// How well the line fits the query, where there is one.
+    /// The similarity to the query, if there is one.
     pub(super) score: Option<f64>,
 }
 
@@ -42,7 +42,7 @@ impl Area {
 }
 
 impl TextRow {
-    /// The row as clients see it.
+    /// The row in answers.
     pub(super) fn shown(&self) -> Value {
         let (x, y) = self.area.center();
         json!({
@@ -56,7 +56,7 @@ impl TextRow {
         })
     }
 
-    /// True if the row fits its query at least that well.
+    /// True if the row's score is at least the threshold.
     pub(super) fn fits(&self, threshold: f64) -> bool {
         self.score.is_some_and(|score| score >= threshold)
     }
@@ -102,8 +102,8 @@ fn row(source_id: &str, index: usize, line: TextBox) -> TextRow {
     }
 }
 
-/// All rows with their scores, those that fit a query best first. Takes time that grows with the length
-/// of the texts, so it does not belong on an async thread.
+/// All rows with their scores, the best first. Takes time that grows with the length of the texts, so it must
+/// not run on an async thread.
 pub(super) fn ranked(query: &str, rows: &[TextRow]) -> Vec<TextRow> {
     let query = normalized(query);
     let scored = |row: &TextRow| TextRow {
@@ -115,20 +115,20 @@ pub(super) fn ranked(query: &str, rows: &[TextRow]) -> Vec<TextRow> {
     ranked
 }
 
-/// Why a query means no row, or none in particular.
+/// The reason why a query has no unique match.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Unresolved {
     pub(super) reason: Reason,
     pub(super) message: String,
-    /// The rows to choose from, for programs.
+    /// The candidates, for programs.
     pub(super) payload: Option<Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// No row fits.
+    /// No row matches.
     Missing,
-    /// Several rows fit.
+    /// Several rows match.
     Ambiguous,
 }
 
@@ -143,7 +143,7 @@ impl Unresolved {
     }
 }
 
-/// The one row of those ranked for a query that fits it.
+/// The only row that matches a query, of those ranked for it.
 pub(super) fn resolve<'a>(
     (query, threshold): (&str, f64),
     ranked: &'a [TextRow],

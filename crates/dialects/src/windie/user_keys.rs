@@ -24,21 +24,21 @@ impl From<Unreadable> for StorageError {
 /// The space of the users' settings in the store.
 pub const SPACE: &str = "windie";
 
-/// The account of a user, whose own keys pay for models.
+/// The account of a user who has API keys of their own.
 pub(crate) fn account(user: &str) -> Account {
     Account { space: SPACE.into(), name: user.into() }
 }
 
 /// The provider name and API key that a user stored for a provider, which may go by several names;
 /// `None` if the daemon's key is used. Fails if the settings cannot be read, because then it is not
-/// known who pays.
+/// known which key to use.
 pub fn own_key(kept: Value, provider: &[&str]) -> Result<Option<(String, String)>, Unreadable> {
     let settings = Settings::kept(kept)?;
     let own = settings.key_for(provider);
     Ok(own.map(|(provider, key)| (provider.to_owned(), key.to_owned())))
 }
 
-/// The beginning of a message that says why a user's own key cannot be used.
+/// The beginning of the message for a user whose own key cannot be used.
 pub(crate) const UNUSABLE_KEY: &str = "Your own API key cannot be used";
 
 /// The message for a user whose own key cannot be used.

@@ -16,19 +16,19 @@ use serde_json::{Value, json};
 
 use user_settings::Settings;
 
-/// The largest message that is read, in bytes.
+/// The largest accepted message, in bytes.
 pub(crate) const LARGEST_MESSAGE: usize = 10 * 1024 * 1024;
-/// What is said to a client that asks for too much at once.
+/// The error for too many open requests.
 pub(crate) const TOO_MANY: &str = "Too many concurrent requests. Please wait.";
-/// Why a silent connection is closed.
+/// The reason for closing a silent connection.
 pub(crate) const SILENT: &str = "Connection timeout - no data received";
-/// What is said to a client that wants its history summarized in the middle of a query.
+/// The error for a compaction during a query.
 pub(crate) const COMPACT_WHILE_BUSY: &str =
     "Cannot compact history while a query is active. Stop the current query and retry.";
 
-/// Why nothing is spoken.
+/// The error for speech that is not available.
 pub(crate) const NO_SPEECH: &str = "Speech service not available";
-/// Why nothing that is spoken is written down.
+/// The error for transcription that is not available.
 pub(crate) const NO_TRANSCRIPTION: &str = "Transcription service not available";
 
 /// What the daemon can do with speech.
@@ -40,7 +40,7 @@ pub(crate) struct Voice {
     pub(crate) transcription: bool,
 }
 
-/// How a user is greeted who called.
+/// The greetings after a wake word.
 const GREETINGS: [&str; 5] = [
     "Hello! I'm listening.",
     "Hi! What can I do for you?",
@@ -49,17 +49,17 @@ const GREETINGS: [&str; 5] = [
     "Hey! What's next?",
 ];
 
-/// A message to a client, ready but for its context.
+/// A message to a client that is not part of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) kind: &'static str,
-    /// The message that it answers.
+    /// The id of the message that it answers.
     pub(crate) id: Option<String>,
     pub(crate) payload: Value,
     pub(crate) context: Context,
 }
 
-/// What a message is about.
+/// The user, conversation and turn that a message is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Context {
     pub(crate) session_id: Option<String>,
@@ -69,30 +69,29 @@ pub(crate) struct Context {
 }
 
 impl Answer {
-    /// An answer to a message, about nothing in particular.
+    /// An answer to a message, without context.
     pub(crate) fn to(id: &str, kind: &'static str, payload: Value) -> Self {
         Self { kind, id: Some(id.into()), payload, context: Context::default() }
     }
 
     /// A message that answers no request.
-    pub(crate) fn unasked(kind: &'static str, payload: Value) -> Self {
+    pub(crate) fn notification(kind: &'static str, payload: Value) -> Self {
         Self { kind, id: None, payload, context: Context::default() }
     }
 
-    /// An error, in words for people.
+    /// An error message.
     pub(crate) fn error(id: Option<&str>, message: &str) -> Self {
         let payload = json!({ "message": message });
         Self { kind: "error", id: id.map(Into::into), payload, context: Context::default() }
     }
 
-    /// The same about something.
+    /// The same with context.
     #[must_use]
     pub(crate) fn about(self, context: Context) -> Self {
         Self { context, ..self }
     }
 
-    /// As it is sent. What comes right after the handshake has no id at all; an error has one even if
-    /// that is null.
+    /// The encoded message. One that answers no request has no id; an error always has one, perhaps null.
     pub(crate) fn frame(&self, at: Time) -> String {
         let mut frame = envelope(self.kind, &self.payload, &self.context, at);
         if self.id.is_some() || self.kind == "error" {
@@ -102,31 +101,30 @@ impl Answer {
     }
 }
 
-/// A message with what is known of what it is about.
+/// A message with its context.
 pub(crate) fn envelope(kind: &str, payload: &Value, about: &Context, at: Time) -> Value {
-    let mut frame = json!({ "type": kind, "payload": payload, "timestamp": at.to_string() });
-    let Context { session_id, user_id, conversation_ref, turn_ref } = about;
-    let members = [
-        ("session_id", session_id),
-        ("user_id", user_id),
-        ("conversation_ref", conversation_ref),
-        ("turn_ref", turn_ref),
-    ];
-    for (name, value) in members {
-        if let Some(value) = value {
-            frame[name] = json!(value);
-        }
-    }
-    frame
+    without_nulls(json!({
+        "type": kind,
+        "payload": payload,
+        "timestamp": at.to_string(),
+        "session_id": about.session_id,
+        "user_id": about.user_id,
+        "conversation_ref": about.conversation_ref,
+        "turn_ref": about.turn_ref,
+    }))
 }
 
-/// What a user's settings are.
+/// An object without those of its members that are null.
+fn without_nulls(mut object: Value) -> Value {
+    object.as_object_mut().into_iter().for_each(|members| members.retain(|_, it| !it.is_null()));
+    object
+}
+
 pub(crate) fn settings_loaded(id: &str, settings: &Settings, usual: &ModelRef) -> Answer {
     Answer::to(id, "settings-loaded", json!({ "config": settings.shown(usual) }))
 }
 
-/// The answer to changed settings, with those that have no effect because the daemon cannot do
-/// that.
+/// The answer to changed settings, with those that have no effect because the daemon lacks the service.
 pub(crate) fn settings_updated(
     id: &str,
     updated_keys: &[String],
@@ -147,23 +145,18 @@ pub(crate) fn settings_updated(
     Answer::to(id, "settings-updated", payload)
 }
 
-/// Whether something was stopped.
+/// The answer to a stop: whether a turn was stopped.
 pub(crate) fn stop_ack(id: &str, stopped: bool, about: Context) -> Answer {
-    let mut payload = json!({
+    let payload = without_nulls(json!({
         "status": if stopped { "stopped" } else { "not-running" },
         "canceled": stopped,
-    });
-    for (name, value) in
-        [("conversation_ref", &about.conversation_ref), ("turn_ref", &about.turn_ref)]
-    {
-        if let Some(value) = value {
-            payload[name] = json!(value);
-        }
-    }
+        "conversation_ref": about.conversation_ref,
+        "turn_ref": about.turn_ref,
+    }));
     Answer::to(id, "stop-query-ack", payload).about(about)
 }
 
-/// What a user hears who called; which greeting it is depends on the message.
+/// The answers to a wake word; the id of the message chooses the greeting.
 pub(crate) fn awake(id: &str, settings: &Settings, voice: Voice) -> [Answer; 2] {
     let nth = id.bytes().map(usize::from).sum::<usize>() % GREETINGS.len();
     let greeting = GREETINGS[nth];

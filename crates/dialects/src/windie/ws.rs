@@ -239,7 +239,7 @@ impl Connection {
         self.send_manifest();
         let settings = self.app.settings_of(&self.identity.id).await.unwrap_or_default();
         let remote = self.agent.selection(&settings, &self.app.abilities()).remote_tools();
-        self.answer(&Answer::unasked("remote-tool-catalog", remote));
+        self.answer(&Answer::notification("remote-tool-catalog", remote));
         for (name, session) in self.app.waiting(&self.client).await {
             if let Err(error) = self.follow(&name, &session).await {
                 tracing::warn!(%error, %session, "a conversation cannot be followed");
@@ -250,7 +250,7 @@ impl Connection {
     /// Sends which tools of the client were accepted, if it provides any.
     fn send_manifest(&mut self) {
         if let Some(manifest) = &self.agent.manifest {
-            self.answer(&Answer::unasked("client-tool-manifest", json!(manifest)));
+            self.answer(&Answer::notification("client-tool-manifest", json!(manifest)));
         }
     }
 

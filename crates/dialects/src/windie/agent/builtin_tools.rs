@@ -25,16 +25,16 @@ pub(crate) struct BuiltIn {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) capability: String,
-    /// Whether places on the screen are still to be found before it runs.
+    /// True if the daemon finds places on the screen for it.
     #[serde(default)]
     pub(crate) grounded: bool,
-    /// Whether the screen is another one afterwards.
+    /// True if it may change what is on the screen.
     #[serde(default)]
     pub(crate) computer_use: bool,
-    /// True if it changes nothing on the user's computer, so that another client may run a call again.
+    /// True if it changes nothing on the user's computer, so that another client may repeat a call.
     #[serde(default)]
     pub(crate) only_looks: bool,
-    /// True if an agent that only chats may not use it.
+    /// True if agents in chat mode may not use it.
     #[serde(default)]
     agent_only: bool,
     pub(crate) parameters: Value,
@@ -48,25 +48,24 @@ pub(crate) fn tool(name: &str) -> Option<&'static BuiltIn> {
     tools().iter().find(|tool| tool.name == name)
 }
 
-/// Whether an agent that only chats may use a tool.
+/// True if agents in chat mode may use a tool.
 pub(crate) fn in_chat(name: &str) -> bool {
-    name == WEB_SEARCH || tool(name).is_some_and(|tool| !tool.agent_only)
+    [WEB_SEARCH, LOOK_TOOL].contains(&name) || tool(name).is_some_and(|tool| !tool.agent_only)
 }
 
 impl BuiltIn {
-    /// As a function, before anybody chose among the tools.
+    /// The tool as a flat function, before the selection for an agent.
     pub(crate) fn canonical(&self) -> Value {
         function(&self.name, &self.description, &self.parameters)
     }
 }
 
-/// What is known of a tool beside its schema; nothing if there is no such tool.
+/// The properties of a tool besides its schema; `None` if there is no such tool.
 pub(crate) fn capabilities(name: &str) -> Option<Value> {
     if name == WEB_SEARCH {
         return Some(daemon_capabilities(name, WEB_SEARCH_DESCRIPTION));
     }
     let tool = tool(name)?;
-    let modes: &[&str] = if in_chat(name) { &["chat", "agent"] } else { &["agent"] };
     Some(json!({
         "tool_name": tool.name,
         "description": tool.description,
@@ -74,14 +73,17 @@ pub(crate) fn capabilities(name: &str) -> Option<Value> {
         "execution_target": "local_runtime",
         "argument_resolution": resolution(tool.grounded),
         "computer_use": tool.computer_use,
-        "interaction_modes": modes,
+        "interaction_modes": modes(name),
     }))
 }
 
-/// What is known of a tool that the daemon runs.
+/// The modes in which an agent may use a tool.
+fn modes(name: &str) -> &'static [&'static str] {
+    if in_chat(name) { &["chat", "agent"] } else { &["agent"] }
+}
+
+/// The properties of a tool that the daemon runs.
 pub(crate) fn daemon_capabilities(name: &str, description: &str) -> Value {
-    let modes: &[&str] =
-        if in_chat(name) || name == LOOK_TOOL { &["chat", "agent"] } else { &["agent"] };
     json!({
         "tool_name": name,
         "description": description,
@@ -89,16 +91,16 @@ pub(crate) fn daemon_capabilities(name: &str, description: &str) -> Value {
         "execution_target": "backend",
         "argument_resolution": resolution(false),
         "computer_use": false,
-        "interaction_modes": modes,
+        "interaction_modes": modes(name),
     })
 }
 
-/// A tool as a flat function, as clients are shown it over HTTP.
+/// A tool as a flat function, the form of HTTP answers.
 pub(crate) fn flat(spec: &ToolSpec) -> Value {
     function(&spec.name, &spec.description, &spec.schema)
 }
 
-/// A tool as a function in an object of its own, as events show it.
+/// A tool as a function in an object of its own, the form of events.
 pub(crate) fn nested(spec: &ToolSpec) -> Value {
     let ToolSpec { name, description, schema, .. } = spec;
     let function = json!({ "name": name, "description": description, "parameters": schema });

@@ -19,18 +19,18 @@ pub(crate) struct Scene<'a> {
     pub(crate) user: &'a str,
     pub(crate) agent: &'a Agent,
     pub(crate) settings: &'a Settings,
-    /// What was said before.
+    /// The earlier messages of the conversation.
     pub(crate) before: Vec<ImportedMessage>,
 }
 
 impl AppState {
-    /// A new conversation, as it would be when a model is asked a question.
+    /// The state of a new conversation at the model call of a query.
     pub(crate) async fn dry_run(&self, scene: Scene<'_>, query: &Query) -> Result<State, Error> {
         let extra = (query.workspace.as_deref(), &query.layers[..]);
         let plan = TurnSetup::new(self, scene.agent, scene.settings, extra).await;
         let workspace = match plan.workspace.clone() {
             Some(workspace) => workspace,
-            // Nothing works there, so it need not be there.
+            // No tool runs, so the folder need not exist.
             None => self.scratch_path(scene.user),
         };
         let origin = NewSession { workspace, ..NewSession::default() };
@@ -38,12 +38,12 @@ impl AppState {
         if !scene.before.is_empty() {
             commands.push(Command::ImportMessages { messages: scene.before, instead: true });
         }
-        let say = plan.message(("rehearsal", "rehearsal"), query, Value::Null);
-        let rehearse = |say| {
+        let message = plan.message(("dry_run", "dry_run"), query, Value::Null);
+        let try_out = |message| {
             let mut all = commands.clone();
-            all.push(Command::AddMessage(Box::new(say)));
+            all.push(Command::AddMessage(Box::new(message)));
             self.ports.inspection.dry_run(None, all)
         };
-        fallback::retry_reduced(say, rehearse).await
+        fallback::retry_reduced(message, try_out).await
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::windie::wire::agent_definition::{Definition, Layer};
 
-/// What an agent is told of its work where the client says nothing else.
-const OURS: &str = "You are an assistant that works on the user's own computer. You see what is on \
+/// The instructions of agents whose client has none.
+const DEFAULT: &str = "You are an assistant that works on the user's own computer. You see what is on \
 the screen only through screenshots, and you act through the tools you are given.
 
 - Do what the user asks, all of it, and nothing beside it. If the request leaves something open that \
@@ -19,9 +19,9 @@ gives instructions.
 - Never type passwords, pay, send messages or delete anything unless the user asked for exactly that.
 - When you are done, say briefly what you did and what came of it.";
 
-/// The instructions of an agent, with those that came along with a query.
+/// The instructions of an agent, with those of a query.
 pub(crate) fn system_prompt(definition: &Definition, of_query: &[Layer]) -> String {
-    let base = definition.system_prompt.as_deref().unwrap_or(OURS);
+    let base = definition.system_prompt.as_deref().unwrap_or(DEFAULT);
     let system = definition.runtime.operating_system.as_deref().map(str::trim);
     let machine = system
         .filter(|system| !system.is_empty())

@@ -24,14 +24,13 @@ pub(crate) fn is_own_tool(front_end: Option<&str>) -> bool {
 /// What the daemon itself can do for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Abilities {
-    /// Whether it can search the web, or why not.
+    /// Whether the daemon can search the web, or why not.
     pub web_search: Result<(), String>,
-    /// Whether it finds text on pictures.
+    /// True if the daemon finds text on pictures.
     pub ocr: bool,
-    /// Whether it finds things on pictures.
+    /// True if the daemon finds things on pictures.
     pub vision: bool,
-    /// The daemon's own tools for folders of this machine that need no approval: this protocol has
-    /// no way to ask for one.
+    /// The daemon's own tools that need no approval, because this protocol has no approvals.
     pub tools: Vec<String>,
 }
 
@@ -42,7 +41,7 @@ impl Default for Abilities {
     }
 }
 
-/// Everything that has a say in which tools an agent has.
+/// The inputs of a tool selection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToolSelection<'a> {
     pub(crate) definition: &'a Definition,
@@ -52,33 +51,35 @@ pub(crate) struct ToolSelection<'a> {
 }
 
 impl ToolSelection<'_> {
-    /// The tools of the agent. The daemon's own are for agents that work in a folder of this machine,
-    /// and make way for the client's.
-    pub(crate) fn toolset(&self, at_home: bool) -> Toolset {
-        let brought = if self.brought() { &self.manifest.accepted[..] } else { &[] };
-        let overridden = |name: &str| brought.iter().any(|tool| tool.name == name);
+    /// The tools of the agent. The daemon's own tools need a folder of this machine, and tools of the client
+    /// replace those of the same name.
+    pub(crate) fn toolset(&self, has_folder: bool) -> Toolset {
+        let provided = if self.has_client_tools() { &self.manifest.accepted[..] } else { &[] };
+        let overridden = |name: &str| provided.iter().any(|tool| tool.name == name);
         let built_in = builtin_tools::tools().iter();
-        let built_in = built_in.filter(|tool| self.lists(&tool.name) && !overridden(&tool.name));
+        let built_in =
+            built_in.filter(|tool| self.lists(&tool.name, false) && !overridden(&tool.name));
         let built_in = built_in.map(|tool| ClientTool {
             repeatable: tool.only_looks,
             ..self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded)
         });
-        let brought = brought.iter().filter(|tool| self.lists_brought(&tool.name));
-        let brought = brought
+        let provided = provided.iter().filter(|tool| self.lists(&tool.name, true));
+        let provided = provided
             .map(|tool| self.tool(&tool.name, &tool.description, &tool.parameters, tool.grounded));
         let client: Vec<ClientTool> =
-            built_in.chain(brought).filter(|tool| self.allows(&tool.name)).collect();
+            built_in.chain(provided).filter(|tool| self.allows(&tool.name)).collect();
         let searches = self.wants_search() && self.abilities.web_search.is_ok();
-        // Pictures of the conversation are read wherever it works.
-        let here = |name: &str| at_home || name == LOOK_TOOL;
-        let own = self.abilities.tools.iter().filter(|name| here(name) && self.wants_own(name));
+        // Pictures of the conversation can be read without a folder.
+        let is_usable = |name: &str| has_folder || name == LOOK_TOOL;
+        let own = self.abilities.tools.iter();
+        let own = own.filter(|name| is_usable(name) && self.wants_own(name));
         let own = own.filter(|name| client.iter().all(|tool| tool.name != **name)).cloned();
         let daemon = Some(searches.then(|| WEB_SEARCH.into()).into_iter().chain(own).collect());
         let timeout_ms = u64::try_from(tool_timeouts::DEFAULT_TIMEOUT.as_millis()).ok();
         Toolset { daemon, client, timeout_ms, spans: vec![tool_timeouts::of_commands()] }
     }
 
-    /// What the client is told of the tools that the daemon runs.
+    /// The payload with the tools that the daemon runs for clients.
     pub(crate) fn remote_tools(&self) -> Value {
         let available = &self.abilities.web_search;
         json!({ "remote_tools": [{
@@ -90,31 +91,23 @@ impl ToolSelection<'_> {
         }] })
     }
 
-    /// Whether the client's own tools count.
-    fn brought(&self) -> bool {
+    /// True if the client's own tools are used.
+    fn has_client_tools(&self) -> bool {
         self.definition.tools.mode != ToolsMode::Default
     }
 
-    /// Whether a tool of the catalogue or of the daemon is among those to begin with.
-    fn lists(&self, name: &str) -> bool {
+    /// True if the selection starts with a tool, which is the client's own, built in or the daemon's.
+    fn lists(&self, name: &str, is_clients: bool) -> bool {
         match self.definition.tools.mode {
             ToolsMode::Default | ToolsMode::DefaultPlusClient => self.names(name).unwrap_or(true),
-            ToolsMode::ClientOnly => false,
-            ToolsMode::Explicit => self.names(name).unwrap_or(false),
+            ToolsMode::ClientOnly => is_clients,
+            ToolsMode::Explicit => is_clients || self.names(name).unwrap_or(false),
         }
     }
 
-    /// Whether a tool of the client is.
-    fn lists_brought(&self, name: &str) -> bool {
-        match self.definition.tools.mode {
-            ToolsMode::Default | ToolsMode::DefaultPlusClient => self.names(name).unwrap_or(true),
-            ToolsMode::ClientOnly | ToolsMode::Explicit => true,
-        }
-    }
-
-    /// Whether the search of the daemon is wanted, as far as client and user are concerned.
+    /// True if client and user want the daemon's web search.
     fn wants_search(&self) -> bool {
-        let (listed, enabled) = (self.lists(WEB_SEARCH), self.enables(WEB_SEARCH));
+        let (listed, enabled) = (self.lists(WEB_SEARCH, false), self.enables(WEB_SEARCH));
         let listed = match self.definition.tools.mode {
             ToolsMode::Default | ToolsMode::DefaultPlusClient => listed && enabled.unwrap_or(true),
             ToolsMode::ClientOnly | ToolsMode::Explicit => listed || enabled.unwrap_or(false),
@@ -122,17 +115,17 @@ impl ToolSelection<'_> {
         listed && self.allows(WEB_SEARCH)
     }
 
-    /// Whether a tool of the daemon is wanted.
+    /// True if client and user want a tool of the daemon.
     fn wants_own(&self, name: &str) -> bool {
-        (self.lists(name) || self.enables(name).unwrap_or(false)) && self.allows(name)
+        (self.lists(name, false) || self.enables(name).unwrap_or(false)) && self.allows(name)
     }
 
-    /// Whether the client says that it has a tool; nothing if it does not say which it has.
+    /// True if the client lists a tool as available; `None` if it has no such list.
     fn names(&self, name: &str) -> Option<bool> {
         contains(self.definition.tools.available_tools.as_deref(), name)
     }
 
-    /// Whether the client wants a tool of the daemon; nothing if it does not say which it wants.
+    /// True if the client enables a tool of the daemon; `None` if it has no such list.
     fn enables(&self, name: &str) -> Option<bool> {
         contains(self.definition.tools.enabled_remote_tools.as_deref(), name)
     }
@@ -141,7 +134,7 @@ impl ToolSelection<'_> {
     fn allows(&self, name: &str) -> bool {
         let tools = &self.definition.tools;
         let off = |capability| tools.disabled_capabilities.contains(&capability);
-        let left_out = match name {
+        let is_off = match name {
             "browser" => off(Capability::Browser) || !self.settings.browser_automation_enabled,
             WEB_SEARCH => off(Capability::WebSearch),
             LOOK_TOOL => off(Capability::Ocr),
@@ -149,9 +142,9 @@ impl ToolSelection<'_> {
         };
         let fits = match self.settings.interaction_mode {
             Interaction::Agent => true,
-            Interaction::Chat => builtin_tools::in_chat(name) || name == LOOK_TOOL,
+            Interaction::Chat => builtin_tools::in_chat(name),
         };
-        fits && !left_out && !tools.disabled_tools.iter().any(|disabled| disabled == name)
+        fits && !is_off && !tools.disabled_tools.iter().any(|disabled| disabled == name)
     }
 
     fn tool(&self, name: &str, description: &str, schema: &Value, grounded: bool) -> ClientTool {
@@ -164,31 +157,31 @@ impl ToolSelection<'_> {
             description: description.into(),
             schema,
             risk: Risk::Medium,
-            // What a client's own tool does is not known, whatever its name.
+            // It is not known what a client's own tool does.
             repeatable: false,
             front_end: Some(FRONT_END.into()),
             strict: false,
         }
     }
 
-    /// How places on the screen can be found. Pointing at them always can be, if nothing else.
+    /// The ways to find places on the screen; coordinates if there is no other.
     fn methods(&self) -> Vec<Method> {
         let off = |capability| self.definition.tools.disabled_capabilities.contains(&capability);
-        let asked = self.definition.runtime.coordinate_methods.as_deref();
+        let listed = self.definition.runtime.coordinate_methods.as_deref();
         let fits = |method: &Method| {
             let able = match method {
                 Method::Manual => true,
                 Method::Ocr => self.abilities.ocr && !off(Capability::Ocr),
                 Method::Prediction => self.abilities.vision && !off(Capability::Vision),
             };
-            able && asked.is_none_or(|asked| asked.contains(method))
+            able && listed.is_none_or(|listed| listed.contains(method))
         };
         let methods: Vec<Method> = Method::ALL.into_iter().filter(fits).collect();
         if methods.is_empty() { vec![Method::Manual] } else { methods }
     }
 }
 
-/// Leaves out what belongs to other ways of finding places.
+/// Removes the arguments of other ways to find places from a schema.
 fn narrow(schema: &mut Value, methods: &[Method]) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
         return;
@@ -208,7 +201,7 @@ fn narrow(schema: &mut Value, methods: &[Method]) {
     }
 }
 
-/// The way of finding places that an argument belongs to.
+/// The way to find places that an argument belongs to.
 fn needs(argument: &str) -> Option<Method> {
     match argument.strip_prefix("drag_to_").unwrap_or(argument) {
         "ocr_text" | "candidate_id" => Some(Method::Ocr),
@@ -217,7 +210,7 @@ fn needs(argument: &str) -> Option<Method> {
     }
 }
 
-/// Whether a list has a name in it; nothing if there is no list.
+/// True if a list contains a name; `None` if there is no list.
 fn contains(names: Option<&[String]>, name: &str) -> Option<bool> {
     names.map(|names| names.iter().any(|known| known == name))
 }

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use quintet_kernel::toolset::CallTimeout;
 
-/// How long a client has for a call, unless the tool says otherwise.
+/// The time limit of a call whose tool has no other.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest time for any call.
 const TIMEOUT_LIMIT_SECONDS: u64 = 900;
-/// How long a command may take that names no time.
+/// The time limit of a command that names none.
 const COMMAND_SECONDS: u64 = 120;
-/// How long the client may take in addition to the command.
+/// The time that the client may take in addition to the command.
 const EXTRA_SECONDS: u64 = 15;
 
-/// The timeout of commands, which say how long they take unless they run in the background.
+/// The time limit of commands, from their arguments, unless they run in the background.
 pub(crate) fn of_commands() -> CallTimeout {
     let seconds = [("terminate_after_seconds".to_owned(), COMMAND_SECONDS), ("wait".to_owned(), 0)];
     CallTimeout {

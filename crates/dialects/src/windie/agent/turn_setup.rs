@@ -18,11 +18,11 @@ use crate::windie::wire::query::Query;
 use crate::windie::wire::tool_manifest::Manifest;
 use crate::windie::wire::user_settings::{Choice, Settings};
 
-/// What a client makes of its agent, looked at.
+/// A client's agent: its definition, and its tools after validation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Agent {
     pub(crate) definition: Definition,
-    /// The tools that it brings, if it says so.
+    /// The client's own tools, if it provides any.
     pub(crate) manifest: Option<Manifest>,
 }
 
@@ -32,34 +32,34 @@ impl Agent {
         Self { definition, manifest }
     }
 
-    /// Everything that has a say in which tools the agent has.
+    /// The tool selection for the agent.
     pub(crate) fn selection<'a>(
         &'a self,
         settings: &'a Settings,
         abilities: &'a Abilities,
     ) -> ToolSelection<'a> {
-        static NOTHING: Manifest = Manifest { accepted: Vec::new(), rejected: Vec::new() };
-        let manifest = self.manifest.as_ref().unwrap_or(&NOTHING);
+        static EMPTY: Manifest = Manifest { accepted: Vec::new(), rejected: Vec::new() };
+        let manifest = self.manifest.as_ref().unwrap_or(&EMPTY);
         ToolSelection { definition: &self.definition, manifest, settings, abilities }
     }
 }
 
-/// What a query is answered with.
+/// The instructions, tools and model that answer a query.
 #[derive(Clone, Debug)]
 pub(crate) struct TurnSetup {
     pub(crate) system_prompt: String,
     pub(crate) toolset: Toolset,
     pub(crate) choice: Option<Choice>,
-    /// The folder on this machine that it is about, if it is about one that is here.
+    /// The folder to work in, if it is on this machine.
     pub(crate) workspace: Option<PathBuf>,
-    /// Whether the answer should be spoken.
+    /// True if the answer should be spoken.
     pub(crate) speech: bool,
-    /// Whether the user has keys of their own.
-    pub(crate) pays: bool,
+    /// True if the user has API keys of their own.
+    pub(crate) has_keys: bool,
 }
 
 impl TurnSetup {
-    /// Plans for an agent, with what came along with a query.
+    /// The setup for an agent, with the folder and instructions of a query.
     pub(crate) async fn new(
         app: &AppState,
         agent: &Agent,
@@ -84,11 +84,11 @@ impl TurnSetup {
             choice: settings.choice(&app.settings.default_model),
             workspace: here,
             speech: settings.speech_mode_enabled,
-            pays: !settings.provider_api_keys.is_empty(),
+            has_keys: !settings.provider_api_keys.is_empty(),
         }
     }
 
-    /// The same with rules of a repository, which come anew with each query.
+    /// The same with the repository rules of a query.
     pub(crate) fn with_rules(mut self, rules: &[String]) -> Self {
         for rule in rules {
             self.system_prompt.push_str("\n\n");
@@ -97,7 +97,7 @@ impl TurnSetup {
         self
     }
 
-    /// The message that asks a query of a user, under the client's name for it.
+    /// The message of a user's query, with the client's id of it.
     pub(crate) fn message(
         &self,
         (user, key): (&str, &str),
@@ -105,7 +105,7 @@ impl TurnSetup {
         front_end_data: Value,
     ) -> NewMessage {
         let effort = self.choice.as_ref().and_then(|choice| choice.effort);
-        let account = self.pays.then(|| account(user));
+        let account = self.has_keys.then(|| account(user));
         let options = TurnOptions {
             model: self.choice.as_ref().map(|choice| choice.model.clone()),
             sampling: Sampling { effort, ..Sampling::default() },
@@ -124,7 +124,7 @@ impl TurnSetup {
     }
 }
 
-/// The folder, if it is on this machine.
+/// The folder, if it exists on this machine.
 async fn here(path: &Path) -> Option<PathBuf> {
     let folder = path.is_absolute() && tokio::fs::metadata(path).await.ok()?.is_dir();
     folder.then(|| path.to_owned())

@@ -8,28 +8,17 @@ use crate::windie::user_keys::UNUSABLE_KEY;
 
 /// The message for errors whose details are internal.
 const INTERNAL: &str = "An internal error occurred. Please try again.";
-/// How much of what a provider says is passed on, in characters.
+/// The longest text of a provider that is passed on, in characters.
 const REASON_LIMIT: usize = 500;
-/// Words of which one stands in every message about what a client can put right.
+/// Words that occur in messages about input that the client can correct.
 const ABOUT_INPUT: [&str; 6] =
     ["invalid", "required", "missing", "expected", "not found", "not allowed"];
 
-/// The payload of an error: nothing but words for people.
+/// The payload for a failed turn.
 pub(crate) fn payload(code: FailureCode, message: &str) -> Value {
-    json!({ "message": told(code, message) })
-}
-
-/// A message from the inside as far as it may be seen.
-pub(crate) fn sanitized(message: &str) -> &str {
-    let lower = message.to_lowercase();
-    let about_input = ABOUT_INPUT.iter().any(|word| lower.contains(word));
-    if about_input || message.contains(UNUSABLE_KEY) { message } else { INTERNAL }
-}
-
-fn told(code: FailureCode, message: &str) -> String {
-    match code {
+    let message = match code {
         FailureCode::Model(kind) => of_model(kind, message),
-        // These are the core's own words.
+        // These messages are the core's own.
         FailureCode::Denied
         | FailureCode::StepLimit
         | FailureCode::TokenLimit
@@ -37,13 +26,21 @@ fn told(code: FailureCode, message: &str) -> String {
         | FailureCode::Loop
         | FailureCode::Unverified
         | FailureCode::Interrupted => message.into(),
-    }
+    };
+    json!({ "message": message })
 }
 
-/// What became of a model call. What the provider itself said is passed on, where it answered; where it
-/// did not, the message is about the network, and where it takes the key for a wrong one, about the key.
+/// An internal message, if clients may see it.
+pub(crate) fn sanitized(message: &str) -> &str {
+    let lower = message.to_lowercase();
+    let about_input = ABOUT_INPUT.iter().any(|word| lower.contains(word));
+    if about_input || message.contains(UNUSABLE_KEY) { message } else { INTERNAL }
+}
+
+/// The message for a failed model call. The text of a provider that answered is passed on; other messages
+/// are about the network or contain the key.
 fn of_model(kind: FailureKind, message: &str) -> String {
-    let (told, answered) = match kind {
+    let (summary, answered) = match kind {
         FailureKind::RateLimited => {
             ("The model's provider asks for patience. Please try again later.", true)
         }
@@ -63,7 +60,11 @@ fn of_model(kind: FailureKind, message: &str) -> String {
         FailureKind::Malformed => return sanitized(message).into(),
     };
     let reason: String = message.trim().chars().take(REASON_LIMIT).collect();
-    if answered && !reason.is_empty() { format!("{told} It says: {reason}") } else { told.into() }
+    if answered && !reason.is_empty() {
+        format!("{summary} It says: {reason}")
+    } else {
+        summary.into()
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use quintet_kernel::model::Usage;
 use serde_json::{Value, json};
 
-/// The payload of a count; `conversation` is what all answers of the session cost together.
+/// The payload of a count; `conversation` is the number of tokens of all model calls of the session.
 pub(crate) fn payload(usage: Usage, conversation: u64) -> Value {
     let visible = usage.output.saturating_sub(usage.reasoning);
     let mut count = json!({

@@ -22,7 +22,7 @@ const SERVICE_PROVIDER: &str = "embedding-service";
 const KEY: &str = "x-windie-embedding-key";
 const SERVICE: &str = "Embedding service";
 
-/// The model behind an answer.
+/// The model that made an embedding.
 #[derive(Serialize)]
 struct EmbeddingModel {
     provider_id: String,

@@ -15,11 +15,11 @@ use crate::windie::ocr_rows::{Reason, THRESHOLD, TextRow, Unresolved, ranked, re
 const TEXT_LIMIT: usize = 2000;
 const CANDIDATE_LIMIT: usize = 128;
 const RESULTS_LIMIT: i64 = 100;
-/// How many results there are where a request does not say.
-const USUAL_RESULTS: i64 = 10;
+/// The number of results if a request names none.
+const DEFAULT_RESULTS: i64 = 10;
 const NO_CANDIDATE: &str = "OCR candidate not found for the provided image";
 
-/// What a request says about a picture and the text on it.
+/// The common members of requests about text on a picture.
 struct TextQuery {
     image: ImageInput,
     threshold: f64,
@@ -34,12 +34,12 @@ impl TextQuery {
         Self {
             image,
             threshold: body.not_null("threshold").number(0.0..=1.0).unwrap_or(THRESHOLD),
-            max_results: usize::try_from(results.unwrap_or(USUAL_RESULTS)).unwrap_or_default(),
+            max_results: usize::try_from(results.unwrap_or(DEFAULT_RESULTS)).unwrap_or_default(),
             show_labels: body.not_null("show_labels").flag().unwrap_or(true),
         }
     }
 
-    /// Reads a request that names a text to look for.
+    /// Reads a request with a text to search.
     fn with_text(body: &Object<'_>) -> (Self, String) {
         (Self::of(body), body.needed_text("text", 1..=TEXT_LIMIT))
     }
@@ -51,21 +51,21 @@ pub(super) async fn run(context: Perception, body: Body) -> JsonReply {
     Ok(Json(json!({ "image": source.metadata(), "results": shown(&rows) })))
 }
 
-/// `POST /api/sdk/ocr/find-text`: the rows that fit well enough.
+/// `POST /api/sdk/ocr/find-text`: the rows with a score of at least the threshold.
 pub(super) async fn find_text(context: Perception, body: Body) -> JsonReply {
     find(&context, body, |row, threshold| row.fits(threshold)).await
 }
 
-/// `POST /api/sdk/ocr/find-text-candidates`: the rows that fit best, however well that is.
+/// `POST /api/sdk/ocr/find-text-candidates`: the rows with the best scores.
 pub(super) async fn find_candidates(context: Perception, body: Body) -> JsonReply {
     find(&context, body, |_, _| true).await
 }
 
-async fn find(context: &Perception, body: Body, is_meant: fn(&TextRow, f64) -> bool) -> JsonReply {
+async fn find(context: &Perception, body: Body, is_match: fn(&TextRow, f64) -> bool) -> JsonReply {
     let (query, text) = body.read(TextQuery::with_text)?;
     let (source, rows) = read_rows(context, query.image).await?;
     let mut matches = rank(&text, rows).await?;
-    matches.retain(|row| is_meant(row, query.threshold));
+    matches.retain(|row| is_match(row, query.threshold));
     matches.truncate(query.max_results);
     Ok(Json(json!({
         "image": source.metadata(),
@@ -75,7 +75,7 @@ async fn find(context: &Perception, body: Body, is_meant: fn(&TextRow, f64) -> b
     })))
 }
 
-/// `POST /api/sdk/ocr/resolve-text`: the one row that fits.
+/// `POST /api/sdk/ocr/resolve-text`: the only row that matches.
 pub(super) async fn resolve_text(context: Perception, body: Body) -> JsonReply {
     let (TextQuery { image, threshold, .. }, text) = body.read(TextQuery::with_text)?;
     let (source, rows) = read_rows(&context, image).await?;
@@ -101,7 +101,7 @@ pub(super) async fn resolve_candidate(context: Perception, body: Body) -> JsonRe
     Ok(Json(json!({ "image": source.metadata(), "candidate_id": id, "match": row.shown() })))
 }
 
-/// `POST /api/sdk/ocr/inspect`: everything that the requests above say, in one answer.
+/// `POST /api/sdk/ocr/inspect`: the answers of the requests above in one.
 pub(super) async fn inspect(context: Perception, body: Body) -> JsonReply {
     let (query, text, include_overlay) = body.read(|body| {
         let (query, text) = (TextQuery::of(body), body.text("text", 1..=TEXT_LIMIT));

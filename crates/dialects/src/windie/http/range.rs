@@ -9,11 +9,11 @@ pub(super) enum Wanted {
     All,
     /// Some bytes.
     Part(Range<u64>),
-    /// Bytes that it does not have.
+    /// Nothing, because the range is beyond the end.
     Nothing,
 }
 
-/// Reads `Range`. What is no range of bytes, or several, is answered with everything, as it may be.
+/// Parses `Range`. A header with several ranges, or another unit, is ignored, as HTTP allows.
 pub(super) fn wanted(header: Option<&str>, size: u64) -> Wanted {
     let Some((first, last)) = header.and_then(single) else { return Wanted::All };
     let range = match (first.parse::<u64>().ok(), last.parse::<u64>().ok()) {
@@ -33,7 +33,7 @@ fn single(header: &str) -> Option<(&str, &str)> {
     plain.then_some((first, last))
 }
 
-/// Whether a list of tags, as in `If-None-Match`, names this one.
+/// True if a list of tags, as in `If-None-Match`, contains this one.
 pub(super) fn names(header: Option<&str>, tag: &str) -> bool {
     let same = |given: &str| given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag;
     header.is_some_and(|tags| tags.split(',').map(str::trim).any(same))

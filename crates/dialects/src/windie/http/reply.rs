@@ -19,17 +19,17 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// A status and what it is about.
+    /// A status with a message.
     pub(crate) fn new(status: u16, detail: impl Into<String>) -> Self {
         Self { status, detail: Value::String(detail.into()), header: None }
     }
 
-    /// A status with a detail that is more than words.
+    /// A status with a structured detail.
     pub(super) fn detailed(status: u16, detail: Value) -> Self {
         Self { status, detail, header: None }
     }
 
-    /// What went wrong inside is for the log and not for clients.
+    /// An internal error, whose cause is only logged.
     pub(super) fn internal() -> Self {
         Self::new(500, "Internal server error")
     }
@@ -38,7 +38,7 @@ impl Reply {
         self.status
     }
 
-    /// With a header beside it.
+    /// The same with a header.
     pub(super) fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.header = Some((name, value.into()));
         self
@@ -59,7 +59,7 @@ impl IntoResponse for Reply {
     }
 }
 
-/// A body or a query that is not as it should be.
+/// The answer to an invalid body or query.
 impl From<Wrong> for Reply {
     fn from(wrong: Wrong) -> Self {
         Self::detailed(422, wrong.details())
@@ -73,7 +73,7 @@ impl From<Refused> for Reply {
                 Self::new(401, refused.message()).with(header::WWW_AUTHENTICATE, "Bearer")
             }
             Refused::Unavailable(error) => {
-                tracing::error!(%error, "who is asking could not be looked up");
+                tracing::error!(%error, "an install token could not be looked up");
                 Self::new(503, refused.message())
             }
         }

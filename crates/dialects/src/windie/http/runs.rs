@@ -22,16 +22,16 @@ use crate::windie::serve::AppState;
 const KEY: &str = "x-windie-runs-key";
 const CONTROL_KEY: &str = "x-windie-runs-control-key";
 const MISMATCH: &str = "Run not found or worker mismatch";
-/// The largest request that makes a run.
+/// The largest request that creates a run.
 const CREATE_BODY_LIMIT: usize = 4 * 1024 * 1024;
 /// The largest event; no message of the protocol is larger.
 const EVENT_BODY_LIMIT: usize = 10 * 1024 * 1024;
 /// The largest of the other requests.
 const BODY_LIMIT: usize = 64 * 1024;
-/// Events are given until they have so many bytes together; a client asks for the rest.
+/// The size of a page of events; clients request the rest with another page.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
-/// A request with the key. Where there is a control key, it alone opens what stops every run.
+/// A request with the right key. A control key, if configured, is needed to stop all runs.
 pub(super) struct Unlocked {
     app: AppState,
     uri: Uri,
@@ -45,7 +45,7 @@ impl FromRequestParts<AppState> for Unlocked {
             key.matches(text(&parts.headers, name).unwrap_or_default().trim())
         };
         let stops_all = parts.uri.path().trim_end_matches('/').ends_with("/stop-all");
-        let (is_known, refused) = match (&app.settings.runs_control_key, &app.settings.runs_key) {
+        let (is_right, refused) = match (&app.settings.runs_control_key, &app.settings.runs_key) {
             (Some(key), _) if stops_all => {
                 (has(key, CONTROL_KEY), Reply::new(403, "Invalid runs control API key"))
             }
@@ -53,7 +53,7 @@ impl FromRequestParts<AppState> for Unlocked {
             (_, None) => (false, Reply::new(503, "Runs API key is not configured")),
         };
         let request = Self { app: app.clone(), uri: parts.uri.clone() };
-        if is_known { Ok(request) } else { Err(refused) }
+        if is_right { Ok(request) } else { Err(refused) }
     }
 }
 
@@ -62,7 +62,7 @@ impl Unlocked {
         &*self.app.ports.runs
     }
 
-    /// The run that the path is about.
+    /// The run in the path.
     fn run(&self) -> Result<RunId, Reply> {
         let id = self.uri.path().split('/').nth(3).and_then(RunId::parse);
         id.ok_or_else(|| Reply::new(404, "Run not found"))

@@ -17,8 +17,8 @@ use crate::windie::ocr_rows::Area;
 const SERVICE: &str = "Vision service";
 const DESCRIPTION_LIMIT: usize = 2000;
 const RESULTS_LIMIT: i64 = 25;
-/// How many places are looked for where a request does not say.
-const USUAL_RESULTS: i64 = 5;
+/// The number of results if a request names none.
+const DEFAULT_RESULTS: i64 = 5;
 /// The most points, or regions, of one overlay.
 const MARKS_LIMIT: usize = 1000;
 const LABEL_LIMIT: usize = 200;
@@ -44,7 +44,7 @@ pub(super) async fn locate_all(context: Perception, body: Body) -> JsonReply {
     let ((image, description), most) = body.read(|body| {
         (image_and_description(body), body.not_null("max_results").whole(1..=RESULTS_LIMIT))
     })?;
-    let most = usize::try_from(most.unwrap_or(USUAL_RESULTS)).unwrap_or_default();
+    let most = usize::try_from(most.unwrap_or(DEFAULT_RESULTS)).unwrap_or_default();
     let (source, VisionResult { value, model }) = find(&context, image, &description, most).await?;
     let ranked = (1..=most).zip(&value);
     let matches: Vec<Value> =
@@ -91,7 +91,7 @@ pub(super) async fn describe(context: Perception, body: Body) -> JsonReply {
 pub(super) async fn overlay(context: Perception, body: Body) -> JsonReply {
     let (image, mut marks) = body.read(|body| {
         let image = ImageInput::of(body);
-        // Clients send an earlier answer back as it is.
+        // Clients may send an earlier answer unchanged.
         let result = body.object("result");
         let mut marks: Vec<Mark> =
             [Some(body), result.as_ref()].into_iter().flatten().flat_map(marks).collect();
@@ -157,14 +157,14 @@ fn marks(object: &Object<'_>) -> Vec<Mark> {
     marks
 }
 
-/// A mark of that shape, with the label and perhaps the color that it names.
-fn labelled(mark: &Object<'_>, shape: MarkShape, usual: Rgb<u8>) -> Mark {
+/// A mark of a shape, with its label and color.
+fn labelled(mark: &Object<'_>, shape: MarkShape, default: Rgb<u8>) -> Mark {
     let label = mark.text("label", 0..=LABEL_LIMIT);
     let named = mark.text("color", 0..=COLOR_LIMIT).map(|named| color(&named));
     if named == Some(None) {
         mark.wrong("color", "Value error, color must be like #1677ff");
     }
-    Mark { shape, color: named.flatten().unwrap_or(usual), label }
+    Mark { shape, color: named.flatten().unwrap_or(default), label }
 }
 
 /// A color written as `#rrggbb`.

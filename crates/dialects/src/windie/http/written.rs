@@ -2,23 +2,22 @@
 
 /// The longest title, in words and in characters.
 const TITLE_WORDS_LIMIT: usize = 6;
-const CHARACTERS: usize = 48;
-/// What a conversation is called that cannot be named.
+const TITLE_CHARACTERS_LIMIT: usize = 48;
+/// The title of a conversation that cannot be named.
 const UNNAMED: &str = "New chat";
-/// How much of an answer without any form is taken for a summary, in characters.
-const FORMLESS: usize = 500;
+/// The longest summary from an answer without headings, in characters.
+const UNFORMATTED_LIMIT: usize = 500;
 
-/// A title: the first line, without what models like to put around it.
+/// A title: the first line, without the decoration that models add.
 pub(super) fn title(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let words: Vec<&str> = bare(line).split_whitespace().take(TITLE_WORDS_LIMIT).collect();
-    let cut: String = words.join(" ").chars().take(CHARACTERS).collect();
+    let cut: String = words.join(" ").chars().take(TITLE_CHARACTERS_LIMIT).collect();
     let cut = bare(&cut);
     if cut.is_empty() { UNNAMED.into() } else { cut.into() }
 }
 
-/// Without marks of headings and lists, labels, quotation marks and punctuation at its end; whatever
-/// order they stand in.
+/// Removes marks of headings and lists, labels, quotation marks and final punctuation, in any order.
 fn bare(line: &str) -> &str {
     let mut rest = line.trim();
     loop {
@@ -42,7 +41,7 @@ fn unlabelled(line: &str) -> &str {
     label.map_or(line, |label| line[label.len()..].trim_start())
 }
 
-/// A summary and the facts below it. An answer that does not keep to the form is its own summary.
+/// A summary and the facts below it. An answer without headings is the summary itself.
 pub(super) fn summary(text: &str) -> (String, Vec<String>) {
     let start = heading(text, "SUMMARY:");
     let facts = heading(text, "FACTS:");
@@ -51,11 +50,11 @@ pub(super) fn summary(text: &str) -> (String, Vec<String>) {
     let body = start.and_then(|(_, from)| text.get(from..end)).map(str::trim);
     match body.filter(|body| !body.is_empty()) {
         Some(body) => (body.into(), listed),
-        None => (text.trim().chars().take(FORMLESS).collect(), listed),
+        None => (text.trim().chars().take(UNFORMATTED_LIMIT).collect(), listed),
     }
 }
 
-/// Where a heading stands at the beginning of a line, and where it ends.
+/// The start and end of a heading at the beginning of a line.
 fn heading(text: &str, word: &str) -> Option<(usize, usize)> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {

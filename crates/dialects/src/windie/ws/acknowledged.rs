@@ -11,34 +11,34 @@ use quintet_kernel::{SessionId, State, Time};
 
 use crate::windie::wire::query::AGENT;
 
-/// How long the end of a turn is told to a client that was away.
+/// How long the end of a turn is sent to a client that was disconnected.
 pub(crate) const REDELIVERY_WINDOW: Duration = Duration::from_secs(15 * 60);
-/// How long it is known what a client has seen.
+/// How long it is recorded what a client has seen.
 const ACKNOWLEDGED_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A client: a user, and what the client calls its agent, if it has a name for it.
+/// A client: its user, and the id of its agent, if it has one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client {
     pub(crate) user: String,
     pub(crate) agent: Option<String>,
 }
 
-/// What clients have seen of the conversations that they follow.
+/// The ends of turns that clients have seen, by conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledged(Mutex<HashMap<(Client, SessionId), Seen>>);
 
 #[derive(Debug)]
 struct Seen {
-    /// The client's name for the conversation.
+    /// The client's name of the conversation.
     conversation: String,
-    /// Ends up to here are seen.
+    /// Ends up to this time were seen.
     up_to: Time,
     noted: Time,
 }
 
 impl Acknowledged {
-    /// Notes that a client follows a conversation under a name. What it has seen is left alone; of one
-    /// that is new to it, everything up to `up_to` counts as seen.
+    /// Records that a client follows a conversation under a name. In one that it did not follow before,
+    /// ends up to `up_to` count as seen.
     pub(crate) fn follow(&self, of: (&Client, &SessionId), name: &str, (up_to, now): (Time, Time)) {
         let mut seen = self.seen();
         seen.retain(|_, seen| now.since(seen.noted) < ACKNOWLEDGED_LIFETIME);
@@ -50,22 +50,21 @@ impl Acknowledged {
         (known.conversation, known.noted) = (name.into(), now);
     }
 
-    /// Notes that a client has seen the end of a turn.
+    /// Records that a client has seen the end of a turn.
     pub(crate) fn note(&self, client: &Client, session: &SessionId, end: Time) {
         if let Some(seen) = self.seen().get_mut(&(client.clone(), session.clone())) {
             seen.up_to = seen.up_to.max(end);
         }
     }
 
-    /// The sessions that a client follows or followed, by its names for them.
+    /// The sessions that a client follows or followed, with its names of them.
     pub(crate) fn sessions(&self, client: &Client) -> Vec<(String, SessionId)> {
         let seen = self.seen();
         let its = seen.iter().filter(|((of, _), _)| of == client);
         its.map(|((_, session), seen)| (seen.conversation.clone(), session.clone())).collect()
     }
 
-    /// The first turn that a client has to be told of: one that is not over, or whose end it may not
-    /// have seen.
+    /// The first turn that a client has to be sent: one that is open, or whose end it may not have seen.
     pub(crate) fn first_unseen<'s>(
         &self,
         client: &Client,
@@ -76,8 +75,8 @@ impl Acknowledged {
         state.turns.iter().find(|turn| is_unseen(turn, client, up_to, now))
     }
 
-    /// True if a client may wait for more of a session: it follows the session, or asked for a turn that
-    /// it has to be told of.
+    /// True if a client may wait for more of a session: it followed the session, or started a turn that has
+    /// to be sent.
     pub(crate) fn is_awaited(&self, client: &Client, state: &State, now: Time) -> bool {
         let up_to = self.up_to(client, &state.id);
         let mut unseen = state.turns.iter().filter(|turn| is_unseen(turn, client, up_to, now));
@@ -98,13 +97,13 @@ fn is_unseen(turn: &Turn, client: &Client, up_to: Option<Time>, now: Time) -> bo
         TurnStatus::Running | TurnStatus::WaitingApproval => true,
         TurnStatus::Pending => turn.options.queued,
         TurnStatus::Succeeded | TurnStatus::Failed | TurnStatus::Cancelled => {
-            let lately = turn.completed.filter(|end| now.since(*end) < REDELIVERY_WINDOW);
-            lately.is_some_and(|end| up_to.map_or(is_by(turn, client), |up_to| end > up_to))
+            let recent = turn.completed.filter(|end| now.since(*end) < REDELIVERY_WINDOW);
+            recent.is_some_and(|end| up_to.map_or(is_by(turn, client), |up_to| end > up_to))
         }
     }
 }
 
-/// True if an agent of the client asked for a turn.
+/// True if an agent of the client started a turn.
 fn is_by(turn: &Turn, client: &Client) -> bool {
     let agent = turn.options.front_end_data(AGENT).and_then(|agent| agent.as_str());
     turn.options.key.is_some() && agent == client.agent.as_deref()

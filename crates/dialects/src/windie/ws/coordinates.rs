@@ -53,9 +53,9 @@ impl Connection {
 
     /// True if the daemon finds places for a tool. The client's own tools take precedence.
     fn is_grounded(&self, tool: &str) -> bool {
-        let brought = self.agent.manifest.as_ref().and_then(|manifest| manifest.tool(tool));
+        let provided = self.agent.manifest.as_ref().and_then(|manifest| manifest.tool(tool));
         let built_in = || builtin_tools::tool(tool).is_some_and(|tool| tool.grounded);
-        brought.map_or_else(built_in, |tool| tool.grounded)
+        provided.map_or_else(built_in, |tool| tool.grounded)
     }
 }
 

@@ -105,17 +105,17 @@ fn compare(state: &State, entries: &[Entry]) -> Known {
             && !message.interrupted
             && turn.is_some_and(|turn| !turn.superseded)
     };
-    let said = state.messages.iter().skip(from).filter(is_current);
-    let mut said = said.filter(|message| !message.text().trim().is_empty());
+    let messages = state.messages.iter().skip(from).filter(is_current);
+    let mut messages = messages.filter(|message| !message.text().trim().is_empty());
     let kept = entries
         .iter()
         .filter(|entry| entry.role.is_conversation() && !entry.text.trim().is_empty());
     for entry in kept {
-        if !said.next().is_some_and(|message| is_same(message, entry)) {
+        if !messages.next().is_some_and(|message| is_same(message, entry)) {
             return Known::Other;
         }
     }
-    match said.next() {
+    match messages.next() {
         None => Known::All,
         // A turn cannot be removed in part.
         Some(next) => match state.turn(&next.turn).filter(|turn| turn.message == next.id) {

@@ -169,7 +169,7 @@ impl Connection {
             && options.front_end_data(SPEECH).is_some()
         {
             let name = options.key.as_deref().unwrap_or(turn.as_str());
-            let is_own = self.app.turns.asking_connection(session, name) == Some(self.number);
+            let is_own = self.app.turns.starting_connection(session, name) == Some(self.number);
             if is_own && self.app.ports.speaker.ready().is_ok() {
                 self.speech.answers.push(SpokenAnswer {
                     session: session.clone(),

@@ -306,7 +306,7 @@ impl Connection {
         if !caught_up {
             return Ok(None);
         }
-        let starter = self.app.turns.asking_connection(session, &frame.turn);
+        let starter = self.app.turns.starting_connection(session, &frame.turn);
         let is_anothers = starter.is_some_and(|starter| starter != self.number);
         let this = self.held.client();
         match &first.claim {

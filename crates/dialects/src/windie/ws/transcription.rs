@@ -22,10 +22,10 @@ use crate::windie::wire::audio::{Control, frame, transcript};
 /// The largest message that is read: two minutes of audio at 16 kHz.
 const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// A client that sends nothing, not even an answer to a ping, is gone after so long.
+/// The longest time without a message or an answer to a ping.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Takes a connection, if it may be taken.
+/// Accepts a connection with a valid token.
 pub(crate) async fn connect(
     State(app): State<AppState>,
     headers: HeaderMap,
@@ -69,8 +69,7 @@ async fn transcribe(
 ) -> Result<(), Gone> {
     let closing = app.ports.closing.clone();
     let mut heartbeat = Heartbeat::new(PING_INTERVAL, SILENCE_TIMEOUT);
-    // What the last frame asks for. The next one is read when that is done, so that a client that is
-    // too fast waits.
+    // The work of the last frame. The next one is read when it is done, which slows down fast clients.
     let mut pending: Option<BoxFuture<'_, ()>> = None;
     loop {
         tokio::select! {
@@ -105,7 +104,7 @@ async fn transcribe(
     }
 }
 
-/// Waits for what is pending; for ever, if nothing is.
+/// Waits for the pending work; for ever, if there is none.
 async fn done(pending: &mut Option<BoxFuture<'_, ()>>) {
     match pending {
         Some(running) => running.await,

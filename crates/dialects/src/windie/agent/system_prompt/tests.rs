@@ -31,7 +31,7 @@ fn layers_stand_by_priority_and_then_by_where_they_come_from() {
 #[test]
 fn without_a_word_of_the_client_ours_counts() {
     let ours = system_prompt(&Definition::default(), &[]);
-    assert_eq!(ours, OURS);
+    assert_eq!(ours, DEFAULT);
     let kept = json!({ "system_prompt": { "mode": "default", "content": "not this" } });
-    assert_eq!(system_prompt(&Definition::read(&kept).unwrap(), &[]), OURS);
+    assert_eq!(system_prompt(&Definition::read(&kept).unwrap(), &[]), DEFAULT);
 }

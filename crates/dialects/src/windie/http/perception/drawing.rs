@@ -7,9 +7,9 @@ use super::font::columns;
 /// The color of boxes around text.
 pub(crate) const BOX_COLOR: Rgb<u8> = Rgb([0xff, 0x4d, 0x4f]);
 pub(crate) const POINT_COLOR: Rgb<u8> = Rgb([0x16, 0x77, 0xff]);
-/// How thick outlines are.
+/// The width of outlines in pixels.
 const OUTLINE: i64 = 3;
-/// How many pixels a dot of the font takes on a side.
+/// The size of a dot of the font in pixels.
 const FONT_SCALE: i64 = 2;
 
 /// A mark on a picture.
@@ -23,7 +23,7 @@ pub(crate) struct Mark {
 /// The shape of a mark, in pixels. Coordinates may lie outside of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkShape {
-    /// An outline, with a dot in its middle where one is wanted.
+    /// An outline, perhaps with a dot in its center.
     Box { x: i64, y: i64, width: i64, height: i64, center: Option<(i64, i64)> },
     /// A dot.
     Point { x: i64, y: i64 },

@@ -65,7 +65,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Loads a picture; fails if it is not there, not the user's, not a picture or too large.
+    /// Loads a picture; fails if it is missing, another user's, no picture or too large.
     pub(crate) async fn load(context: &Perception, input: ImageInput) -> Result<Self, Reply> {
         let (id, artifact, content_type, bytes) = match input {
             ImageInput::Artifact(id) => {
@@ -98,7 +98,7 @@ impl Source {
         })
     }
 
-    /// A part of the picture, as a PNG; what of the area is beyond the edges is left out.
+    /// A part of the picture, as a PNG; the area is cut at the edges.
     pub(crate) async fn crop(self, area: Area) -> Result<Self, Reply> {
         let Area { x, y, .. } = area;
         if x >= self.width || y >= self.height {
@@ -168,7 +168,7 @@ fn size_of(bytes: &[u8]) -> Result<(u32, u32), PictureError> {
     Ok((width, height))
 }
 
-/// Decodes a picture; fails before it takes memory if the picture is too large.
+/// Decodes a picture; fails before it allocates memory if the picture is too large.
 pub(crate) fn decode(bytes: &[u8]) -> Result<DynamicImage, PictureError> {
     size_of(bytes)?;
     let mut reader = reader(bytes)?;

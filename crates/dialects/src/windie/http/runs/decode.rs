@@ -15,15 +15,15 @@ use crate::windie::fields::Object;
 
 const NAME_LIMIT: usize = 1024;
 const QUERY_LIMIT: usize = 200_000;
-/// The most files that a run may begin with.
+/// The most files of a new run.
 const FILES_LIMIT: usize = 1000;
-/// The most events that are given at once.
+/// The most events of a page.
 const EVENTS_LIMIT: u64 = 1000;
 const EVENTS_DEFAULT: u64 = 200;
-/// The most runs that are listed at once.
+/// The most runs of a list.
 const RUNS_LIMIT: u64 = 200;
 const RUNS_DEFAULT: u64 = 50;
-/// The largest number that JSON readers agree on.
+/// The largest integer that all JSON parsers represent exactly.
 const ASSIGNMENT_LIMIT: f64 = 9_007_199_254_740_991.0;
 
 pub(super) fn create(body: &Object<'_>) -> NewRun {
@@ -31,7 +31,7 @@ pub(super) fn create(body: &Object<'_>) -> NewRun {
         (needed(body, "workspace_id"), body.needed_text("query", 1..=QUERY_LIMIT));
     let (agent, requested_by) = (name(body, "agent_id"), name(body, "requested_by"));
     let mut files = body.objects("files", FILES_LIMIT, file);
-    // Like the original, a file without a name is passed over.
+    // Like the original, files without an id are ignored.
     files.retain(|file| !file.artifact.is_empty());
     let metadata = body.field("metadata").map();
     let conversation = metadata.get("conversation_ref").and_then(Value::as_str).map(String::from);
@@ -70,12 +70,12 @@ pub(super) fn control(body: &Object<'_>) -> RunCommand {
     RunCommand::Control { action, requested_by, bulk: false }
 }
 
-/// Which runs are to be stopped: those of a workspace, if one is named, and on whose word.
+/// The workspace whose runs are stopped, if one is named, and who requested it.
 pub(super) fn stop_all(body: &Object<'_>) -> (Option<String>, Option<String>) {
     (name(body, "workspace_id"), name(body, "requested_by"))
 }
 
-/// A worker that asks for work, and the workspace.
+/// The workspace and the worker of a heartbeat that polls for work.
 pub(super) fn poll(body: &Object<'_>) -> (String, Worker) {
     let workspace = needed(body, "workspace_id");
     let user = Some(needed(body, "user_id"));
@@ -129,20 +129,20 @@ pub(super) fn report(body: &Object<'_>) -> RunReport {
     RunReport { kind, source, payload, end, applied, by, turn, key }
 }
 
-/// The command that a worker says it carried out, in the event or in the message that it relays.
+/// The commands that a worker reports as applied, in the event or in the message that it relays.
 fn applied(payload: &Map<String, Value>) -> Vec<ControlId> {
     let inner = payload.get("payload").and_then(|inner| inner.get("command_id"));
     let named = [payload.get("command_id"), inner].into_iter().flatten();
     named.filter_map(Value::as_str).filter_map(ControlId::parse).collect()
 }
 
-/// Which events are asked for: those after a number, and how many.
+/// The number after which events are requested, and how many.
 pub(super) fn page(query: &Object<'_>) -> (Seq, usize) {
     let after = number(query, "after_seq", 0..=i64::MAX as u64).unwrap_or(0);
     (after, limit(query, EVENTS_LIMIT, EVENTS_DEFAULT))
 }
 
-/// Which runs are asked for, and how many.
+/// The requested runs, and how many.
 pub(super) fn list(query: &Object<'_>) -> (RunFilter, usize) {
     let known = RunStatus::ALL.map(|status| (status.name(), Some(status)));
     let words: Vec<_> = [("active", None)].into_iter().chain(known).collect();
@@ -156,12 +156,12 @@ pub(super) fn list(query: &Object<'_>) -> (RunFilter, usize) {
     (filter, limit(query, RUNS_LIMIT, RUNS_DEFAULT))
 }
 
-fn limit(query: &Object<'_>, most: u64, usual: u64) -> usize {
-    let limit = number(query, "limit", 1..=most).unwrap_or(usual);
+fn limit(query: &Object<'_>, most: u64, default: u64) -> usize {
+    let limit = number(query, "limit", 1..=most).unwrap_or(default);
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// A number of a query, in which everything is text.
+/// A number in a query, where all values are text.
 fn number(query: &Object<'_>, name: &str, within: RangeInclusive<u64>) -> Option<u64> {
     let (least, most) = within.into_inner();
     let (kind, why) = match query.member(name)?.as_str()?.parse::<i128>() {
@@ -186,13 +186,13 @@ fn name(body: &Object<'_>, name: &str) -> Option<String> {
     body.text(name, 0..=NAME_LIMIT)
 }
 
-/// Text that says something, without the space around it.
+/// A text that is not blank, trimmed.
 #[expect(clippy::needless_pass_by_value, reason = "the shape that and_then wants")]
 fn given(text: String) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// The number of the assignment that a worker acts for, which our own workers name.
+/// The number of the worker's assignment, which workers of this daemon send.
 fn assignment(body: &Object<'_>) -> Option<u64> {
     let value = body.member("assignment")?;
     let number = value.as_f64().filter(|number| number.fract() == 0.0);

@@ -27,12 +27,12 @@ pub(super) fn view(entry: &RunEntry) -> Value {
     merged(details(run), more)
 }
 
-/// A run for the worker that is to begin it.
+/// A run for the worker that it is assigned to.
 pub(super) fn assigned(run: &RunState) -> Value {
     merged(details(run), json!({ "assignment": run.progress.assignments }))
 }
 
-/// What there is to do in a run.
+/// The task of a run.
 fn details(run: &RunState) -> Value {
     let (brief, progress) = (&run.brief, &run.progress);
     let file = |file: &RunFile| {
@@ -55,7 +55,7 @@ fn details(run: &RunState) -> Value {
     })
 }
 
-/// A worker that has just been heard of.
+/// A worker that has just sent a heartbeat.
 pub(super) fn worker(worker: &Worker, workspace: &str, now: Time) -> Value {
     let more = json!({ "workspace_id": workspace, "last_heartbeat_at": now.to_string() });
     merged(whole_worker(worker), more)
@@ -76,7 +76,7 @@ fn brief_worker(worker: &Worker) -> Value {
     })
 }
 
-/// An object with the members of another one, which count before its own.
+/// An object with the members of another one, which replace its own.
 fn merged(mut object: Value, more: Value) -> Value {
     if let (Value::Object(members), Value::Object(more)) = (&mut object, more) {
         members.extend(more);
