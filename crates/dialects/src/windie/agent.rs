@@ -1,8 +1,6 @@
 //! The agent of a client: its instructions, its tools, and the setup of its turns.
 
 pub(crate) mod builtin_tools;
-pub(crate) mod dry_run;
 pub(crate) mod system_prompt;
 pub(crate) mod tool_selection;
-pub(crate) mod tool_timeouts;
 pub(crate) mod turn_setup;

@@ -1,20 +1,30 @@
 //! Selects the tools of an agent: all available ones, without those that the client, the user or the daemon
 //! disable.
 
+use std::time::Duration;
+
 use quintet_kernel::pictures::LOOK_TOOL;
 use quintet_kernel::tool::Risk;
-use quintet_kernel::toolset::{ClientTool, Toolset};
+use quintet_kernel::toolset::{CallTimeout, ClientTool, Toolset};
 use serde_json::{Value, json};
 
 use super::builtin_tools;
 use super::builtin_tools::{WEB_SEARCH, WEB_SEARCH_DESCRIPTION};
-use super::tool_timeouts;
 use crate::windie::wire::agent_definition::{Capability, Definition, Method, ToolsMode};
 use crate::windie::wire::tool_manifest::Manifest;
 use crate::windie::wire::user_settings::{Interaction, Settings};
 
 /// The name of this front end; those of its clients begin with it.
 pub(crate) const FRONT_END: &str = "windie";
+
+/// The time limit of a call whose tool has no other.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+/// The longest time for any call.
+const TIMEOUT_LIMIT_SECONDS: u64 = 900;
+/// The time limit of a command that names none.
+const COMMAND_SECONDS: u64 = 120;
+/// The time that the client may take in addition to the command.
+const EXTRA_SECONDS: u64 = 15;
 
 /// True if clients of this front end run a call, and not those of another one.
 pub(crate) fn is_own_tool(front_end: Option<&str>) -> bool {
@@ -75,8 +85,8 @@ impl ToolSelection<'_> {
         let own = own.filter(|name| is_usable(name) && self.wants_own(name));
         let own = own.filter(|name| client.iter().all(|tool| tool.name != **name)).cloned();
         let daemon = Some(searches.then(|| WEB_SEARCH.into()).into_iter().chain(own).collect());
-        let timeout_ms = u64::try_from(tool_timeouts::DEFAULT_TIMEOUT.as_millis()).ok();
-        Toolset { daemon, client, timeout_ms, spans: vec![tool_timeouts::of_commands()] }
+        let timeout_ms = u64::try_from(DEFAULT_TIMEOUT.as_millis()).ok();
+        Toolset { daemon, client, timeout_ms, spans: vec![command_timeout()] }
     }
 
     /// The payload with the tools that the daemon runs for clients.
@@ -178,6 +188,18 @@ impl ToolSelection<'_> {
         };
         let methods: Vec<Method> = Method::ALL.into_iter().filter(fits).collect();
         if methods.is_empty() { vec![Method::Manual] } else { methods }
+    }
+}
+
+/// The time limit of commands, from their arguments, unless they run in the background.
+fn command_timeout() -> CallTimeout {
+    let seconds = [("terminate_after_seconds".to_owned(), COMMAND_SECONDS), ("wait".to_owned(), 0)];
+    CallTimeout {
+        tool: "run_shell_command".into(),
+        seconds: seconds.into(),
+        spare: EXTRA_SECONDS,
+        unless: Some("run_in_background".into()),
+        at_most: TIMEOUT_LIMIT_SECONDS,
     }
 }
 

@@ -4,9 +4,8 @@ use axum::Json;
 use serde_json::{Value, json};
 
 use super::perception::drawing::{BOX_COLOR, Mark, MarkShape};
-use super::perception::overlay::keep_overlay;
 use super::perception::source::{ImageInput, Source};
-use super::perception::{Perception, off_thread};
+use super::perception::{Perception, keep_overlay, off_thread};
 use super::reply::{Reply, unavailable};
 use super::{Body, JsonReply};
 use crate::windie::fields::Object;

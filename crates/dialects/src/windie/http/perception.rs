@@ -2,22 +2,26 @@
 
 pub(super) mod drawing;
 mod font;
-pub(super) mod overlay;
 pub(super) mod source;
 
 use std::sync::Arc;
 
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
+use image::DynamicImage;
 use quintet_kernel::port::{Embedder, Ocr, Vision};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
+use super::artifacts::shown;
 use super::reply::Reply;
 use super::{Route, embeddings, ocr, route, text, user_of, vision};
 use crate::transport::access::Token;
 use crate::windie::artifacts::ArtifactStore;
 use crate::windie::auth::User;
 use crate::windie::serve::AppState;
+use drawing::{Mark, draw};
+use source::{PictureError, Source, decode, encode_png};
 
 /// The senses and the artifacts, without the rest of the daemon.
 #[derive(Clone)]
@@ -106,6 +110,27 @@ pub(super) async fn off_thread<T: Send + 'static>(
         tracing::error!(%error, "work on a picture broke off");
         Reply::internal()
     })
+}
+
+/// Draws marks on a picture and keeps the result as a PNG artifact; gives the answer that names it.
+pub(super) async fn keep_overlay(
+    context: &Perception,
+    source: Source,
+    marks: Vec<Mark>,
+) -> Result<Value, Reply> {
+    let (metadata, count) = (source.metadata(), marks.len());
+    let drawn = off_thread(move || drawn(&source.bytes, &marks)).await?;
+    let kept = context.senses.artifacts.keep_bytes(context.user.as_ref(), drawn?).await?;
+    let mut answer = shown(&kept.ok_or_else(Reply::internal)?, &context.host);
+    answer["image"] = metadata;
+    answer["annotation_count"] = count.into();
+    Ok(answer)
+}
+
+fn drawn(bytes: &[u8], marks: &[Mark]) -> Result<Vec<u8>, PictureError> {
+    let mut image = decode(bytes)?.into_rgb8();
+    draw(&mut image, marks);
+    encode_png(&DynamicImage::ImageRgb8(image))
 }
 
 #[cfg(test)]

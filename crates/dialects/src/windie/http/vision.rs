@@ -5,10 +5,9 @@ use image::Rgb;
 use quintet_kernel::port::{VisionResult, VisualTarget};
 use serde_json::{Value, json};
 
-use super::perception::Perception;
 use super::perception::drawing::{BOX_COLOR, Mark, MarkShape, POINT_COLOR};
-use super::perception::overlay::keep_overlay;
 use super::perception::source::{ImageInput, Source};
+use super::perception::{Perception, keep_overlay};
 use super::reply::{Reply, unavailable};
 use super::{Body, JsonReply};
 use crate::windie::fields::Object;

@@ -23,8 +23,6 @@ const SIDE_LIMIT: u32 = 16_384;
 /// The most bytes that decoding may allocate.
 const DECODE_LIMIT: u64 = 512 * 1024 * 1024;
 
-const NOT_AN_IMAGE: &str = "Image source is not a valid image";
-
 /// Where a picture comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ImageInput {
@@ -83,7 +81,7 @@ impl Source {
         if bytes.len() as u64 > context.senses.size_limit {
             return Err(Reply::new(413, "Image too large"));
         }
-        let (width, height) = size_of(&bytes).map_err(|error| error.reply())?;
+        let (width, height) = size_of(&bytes)?;
         Ok(Self { id, artifact, content_type, width, height, bytes })
     }
 
@@ -110,7 +108,7 @@ impl Source {
             let cropped = decode(&self.bytes)?.crop_imm(x, y, width, height);
             encode_png(&cropped)
         });
-        let bytes = bytes.await?.map_err(|error| error.reply())?;
+        let bytes = bytes.await??;
         Ok(Self { id, artifact: None, content_type: "image/png".into(), width, height, bytes })
     }
 }
@@ -133,25 +131,22 @@ async fn artifact(context: &Perception, id: &str) -> Result<(String, Vec<u8>), R
     }
 }
 
-/// Why a picture cannot be used.
-#[derive(Debug, PartialEq, Eq)]
+/// The reason why a picture cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PictureError {
+    #[error("Image source is not a valid image")]
     NotAnImage,
+    #[error(
+        "Image source is too large: {width}x{height} pixels (max: {} pixels, {} on a side)",
+        PIXELS_LIMIT,
+        SIDE_LIMIT
+    )]
     TooLarge { width: u32, height: u32 },
 }
 
-impl PictureError {
-    pub(crate) fn reply(&self) -> Reply {
-        match self {
-            Self::NotAnImage => Reply::new(422, NOT_AN_IMAGE),
-            Self::TooLarge { width, height } => Reply::new(
-                422,
-                format!(
-                    "Image source is too large: {width}x{height} pixels (max: {PIXELS_LIMIT} \
-                     pixels, {SIDE_LIMIT} on a side)"
-                ),
-            ),
-        }
+impl From<PictureError> for Reply {
+    fn from(error: PictureError) -> Self {
+        Self::new(422, error.to_string())
     }
 }
 

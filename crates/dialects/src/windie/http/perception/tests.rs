@@ -13,18 +13,16 @@ use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::BodyExt as _;
-use image::{DynamicImage, Rgb, RgbImage};
+use image::{Rgb, RgbImage};
 use quintet_kernel::port::{
     BoxFuture, Clock, EmbeddingSpace, Embeddings, RecognizedText, SenseError, TextBox,
     VisionResult, VisualTarget,
 };
 use quintet_kernel::{Stamp, Time};
 use quintet_stores::{FileUploads, memory};
-use serde_json::Value;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
-use super::source::encode_png;
 use super::*;
 use crate::windie::http::routed;
 
