@@ -332,7 +332,10 @@ impl Connection {
             }
             _ => None,
         };
-        let turn_ref = matches!(asks, Asks::Query(_)).then(|| id.to_owned());
+        self.context(conversation_ref, matches!(asks, Asks::Query(_)).then(|| id.to_owned()))
+    }
+
+    fn context(&self, conversation_ref: Option<String>, turn_ref: Option<String>) -> Context {
         let user_id = Some(self.identity.id.clone());
         Context { session_id: None, user_id, conversation_ref, turn_ref }
     }
@@ -350,18 +353,25 @@ async fn list_models(app: AppState, user: String, id: String) -> FinishedRequest
 }
 
 /// The reason why a message was not carried out.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum RequestError {
-    /// A message for the client.
-    Message(String),
-    /// An error of the core, of which the client is sent only what it can act on.
-    Core(Error),
+    #[error("{0}")]
+    Message(&'static str),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Core(#[from] Error),
 }
 
 impl RequestError {
+    /// The message for the client, without internals of the daemon.
     fn message(&self) -> String {
         match self {
-            Self::Message(message) => message.clone(),
+            Self::Message(message) => (*message).into(),
+            Self::Settings(error) => {
+                tracing::warn!(%error, "a user's settings");
+                error.to_string()
+            }
             Self::Core(Error::Refused(refusal)) => format!("Invalid request: {refusal}"),
             Self::Core(Error::NotFound(_)) => "Conversation not found".into(),
             Self::Core(error) => {
@@ -372,22 +382,9 @@ impl RequestError {
     }
 }
 
-impl From<&str> for RequestError {
-    fn from(message: &str) -> Self {
-        Self::Message(message.into())
-    }
-}
-
-impl From<Error> for RequestError {
-    fn from(error: Error) -> Self {
-        Self::Core(error)
-    }
-}
-
-impl From<SettingsError> for RequestError {
-    fn from(error: SettingsError) -> Self {
-        tracing::warn!(%error, "a user's settings");
-        Self::Message(error.to_string())
+impl From<&'static str> for RequestError {
+    fn from(message: &'static str) -> Self {
+        Self::Message(message)
     }
 }
 

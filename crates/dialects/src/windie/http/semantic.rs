@@ -84,14 +84,14 @@ fn check_user(body: &Object<'_>, user: Option<&User>) {
 }
 
 /// The model that a client names, or the default.
-fn named(ours: &ModelRef, id: Option<&str>, provider: Option<&str>) -> Choice {
+fn named(default: &ModelRef, id: Option<&str>, provider: Option<&str>) -> Choice {
     let given = |text: Option<&'_ str>| {
         text.map(str::trim).filter(|text| !text.is_empty()).map(String::from)
     };
-    let provider = given(provider).unwrap_or_else(|| ours.provider.clone());
+    let provider = given(provider).unwrap_or_else(|| default.provider.clone());
     match given(id) {
         Some(id) => choice(&provider, &id),
-        None => Choice { model: ours.clone(), effort: None },
+        None => Choice { model: default.clone(), effort: None },
     }
 }
 
@@ -102,7 +102,7 @@ async fn call_model(
     system: &str,
     text: String,
 ) -> Result<String, Reply> {
-    let ours = &app.settings.default_model;
+    let default = &app.settings.default_model;
     let mut prompt = Prompt {
         model: choice.model,
         system: system.into(),
@@ -117,9 +117,9 @@ async fn call_model(
     loop {
         let answer = tokio::time::timeout(MODEL_TIMEOUT, answer(app, prompt.clone()));
         match answer.await.map_err(|_| slow())? {
-            Err(failure) if missing(&failure) && prompt.model != *ours => {
+            Err(Failure { kind: FailureKind::UnknownModel, .. }) if prompt.model != *default => {
                 tracing::warn!(model = %prompt.model, "a model that a client named is not configured");
-                (prompt.model, prompt.sampling.effort) = (ours.clone(), None);
+                (prompt.model, prompt.sampling.effort) = (default.clone(), None);
             }
             answer => return answer.map_err(failed),
         }
@@ -140,10 +140,6 @@ async fn answer(app: &AppState, prompt: Prompt) -> Result<String, Failure> {
             }
         }
     }
-}
-
-fn missing(failure: &Failure) -> bool {
-    failure.kind == FailureKind::UnknownModel
 }
 
 /// The answer to a failed model call. The provider's text is only logged, because it may contain secrets.

@@ -269,11 +269,8 @@ fn values(payload: &Object<'_>, sense: &Object<'_>) -> Map<String, Value> {
 
 fn keys(payload: &Object<'_>, sense: &Object<'_>) -> BTreeMap<String, KeyPatch> {
     let is_object = payload.object("provider_api_keys").is_some();
-    let Some(keys) =
-        Some(sense).filter(|_| is_object).and_then(|it| it.object("provider_api_keys"))
-    else {
-        return BTreeMap::new();
-    };
+    let keys = if is_object { sense.object("provider_api_keys") } else { None };
+    let Some(keys) = keys else { return BTreeMap::new() };
     let known = |provider: &&str| Some(((*provider).into(), key_patch(&keys.object(provider)?)));
     PROVIDERS.iter().filter_map(known).collect()
 }

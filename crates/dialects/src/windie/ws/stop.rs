@@ -12,7 +12,6 @@ use super::early_stops::{EARLY_STOP_LIFETIME, Stop};
 use super::{Connection, RequestError};
 use crate::windie::serve::AppState;
 use crate::windie::wire;
-use crate::windie::wire::Context;
 
 impl Connection {
     /// Stops a query, or all of a conversation, or all that are open. Which ones is decided at once, so that
@@ -37,12 +36,7 @@ impl Connection {
         for stop in &stops {
             self.subscription(&stop.session).into_iter().for_each(|it| it.stopping += 1);
         }
-        let about = Context {
-            session_id: None,
-            user_id: Some(self.identity.id.clone()),
-            conversation_ref: conversation,
-            turn_ref: turn,
-        };
+        let about = self.context(conversation, turn);
         let sessions = Arc::clone(&self.app.ports.sessions);
         self.running.spawn(async move {
             let stops = cancel(&*sessions, stops).await;
