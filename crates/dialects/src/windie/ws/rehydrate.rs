@@ -87,11 +87,11 @@ fn rules(text: String) -> ImportedMessage {
 
 /// How the history of a session compares with the one that a client stored.
 enum Known {
-    /// They are the same.
+    /// The histories are the same.
     All,
     /// The session has this turn and later ones in addition, which the client removed.
     Before(TurnId),
-    /// They differ.
+    /// The histories differ.
     Other,
 }
 
