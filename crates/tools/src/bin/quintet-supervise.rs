@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         match arg.to_str() {
             Some("--confined") => setup.confined = true,
             Some("--await-command") => setup.control = Control::AwaitCommand,
+            Some("--forward") => setup.control = Control::ForwardInput,
             Some("--scratch") => setup.scratch = args.next().map(Into::into),
             Some("--namespaces") => {
                 let word = args.next().unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
-use crate::bench::{SUPERVISOR, lives};
+use crate::bench::{SUPERVISOR, has_namespaces, lives};
 
 /// Starts a script under the supervisor, which runs for as long as the child's stdin is open.
 #[expect(clippy::disallowed_methods, reason = "it starts the supervisor")]
@@ -132,4 +132,42 @@ fn a_server_that_does_not_leave_is_ended_with_all_that_it_started() {
     drop(child.stdin.take());
     child.wait().unwrap();
     assert!(!pids.iter().any(|pid| lives(pid)), "{pids:?}");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it starts the supervisor")]
+fn a_server_in_namespaces_gets_its_input_and_leaves_nothing() {
+    if !has_namespaces() {
+        eprintln!("NOT CHECKED, there are no namespaces here");
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let limits = serde_json::json!({
+        "memory": 1_u64 << 34, "file": 1 << 30, "processes": 4096, "open_files": 1024, "cpu_seconds": 60,
+    });
+    let policy = serde_json::json!({
+        "mode": "Require", "network": false, "namespaces": true, "scratch": scratch.path(), "limits": limits,
+        "read": ["/usr", "/bin", "/lib", "/lib64", "/etc"], "write": [scratch.path()],
+    });
+    let script = "setsid sleep 100 & while read line; do echo \"$$ got $line\"; done; exit 7";
+    let mut child = Command::new(SUPERVISOR)
+        .args(["supervise", "--forward", "--confined", "--namespaces", "private", "--", SUPERVISOR])
+        .args(["confine", &policy.to_string(), "--", "/bin/bash", "-c", script])
+        .env("QUINTET_COMMAND_VARIABLES", "{}")
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for word in ["one", "two"] {
+        writeln!(child.stdin.as_mut().unwrap(), "{word}").unwrap();
+        let line = lines.next().unwrap().unwrap();
+        // Only init was there before.
+        assert_eq!(line, format!("2 got {word}"));
+    }
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+    // What it left in a session of its own held the output open.
+    assert!(lines.next().is_none());
 }
