@@ -9,7 +9,7 @@ use super::policy::SYSTEM;
 const BINARIES: [&str; 4] = ["bin", "sbin", "shims", "condabin"];
 
 /// The folders of a toolchain next to its programs. Anything else there may be a secret.
-const PARTS: [&str; 31] = [
+const PARTS: [&str; 32] = [
     "bin",
     "sbin",
     "lib",
@@ -26,6 +26,8 @@ const PARTS: [&str; 31] = [
     "pkgs",
     "plugins",
     "versions",
+    // What makes a folder a virtual environment of Python.
+    "pyvenv.cfg",
     // Which of these pyenv, rbenv and nodenv take.
     "version",
     "installs",
@@ -49,7 +51,7 @@ const LOCAL: [&str; 7] =
     ["bin", "lib", "share/pipx", "share/uv", "share/mise", "share/pnpm", "share/fnm"];
 
 /// What may be read for the sake of `PATH`.
-pub(super) fn readable(path: &[PathBuf], home: Option<&Path>) -> BTreeSet<PathBuf> {
+pub(crate) fn readable(path: &[PathBuf], home: Option<&Path>) -> BTreeSet<PathBuf> {
     let home = home.and_then(|home| home.canonicalize().ok());
     let entries = path.iter().filter(|entry| entry.is_absolute());
     let entries = entries.filter_map(|entry| entry.canonicalize().ok());
@@ -129,6 +131,11 @@ mod tests {
             &[".pyenv/shims/x", ".pyenv/versions/x", ".pyenv/version"],
             &[".pyenv/shims", "nowhere"],
             &[".pyenv/shims", ".pyenv/version", ".pyenv/versions"],
+        );
+        check(
+            &["p/.venv/bin/python", "p/.venv/pyvenv.cfg", "p/.env"],
+            &["p/.venv/bin"],
+            &["p/.venv/bin", "p/.venv/pyvenv.cfg"],
         );
     }
 
