@@ -210,9 +210,10 @@ pub(crate) fn supervisor() -> PathBuf {
 }
 
 /// The settings of MCP servers.
-fn mcp_settings(options: &Options, logins: Arc<Logins>) -> McpSettings {
+pub(crate) fn mcp_settings(options: &Options, logins: Arc<Logins>) -> McpSettings {
     McpSettings {
         supervisor: supervisor(),
+        sandbox: options.sandbox.clone(),
         data_dir: options.data_dir.clone(),
         cache: options.data_dir.join("cache"),
         folder: options.mcp.folder.clone(),

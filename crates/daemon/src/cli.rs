@@ -459,26 +459,7 @@ pub(crate) enum Mcp {
         flags: Flags,
     },
     /// Add a server to the configuration file; restart the daemon to use it.
-    Add {
-        #[command(flatten)]
-        flags: Flags,
-        name: String,
-        /// The URL of a server that speaks HTTP.
-        #[arg(long, value_name = "URL", conflicts_with = "command")]
-        url: Option<String>,
-        /// An environment variable for the server; can be repeated.
-        #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
-        env: Vec<String>,
-        /// A header for every request; can be repeated.
-        #[arg(long, value_name = "NAME=VALUE", requires = "url")]
-        header: Vec<String>,
-        /// Seconds that a call may take without reporting progress.
-        #[arg(long, value_name = "SECONDS")]
-        timeout: Option<u64>,
-        /// The program and its arguments, after `--`.
-        #[arg(last = true, required_unless_present = "url")]
-        command: Vec<String>,
-    },
+    Add(AddServer),
     /// Remove a server from the configuration file.
     Remove {
         #[command(flatten)]
@@ -506,6 +487,41 @@ pub(crate) enum Mcp {
         /// The folder (default: the current one).
         folder: Option<PathBuf>,
     },
+}
+
+/// Arguments of `quintet mcp add`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AddServer {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    pub(crate) name: String,
+    /// The URL of a server that speaks HTTP.
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+    /// An environment variable for the server; can be repeated.
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
+    pub(crate) env: Vec<String>,
+    /// A header for every request; can be repeated.
+    #[arg(long, value_name = "NAME=VALUE", requires = "url")]
+    pub(crate) header: Vec<String>,
+    /// Seconds that a call may take without reporting progress.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
+    /// A path that the server may read; can be repeated.
+    #[arg(long, value_name = "PATH", conflicts_with = "url")]
+    pub(crate) read: Vec<PathBuf>,
+    /// A path that the server may read and write; can be repeated.
+    #[arg(long, value_name = "PATH", conflicts_with = "url")]
+    pub(crate) write: Vec<PathBuf>,
+    /// Run the server without the network.
+    #[arg(long, conflicts_with = "url")]
+    pub(crate) no_network: bool,
+    /// Run the server without a sandbox.
+    #[arg(long, conflicts_with = "url")]
+    pub(crate) no_sandbox: bool,
+    /// The program and its arguments, after `--`.
+    #[arg(last = true, required_unless_present = "url")]
+    pub(crate) command: Vec<String>,
 }
 
 /// Arguments of `quintet mcp login`.

@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use futures_util::future::join_all;
-use quintet_kernel::port::ToolServer;
+use quintet_kernel::port::{ServerSandbox, ToolServer};
 use quintet_tools::mcp::{
-    Allowed, LoginKey, LoginStore as _, McpServers, WorkspaceServers, described, digest, place,
+    Allowed, LoginKey, LoginStore as _, McpServers, ServerFolder, WorkspaceServers, described,
+    digest, place, sandbox_words,
 };
 
 use crate::accounts::Vault;
-use crate::assemble::supervisor;
-use crate::cli::{Flags, Mcp};
+use crate::assemble::mcp_settings;
+use crate::cli::{AddServer, Flags, Mcp};
 use crate::options::{self, Options};
 use config_file::Entry;
 
@@ -36,25 +37,46 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) fn main(verb: Mcp) -> Result<()> {
     match verb {
         Mcp::List { flags } => list(&flags),
-        Mcp::Add { flags, name, url, env, header, timeout, command } => {
-            let entry = Entry {
-                command,
-                url,
-                env: pairs(&env)?,
-                headers: pairs(&header)?,
-                timeout_seconds: timeout,
-            };
-            let check = |next: &Path| {
-                let config = Some(next.to_owned());
-                options::read_closed(&Flags { config, ..flags.clone() }).map(drop)
-            };
-            config_file::add(file(&flags)?, &name, &entry, check)
-        }
+        Mcp::Add(server) => add(server),
         Mcp::Remove { flags, name } => remove(&flags, &name),
         Mcp::Login(login) => login::login(&login),
         Mcp::Logout { flags, name } => login::logout(&options::read(&flags)?, &name),
         Mcp::Test { flags, name } => test(&flags, &name),
         Mcp::Allow { flags, folder } => allow(&flags, folder),
+    }
+}
+
+fn add(server: AddServer) -> Result<()> {
+    let AddServer { flags, name, url, env, header, timeout, command, .. } = server;
+    // The configuration knows `~` as well, which a shell leaves in `--read=~/x`.
+    let absolute = |path: &PathBuf| {
+        if path.starts_with("~") { Ok(path.clone()) } else { std::path::absolute(path) }
+    };
+    let sandbox = ServerSandbox {
+        enabled: !server.no_sandbox,
+        network: !server.no_network,
+        read: server.read.iter().map(absolute).collect::<Result<_, _>>()?,
+        write: server.write.iter().map(absolute).collect::<Result<_, _>>()?,
+    };
+    let (env, headers) = (pairs(&env)?, pairs(&header)?);
+    let entry = Entry { command, url, env, headers, timeout_seconds: timeout, sandbox };
+    let check = |next: &Path| {
+        let config = Some(next.to_owned());
+        options::read_closed(&Flags { config, ..flags.clone() }).map(drop)
+    };
+    config_file::add(file(&flags)?, &name, &entry, check)?;
+    let options = options::read_closed(&flags)?;
+    let added = options.mcp.servers.iter().find(|server| server.name == name);
+    let words = added.map(|server| in_brackets(server, &options)).unwrap_or_default();
+    Ok(writeln!(std::io::stdout(), "added {name}{words}")?)
+}
+
+/// The sandbox of a server, as it is added to a line about the server.
+fn in_brackets(server: &ToolServer, options: &Options) -> String {
+    match sandbox_words(server, &options.sandbox) {
+        None => String::new(),
+        Some(Ok(words)) => format!(" ({words})"),
+        Some(Err(why)) => format!(" (cannot be started in the sandbox: {why})"),
     }
 }
 
@@ -76,7 +98,8 @@ fn list(flags: &Flags) -> Result<()> {
     let words = login_notes(&options)?;
     let mut stdout = std::io::stdout().lock();
     for (server, word) in options.mcp.servers.iter().zip(words) {
-        writeln!(stdout, "{:<20} {}{word}", server.name, place(server))?;
+        let sandbox = in_brackets(server, &options);
+        writeln!(stdout, "{:<20} {}{word}{sandbox}", server.name, place(server))?;
     }
     let here = std::env::current_dir()?.canonicalize()?;
     let Some(WorkspaceServers { servers, problems }) = WorkspaceServers::read(&here) else {
@@ -86,7 +109,8 @@ fn list(flags: &Flags) -> Result<()> {
     for server in servers {
         let is_allowed = allowed.contains(&digest(&server, &here));
         let word = if is_allowed { "allowed" } else { "not allowed" };
-        writeln!(stdout, "{} (.mcp.json, {word})", described(&server))?;
+        let sandbox = in_brackets(&server, &options);
+        writeln!(stdout, "{} (.mcp.json, {word}){sandbox}", described(&server))?;
     }
     for problem in problems {
         writeln!(stdout, "{problem}")?;
@@ -128,13 +152,17 @@ fn remove(flags: &Flags, name: &str) -> Result<()> {
 fn test(flags: &Flags, name: &str) -> Result<()> {
     let options = options::read(flags)?;
     let (server, folder) = find(&options, name)?;
+    let sandbox = sandbox_words(&server, &options.sandbox).and_then(Result::ok);
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let probe =
-        McpServers::probe(server, supervisor(), Arc::new(logins(&options)), &folder, TEST_TIMEOUT);
+    let settings = mcp_settings(&options, Arc::new(logins(&options)));
+    let probe = McpServers::probe(server, folder, &settings, TEST_TIMEOUT);
     let report = threads.block_on(probe).map_err(|why| anyhow!("{name}: {why}"))?;
     let mut stdout = std::io::stdout().lock();
     let title = report.title.unwrap_or_else(|| name.to_owned());
     writeln!(stdout, "{title}: {} tools", report.tools.len())?;
+    if let Some(words) = sandbox {
+        writeln!(stdout, "{words}")?;
+    }
     for (tool, description) in report.tools {
         writeln!(stdout, "{tool:<24} {}", description.lines().next().unwrap_or_default())?;
     }
@@ -145,10 +173,10 @@ fn test(flags: &Flags, name: &str) -> Result<()> {
 }
 
 /// A server of the configuration, or an allowed one of this folder, and its working directory.
-fn find(options: &Options, name: &str) -> Result<(ToolServer, PathBuf)> {
+fn find(options: &Options, name: &str) -> Result<(ToolServer, ServerFolder)> {
     let configured = options.mcp.servers.iter().find(|server| server.name == name);
     if let Some(server) = configured {
-        return Ok((server.clone(), options.mcp.folder.clone()));
+        return Ok((server.clone(), ServerFolder::Home(options.mcp.folder.clone())));
     }
     let here = std::env::current_dir()?.canonicalize()?;
     let servers = WorkspaceServers::read(&here).unwrap_or_default().servers;
@@ -158,7 +186,7 @@ fn find(options: &Options, name: &str) -> Result<(ToolServer, PathBuf)> {
     if !Allowed::new(&options.data_dir).read().contains(&digest(&server, &here)) {
         bail!("the MCP server {name} of .mcp.json is not allowed; `quintet mcp allow` allows it");
     }
-    Ok((server, here))
+    Ok((server, ServerFolder::Workspace(here)))
 }
 
 fn allow(flags: &Flags, folder: Option<PathBuf>) -> Result<()> {

@@ -58,8 +58,8 @@ pub use senses::{
 pub use server_prompts::{PromptArgument, PromptContent, ServerPrompt, ServerPrompts};
 pub use session_search::{SearchError, SessionHit, SessionHits, SessionQuery, SessionSearch};
 pub use tool_source::{
-    ServerOrigin, ServerState, SessionToolServers, ToolServer, ToolServerControl, ToolServerInfo,
-    ToolSource, ToolTransport,
+    ServerOrigin, ServerSandbox, ServerState, SessionToolServers, ToolServer, ToolServerControl,
+    ToolServerInfo, ToolSource, ToolTransport,
 };
 pub use voice::{
     Audio, RECOGNITION_SAMPLE_RATE, Recognizer, SpeechSynthesizer, Transcriber, Transcript,

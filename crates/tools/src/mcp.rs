@@ -5,12 +5,14 @@
 //! `.mcp.json` (once a person allowed it) and of a session's client into the tools of a session. A call
 //! that may have run is never sent again.
 
+mod access;
 mod allowed;
 mod connection;
 mod control;
 mod elicitation;
 mod http;
 mod index;
+mod launcher;
 mod login;
 mod name;
 mod offered_tools;
@@ -27,9 +29,11 @@ mod workspace;
 
 use sha2::{Digest as _, Sha256};
 
-use quintet_kernel::port::{ToolServer, ToolTransport};
+use quintet_kernel::port::{ServerSandbox, ToolServer, ToolTransport};
 
+pub use access::sandbox_words;
 pub use allowed::Allowed;
+pub use launcher::ServerFolder;
 pub use login::{LoginKey, LoginRequest, LoginStore, PendingLogin};
 pub use pool::{McpServers, McpSettings, ServerReport};
 pub use workspace::{CONNECT, WorkspaceServers, described};
@@ -52,13 +56,19 @@ pub fn digest(server: &ToolServer, folder: &std::path::Path) -> String {
     field(&server.name);
     field(&folder.to_string_lossy());
     match &server.transport {
-        ToolTransport::Stdio { command, env } => {
+        ToolTransport::Stdio { command, env, sandbox } => {
             field("stdio");
             field(&command.len().to_string());
             command.iter().for_each(|word| field(word));
             for (name, value) in env {
                 field(name);
                 field(value);
+            }
+            // The digests of what people allowed before there was a choice stay the same.
+            if *sandbox != ServerSandbox::default() {
+                let ServerSandbox { enabled, network, read, write } = sandbox;
+                field(&format!("sandbox {enabled} {network} {}", read.len()));
+                read.iter().chain(write).for_each(|path| field(&path.to_string_lossy()));
             }
         }
         ToolTransport::Http { url, headers } => {

@@ -23,8 +23,10 @@ mod supervised;
 pub(crate) use capture::Capture;
 pub(crate) use environment::Environment;
 use prepared::Launcher;
+pub(crate) use prepared::confine;
 pub(crate) use report::{Log, output};
 use supervised::Supervised;
+pub(crate) use supervised::remove_scratch;
 
 /// The default time limit of a command.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -34,6 +36,9 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 const BUFFER_BYTES: usize = 16 * 1024;
+
+/// The section of the configuration that says what commands may do.
+const SETTINGS: &str = "sandbox";
 
 /// Runs commands.
 #[derive(Debug)]
@@ -91,7 +96,7 @@ impl Runner {
     pub(crate) fn new(supervisor: PathBuf, sandbox: Sandbox, cache: PathBuf) -> Self {
         // Commands are somewhere else, so a path from here on would be another.
         let cache = std::path::absolute(&cache).unwrap_or(cache);
-        let confiner = Confiner::new(sandbox, &supervisor, cache.clone());
+        let confiner = Confiner::new(sandbox, &supervisor, Some(cache.clone()));
         Self { confiner, launcher: Arc::new(Launcher::new(supervisor, cache)) }
     }
 
@@ -128,7 +133,7 @@ impl Runner {
         self.launcher.clone().prepare_next(confinement);
         if !matches!(finished.end, End::Exited(0) | End::Cancelled(_)) {
             let output = finished.stdout.text() + "\n" + &finished.stderr.text();
-            finished.blocked = self.confiner.blocked(workspace, permissions, &output);
+            finished.blocked = self.confiner.blocked(workspace, permissions, SETTINGS, &output);
         }
         Ok(finished)
     }

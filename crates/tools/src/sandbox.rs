@@ -27,17 +27,17 @@ mod probe;
 mod root_fs;
 pub(crate) mod scratch;
 mod seccomp_filter;
-mod toolchains;
+pub(crate) mod toolchains;
 
 pub(crate) use blocked::Blocked;
 pub use confine::main;
-pub(crate) use confine::withdraw;
-pub(crate) use confinement::{Confinement, Confiner, Refused};
+pub(crate) use confine::{VARIABLES, withdraw};
+pub(crate) use confinement::{Confinement, Confiner, Refused, private_folder};
 pub use limits::Limits;
 pub use namespaces::{Network, try_namespaces};
 pub(crate) use namespaces::{enter, enter_processes};
-pub(crate) use permissions::Permissions;
-pub(crate) use policy::Policy;
+pub(crate) use permissions::{Permissions, openable};
+pub(crate) use policy::{Policy, SYSTEM};
 pub use probe::{KernelReport, opens_beneath, probe, report};
 
 /// The hidden subcommand of the executable that confines itself and becomes a command.

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use quintet_kernel::port::{Finding, ToolServer, ToolTransport};
-use quintet_tools::mcp::{LoginKey, LoginStore as _};
+use quintet_tools::mcp::{LoginKey, LoginStore as _, sandbox_words};
+use quintet_tools::sandbox::Sandbox;
 
 use crate::mcp::{Logins, logins};
 use crate::options::Options;
@@ -13,19 +14,28 @@ pub(super) fn check(options: &Options, environment: &[(String, String)]) -> Vec<
     let path = environment.iter().find(|(name, _)| name == "PATH");
     let path = path.map(|(_, value)| value.as_str()).unwrap_or_default();
     let logins = logins(options);
-    options.mcp.servers.iter().map(|server| one(server, path, &logins)).collect()
+    let one = |server| one(server, path, &logins, &options.sandbox);
+    options.mcp.servers.iter().map(one).collect()
 }
 
-fn one(server: &ToolServer, path: &str, logins: &Logins) -> Finding {
+fn one(server: &ToolServer, path: &str, logins: &Logins, sandbox: &Sandbox) -> Finding {
     let name = &server.name;
     match &server.transport {
         ToolTransport::Stdio { command, .. } => {
             let program = command.first().map(String::as_str).unwrap_or_default();
-            if is_installed(program, path) {
-                Finding::ok("mcp", format!("{name}: {program} is there"))
-            } else {
+            if !is_installed(program, path) {
                 let remedy = format!("install {program}, or correct mcp.servers.{name}.command");
-                Finding::error("mcp", format!("{name}: there is no program {program}"), remedy)
+                let what = format!("{name}: there is no program {program}");
+                return Finding::error("mcp", what, remedy);
+            }
+            match sandbox_words(server, sandbox).unwrap_or_else(|| Ok(String::new())) {
+                Ok(words) => Finding::ok("mcp", format!("{name}: {program} is there; {words}")),
+                Err(why) => {
+                    let what = format!("{name}: the sandbox cannot be made: {why}");
+                    let remedy =
+                        format!("name other paths, or set mcp.servers.{name}.sandbox = false");
+                    Finding::error("mcp", what, remedy)
+                }
             }
         }
         ToolTransport::Http { url, .. } => {

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use quintet_kernel::port::ServerSandbox;
 use toml::{Table, Value};
 
 /// A server to add.
@@ -16,6 +17,7 @@ pub(super) struct Entry {
     pub(super) env: Vec<(String, String)>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) timeout_seconds: Option<u64>,
+    pub(super) sandbox: ServerSandbox,
 }
 
 /// Adds a server. Fails if the name is taken, or if `check` refuses the new file.
@@ -90,6 +92,7 @@ fn added(text: &str, name: &str, entry: &Entry) -> Result<String> {
     if let Some(seconds) = entry.timeout_seconds {
         writeln!(new, "timeout_seconds = {seconds}")?;
     }
+    new.push_str(&sandbox_lines(&entry.sandbox));
     for (table, pairs) in [("env", &entry.env), ("headers", &entry.headers)] {
         if !pairs.is_empty() {
             writeln!(new, "[mcp.servers.{name}.{table}]")?;
@@ -102,6 +105,24 @@ fn added(text: &str, name: &str, entry: &Entry) -> Result<String> {
         bail!("the file has its servers in a form that cannot be added to; add it by hand");
     }
     Ok(new)
+}
+
+/// The lines for what differs from the usual sandbox.
+fn sandbox_lines(sandbox: &ServerSandbox) -> String {
+    let flag = |key: &str, is_on: bool| (!is_on).then(|| format!("{key} = false\n"));
+    let list = |key: &str, paths: &[PathBuf]| {
+        let paths: Vec<Value> =
+            paths.iter().map(|path| Value::String(path.display().to_string())).collect();
+        (!paths.is_empty()).then(|| format!("{key} = {}\n", Value::Array(paths)))
+    };
+    let ServerSandbox { enabled, network, read, write } = sandbox;
+    let lines = [
+        flag("sandbox", *enabled),
+        flag("network", *network),
+        list("read", read),
+        list("write", write),
+    ];
+    lines.into_iter().flatten().collect()
 }
 
 fn removed(text: &str, name: &str) -> Result<String> {

@@ -3,7 +3,9 @@
 mod login;
 mod prompts;
 mod questions;
+mod sandbox;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -20,8 +22,11 @@ fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/server.py")
 }
 
-/// The configuration of a server on stdio.
+/// The configuration of a server on stdio, which may write where it takes notes.
 fn stdio(name: &str, more: &str, env: &[(&str, &str)]) -> String {
+    let notes = env.iter().filter(|(name, _)| *name == "NOTE");
+    let notes: String = notes.map(|(_, path)| format!("write = [{path:?}]\n")).collect();
+    let more = format!("{notes}{more}");
     let env: Vec<String> = env.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
     format!(
         "[mcp.servers.{name}]\ncommand = [\"python3\", {:?}]\n{more}\n[mcp.servers.{name}.env]\n{}\n",
@@ -74,9 +79,24 @@ fn outcomes(events: &[Event]) -> Vec<(String, bool, String)> {
         .collect()
 }
 
-fn is_alive(pid: &str) -> bool {
-    let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
-    test_kill_process(pid).is_ok()
+fn is_alive(pid: &Pid) -> bool {
+    test_kill_process(*pid).is_ok()
+}
+
+/// The processes below the daemon. A server knows itself by another number, that of its namespace.
+fn processes(world: &World) -> Vec<Pid> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let parent = |pid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<i32>().ok()
+    };
+    let parents: HashMap<i32, i32> = pids.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let daemon = world.pid().as_raw_pid();
+    let is_below = |pid: &&i32| {
+        std::iter::successors(parents.get(pid), |pid| parents.get(pid)).any(|pid| *pid == daemon)
+    };
+    parents.keys().filter(is_below).map(|pid| Pid::from_raw(*pid).unwrap()).collect()
 }
 
 #[tokio::test]
@@ -190,7 +210,8 @@ async fn a_crashed_server_is_restarted_and_its_call_not_repeated() {
 async fn a_slow_server_delays_no_turn_and_its_tools_are_added_later() {
     let home = tempfile::tempdir().unwrap();
     let start = home.path().join("start");
-    let slow = stdio("slow", "", &[("START", start.to_str().unwrap())]);
+    let read = format!("read = [{:?}]", home.path());
+    let slow = stdio("slow", &read, &[("START", start.to_str().unwrap())]);
     let servers = stdio("fix", "", &[]) + &slow;
     let world = World::start(&format!("{NO_APPROVALS}{servers}")).await;
     let client = world.client();
@@ -272,32 +293,36 @@ async fn many_tools_are_found_by_search() {
 
 #[tokio::test]
 async fn no_server_process_is_left_behind() {
-    let mut world = World::start(&format!("{NO_APPROVALS}{}", stdio("fix", "", &[]))).await;
-    let mut pids = Vec::new();
-    for end in ["term", "kill"] {
-        let client = world.client();
-        let id = session_with(&world, "fix__spawn").await;
-        let results =
-            turn(&client, &id, json!([call("fix__spawn", json!({})), { "text": "ok" }])).await;
-        let started: Vec<String> = results[0].2.split(' ').map(String::from).collect();
-        assert!(started.len() == 2 && started.iter().all(|pid| is_alive(pid)), "{started:?}");
-        if end == "term" {
-            assert!(world.terminate().success());
-            assert!(!started.iter().any(|pid| is_alive(pid)), "{started:?}");
-            world.restart();
-        } else {
-            world.kill();
+    for sandbox in ["sandbox = false", "sandbox = true"] {
+        let mut world = World::start(&format!("{NO_APPROVALS}{}", stdio("fix", sandbox, &[]))).await;
+        let mut pids = Vec::new();
+        for end in ["term", "kill"] {
+            let client = world.client();
+            let id = session_with(&world, "fix__spawn").await;
+            let came =
+                turn(&client, &id, json!([call("fix__spawn", json!({})), { "text": "ok" }])).await;
+            assert!(came[0].1, "{came:?}");
+            let started = processes(&world);
+            // The supervisor, the server and what it started in a session of its own.
+            assert!(started.len() >= 3, "{started:?}");
+            if end == "term" {
+                assert!(world.terminate().success());
+                assert!(!started.iter().any(is_alive), "{started:?}");
+                world.restart();
+            } else {
+                world.kill();
+            }
+            pids.extend(started);
         }
-        pids.extend(started);
+        until("no process is left", async || !pids.iter().any(is_alive)).await;
     }
-    until("no process is left", async || !pids.iter().any(|pid| is_alive(pid))).await;
 }
 
 #[tokio::test]
 async fn servers_of_a_workspace_start_only_after_approval() {
     let world = World::start(NO_APPROVALS).await;
     let client = world.client();
-    let note = world.home.path().join("note");
+    let note = world.workspace().join("note");
     let file = world.workspace().join(".mcp.json");
     let write = |note: &Path| {
         let server = json!({ "command": "python3", "args": [fixture()], "env": { "NOTE": note } });
@@ -318,8 +343,10 @@ async fn servers_of_a_workspace_start_only_after_approval() {
         let events = client.until(&session, |event| event.kind() == "approval_requested").await;
         events[events.len() - 1].json["data"].clone()
     };
-    let question = next_approval().await;
-    assert!(question["preview"].as_str().unwrap().contains("server.py"), "{question}");
+    let question = asked().await;
+    let preview = question["preview"].as_str().unwrap();
+    assert!(preview.contains("server.py"), "{question}");
+    assert!(preview.contains("in a sandbox that may write in this workspace"), "{question}");
     assert!(!note.exists());
     client.approve(&id, question["tool_call_id"].as_str().unwrap(), "approve").await;
     let results = outcomes(&client.until_over(&id).await);
@@ -328,12 +355,12 @@ async fn servers_of_a_workspace_start_only_after_approval() {
     let results = turn(&client, &id, json!([call("own__echo", json!({ "text": "hi" })), {}])).await;
     assert_eq!(results[0].2, "hi");
     appears(&note).await;
-    // A changed definition needs another approval, and the old server is stopped.
-    let other = world.home.path().join("other");
-    let pid = std::fs::read_to_string(&note).unwrap();
+    // Another definition needs another word, and the old server is gone.
+    let (other, pids) = (world.workspace().join("other"), processes(&world));
+    assert!(!pids.is_empty());
     write(&other);
     session_with(&world, "connect_mcp_servers").await;
-    until("the old server is gone", async || !is_alive(pid.lines().next().unwrap())).await;
+    until("the old server is gone", async || !pids.iter().any(is_alive)).await;
     assert!(!other.exists());
 }
 
@@ -400,7 +427,8 @@ async fn servers_can_be_managed_on_the_command_line() {
     };
     let script = fixture();
     let add = ["fix", "--env", "TOOLS=2", "--", "python3", script.to_str().unwrap()];
-    assert_eq!(run("add", &add), (true, String::new()));
+    let reads = format!("sandbox: network, reads {}", script.parent().unwrap().display());
+    assert_eq!(run("add", &add), (true, format!("added fix ({reads})\n")));
     assert!(!run("add", &add).0);
     // An invalid definition is not written.
     let before = std::fs::read(&file).unwrap();
@@ -409,10 +437,11 @@ async fn servers_can_be_managed_on_the_command_line() {
         assert!(!success && output.contains("mcp.servers.w"), "{output}");
         assert_eq!(std::fs::read(&file).unwrap(), before);
     }
-    let (success, listed) = run("list", &[]);
-    assert!(success && listed.starts_with("fix ") && !listed.contains("TOOLS"), "{listed}");
-    let (success, tested) = run("test", &["fix"]);
-    assert!(success && tested.contains("fixture 1: 13 tools\n"), "{tested}");
+    let (well, listed) = run("list", &[]);
+    assert!(well && listed.starts_with("fix ") && !listed.contains("TOOLS"), "{listed}");
+    assert!(listed.contains(&reads), "{listed}");
+    let (well, tested) = run("test", &["fix"]);
+    assert!(well && tested.contains(&format!("fixture 1: 13 tools\n{reads}\n")), "{tested}");
     assert!(tested.contains("left out: bad_schema: "), "{tested}");
     let web = HttpServer::start(home.path(), &[("TOKEN", "t0ken")]).await;
     assert!(run("add", &["web", "--url", &web.1]).0);

@@ -2,11 +2,12 @@
 
 What it does is set by variables: TOOLS=N adds N tools, START=FILE holds its first answer until that file is there, TOKEN=T has
 it ask for that bearer token, ERA=modern has it know the stateless protocol alone, NOTE=FILE has it append its
-process id there when it starts.
+process id there when it starts, ATTEMPTS=1 adds a tool that reads, writes and connects.
 """
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -31,6 +32,9 @@ TOOLS = {
     "bad_schema": ("Has a wrong schema.", {"type": "object", "properties": {"a": {"type": 7}}}, {}),
     "no_object": ("Has no schema.", "nonsense", {}),
 }
+if "ATTEMPTS" in os.environ:
+    AT = {"type": "object", "properties": {"what": {"type": "string"}, "at": {"type": "string"}}}
+    TOOLS["attempt"] = ("Tries to reach something.", AT, {})
 for n in range(int(os.environ.get("TOOLS", "0"))):
     TOOLS[f"number_{n}"] = (f"Tool number {n}, about {'birds' if n == 37 else 'nothing'}.", TEXT, {})
 
@@ -81,6 +85,25 @@ def text(words, error=False):
     return {"content": [{"type": "text", "text": words}], "isError": error}
 
 
+def attempt(what, at):
+    """Does what a server should not be able to do everywhere; fails with what the system says."""
+    if what == "read":
+        with open(at, "rb") as file:
+            return f"{len(file.read())} bytes"
+    if what == "write":
+        with open(at, "a") as file:
+            file.write("x")
+        return os.path.realpath(at)
+    if what == "unix":
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(at)
+        return "connected"
+    host, port = at.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(f"GET / HTTP/1.1\r\nHost: {at}\r\n\r\n".encode())
+        return connection.recv(100).decode().split("\r\n")[0]
+
+
 def call(name, arguments, request, notify):
     if name == "echo" or name.startswith("number_"):
         return text(arguments["text"])
@@ -104,6 +127,11 @@ def call(name, arguments, request, notify):
     if name == "spawn":
         child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
         return text(f"{os.getpid()} {child.pid}")
+    if name == "attempt":
+        try:
+            return text(attempt(arguments["what"], arguments["at"]))
+        except OSError as error:
+            return text(f"{type(error).__name__}: {error}", True)
     if name == "environment":
         return text(" ".join(sorted(os.environ)))
     if name == "grow":

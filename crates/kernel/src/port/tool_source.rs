@@ -110,6 +110,8 @@ pub enum ToolTransport {
         command: Vec<String>,
         /// Variables in addition to the few that every process gets.
         env: BTreeMap<String, String>,
+        /// What the process may access.
+        sandbox: ServerSandbox,
     },
     /// Streamable HTTP.
     Http {
@@ -118,6 +120,26 @@ pub enum ToolTransport {
         /// Headers of every request.
         headers: BTreeMap<String, String>,
     },
+}
+
+/// What the process of a tool server may access beyond its own folder and what its arguments name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerSandbox {
+    /// False if the process runs without a sandbox.
+    pub enabled: bool,
+    /// Whether the process may use the network of the machine.
+    pub network: bool,
+    /// Readable paths; absolute.
+    pub read: Vec<PathBuf>,
+    /// Readable and writable paths; absolute.
+    pub write: Vec<PathBuf>,
+}
+
+impl Default for ServerSandbox {
+    /// A sandbox with the network, which most servers need.
+    fn default() -> Self {
+        Self { enabled: true, network: true, read: Vec::new(), write: Vec::new() }
+    }
 }
 
 impl std::fmt::Debug for ToolServer {

@@ -5,7 +5,6 @@
 //! of the person's login, if there is one.
 
 use std::convert::Infallible;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,8 +28,9 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 use super::http::{Refusal, http};
+use super::launcher::{ServerCommand, ServerFolder, ServerLauncher};
 use super::login::{LoginKey, LoginStore, NoLogin, authorized};
-use super::process::{Process, ServerLauncher};
+use super::process::{Ended, Process};
 use super::prompt::PROMPTS_LIMIT;
 use super::running_calls::{CallTimer, RunningCall, RunningCalls};
 use super::tool_list::TOOLS_LIMIT;
@@ -181,7 +181,7 @@ impl ClientHandler for Handler {
 /// Connects to a server. The caller bounds the time.
 pub(super) async fn connect(
     server: &ToolServer,
-    folder: &Path,
+    folder: &ServerFolder,
     connector: &Connector,
     era: Era,
 ) -> Result<Opened, Unconnected> {
@@ -194,8 +194,10 @@ pub(super) async fn connect(
         }
     };
     let (service, process) = match &server.transport {
-        ToolTransport::Stdio { command, env } => {
-            let started = connector.launcher.start(command, env, folder);
+        ToolTransport::Stdio { command, env, sandbox } => {
+            let name = &server.name;
+            let command = ServerCommand { name, command, env, sandbox, folder };
+            let started = connector.launcher.start(&command).await;
             let (process, stdout, stdin) = started.map_err(plainly)?;
             match serve_client_with_lifecycle(handler, (stdout, stdin), mode).await {
                 Ok(service) => (service, Some(process)),
@@ -244,15 +246,14 @@ fn plainly(reason: String) -> Unconnected {
 
 async fn not_started(error: &ClientInitializeError, process: Process) -> Unconnected {
     let Unconnected { reason, remedy } = explained(error);
-    let (code, words) = process.ended().await;
+    let Ended { code, details } = process.ended().await;
     let reason = match (error, code) {
         (ClientInitializeError::ConnectionClosed(_), Some(code)) => {
             format!("ended with exit code {code} before it answered")
         }
         _ => reason,
     };
-    let reason = words.map_or(reason.clone(), |words| format!("{reason}; it wrote: {words}"));
-    Unconnected { reason, remedy }
+    Unconnected { reason: reason + &details, remedy }
 }
 
 fn refused(error: &ClientInitializeError, server: &ToolServer) -> Unconnected {

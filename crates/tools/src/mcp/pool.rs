@@ -18,12 +18,13 @@ use tokio_util::task::TaskTracker;
 
 use super::allowed::Allowed;
 use super::connection::{Connector, Era, Remedy, connect};
+use super::launcher::{ServerFolder, ServerLauncher};
 use super::login::{LoginKey, LoginStore};
 use super::offered_tools::OfferedTools;
-use super::process::ServerLauncher;
 use super::server::{Core, OnChange, Server, Status};
 use super::tool_list::ListedTool;
 use super::workspace::{ConnectServers, WorkspaceServers};
+use crate::sandbox::Sandbox;
 
 /// How long a look at a workspace's file counts.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(2);
@@ -37,16 +38,26 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct McpSettings {
     /// The executable that has the supervisor's subcommand.
     pub supervisor: PathBuf,
-    /// Where it is kept which servers of workspaces a person allowed.
+    /// What the sandbox of servers is made from; which paths it opens and the network are up to each server.
+    pub sandbox: Sandbox,
+    /// Where servers have folders of their own, and it is kept which servers of workspaces a person allowed.
     pub data_dir: PathBuf,
     /// Where what may be lost is kept.
     pub cache: PathBuf,
-    /// Where servers of the configuration work.
+    /// Where servers of the configuration work that have no sandbox.
     pub folder: PathBuf,
     /// The servers of the configuration.
     pub servers: Vec<ToolServer>,
     /// The logins at servers over HTTP.
     pub logins: Arc<dyn LoginStore>,
+}
+
+impl McpSettings {
+    fn connector(&self) -> Connector {
+        let (supervisor, sandbox) = (self.supervisor.clone(), self.sandbox.clone());
+        let launcher = ServerLauncher::new(supervisor, sandbox, self.data_dir.clone());
+        Connector { launcher, logins: Arc::clone(&self.logins) }
+    }
 }
 
 impl fmt::Debug for McpSettings {
@@ -118,14 +129,15 @@ impl McpServers {
     /// Begins to start the servers of the configuration, each by itself and in the background. Must be
     /// called inside a tokio runtime.
     pub fn start(settings: McpSettings) -> Self {
-        let McpSettings { supervisor, data_dir, cache, folder, servers, logins } = settings;
-        let connector = Connector { launcher: ServerLauncher::new(supervisor), logins };
+        let connector = settings.connector();
+        let McpSettings { data_dir, cache, folder, servers, .. } = settings;
         let cache = cache.join("mcp");
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let pool = Arc::new_cyclic(|own: &Weak<Pool>| {
             let made = |server: ToolServer| {
                 let known = load_list(&cache, &super::digest(&server, &folder));
-                Server::new(server, folder.clone(), connector.clone(), known, &stop)
+                let folder = ServerFolder::Home(folder.clone());
+                Server::new(server, folder, connector.clone(), known, &stop)
             };
             let configured: Vec<Server> = servers.into_iter().map(made).collect();
             Pool {
@@ -153,14 +165,12 @@ impl McpServers {
     /// Connects to one server and lists its tools; nothing of it is left afterwards. Fails with the reason.
     pub async fn probe(
         server: ToolServer,
-        supervisor: PathBuf,
-        logins: Arc<dyn LoginStore>,
-        folder: &Path,
+        folder: ServerFolder,
+        settings: &McpSettings,
         within: Duration,
     ) -> Result<ServerReport, String> {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let connector = Connector { launcher: ServerLauncher::new(supervisor), logins };
-        let server = Server::new(server, folder.to_owned(), connector, Vec::new(), &stop);
+        let server = Server::new(server, folder, settings.connector(), Vec::new(), &stop);
         let core = Arc::clone(server.core());
         tasks.spawn(Arc::clone(&core).run(Arc::new(Ignored)));
         let status = core.settled(within).await;
@@ -190,8 +200,10 @@ impl McpServers {
         if LoginKey::of(server).is_none() {
             return false;
         }
-        let connector = Connector { launcher: ServerLauncher::new(PathBuf::new()), logins };
-        let connected = connect(server, Path::new("/"), &connector, Era::Initialize);
+        let nowhere = PathBuf::new;
+        let launcher = ServerLauncher::new(nowhere(), Sandbox::default(), nowhere());
+        let (connector, folder) = (Connector { launcher, logins }, ServerFolder::Home(nowhere()));
+        let connected = connect(server, &folder, &connector, Era::Initialize);
         let failed = timeout(within, connected).await.map(|connected| connected.err());
         failed.is_ok_and(|why| why.is_some_and(|why| why.remedy == Remedy::Login))
     }
@@ -267,6 +279,11 @@ impl Pool {
         }
     }
 
+    /// The sandbox that servers are started in.
+    pub(super) fn sandbox(&self) -> &Sandbox {
+        self.connector.launcher.sandbox()
+    }
+
     fn changed(&self) {
         self.generation.fetch_add(1, Ordering::Release);
         self.prompts_changed();
@@ -281,7 +298,7 @@ impl Pool {
         }
         let server = Server::new(
             definition,
-            folder.to_owned(),
+            ServerFolder::Workspace(folder.to_owned()),
             self.connector.clone(),
             load_list(&self.cache, &digest),
             &self.stop,

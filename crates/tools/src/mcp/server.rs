@@ -1,17 +1,18 @@
 //! One server: connected in the background, connected again with growing delays when it fails, and told
 //! to connect at once when a call needs it or a person has logged in.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use quintet_kernel::port::ToolServer;
+use quintet_kernel::port::{ToolServer, ToolTransport};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::connection::{Connection, Connector, Era, Opened, Remedy, Unconnected, connect};
+use super::launcher::ServerFolder;
 use super::login::LoginKey;
+use super::process::Ended;
 use super::prompt::{self, ListedPrompt};
 use super::tool_list::{self, ListedTool};
 
@@ -41,7 +42,7 @@ pub(super) struct Core {
     /// Names the definition.
     pub(super) digest: String,
     /// Where its process works.
-    folder: PathBuf,
+    folder: ServerFolder,
     connector: Connector,
     status: watch::Sender<Status>,
     /// A call needs the server now.
@@ -78,12 +79,12 @@ impl Server {
     /// [`Core::run`] is to be spawned.
     pub(super) fn new(
         definition: ToolServer,
-        folder: PathBuf,
+        folder: ServerFolder,
         connector: Connector,
         known: Vec<ListedTool>,
         stop: &CancellationToken,
     ) -> Self {
-        let digest = super::digest(&definition, &folder);
+        let digest = super::digest(&definition, folder.path());
         let stop = stop.child_token();
         let core = Arc::new(Core {
             definition,
@@ -109,6 +110,14 @@ impl Server {
 impl Core {
     pub(super) fn name(&self) -> &str {
         &self.definition.name
+    }
+
+    /// True if the server is a process of this machine that runs without a sandbox.
+    pub(super) fn is_unconfined(&self) -> bool {
+        match &self.definition.transport {
+            ToolTransport::Stdio { sandbox, .. } => !self.connector.launcher.confines(sandbox),
+            ToolTransport::Http { .. } => false,
+        }
     }
 
     /// The tools that the server listed last.
@@ -310,10 +319,9 @@ impl Core {
             }
         }
         let Some(process) = process else { return "the connection was closed".to_owned() };
-        let (code, words) = process.ended().await;
+        let Ended { code, details } = process.ended().await;
         let code = code.map_or(String::new(), |code| format!(" with exit code {code}"));
-        let words = words.map_or(String::new(), |words| format!("; it wrote: {words}"));
-        format!("the process ended{code}{words}")
+        format!("the process ended{code}{details}")
     }
 
     async fn list_prompts(&self, connection: &Connection, on_change: &dyn OnChange) {

@@ -95,9 +95,10 @@ impl Tool for McpTool {
         let arguments = format!("{:#}", call.input);
         let preview =
             show::preview(&format!("{} of the MCP server {server}\n{arguments}", self.tool));
+        let place = if self.server.is_unconfined() { ", outside the sandbox" } else { "" };
         let assessment = Assessment {
             risk: Risk::Medium,
-            reasons: vec![format!("the MCP server {server} runs it, outside the sandbox")],
+            reasons: vec![format!("the MCP server {server} runs it{place}")],
             reversible: false,
             preview,
             subject: CallSubject {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use quintet_kernel::port::{
-    BoxFuture, Invocation, Tool, ToolContext, ToolOutput, ToolServer, ToolTransport,
+    BoxFuture, Invocation, ServerSandbox, Tool, ToolContext, ToolOutput, ToolServer, ToolTransport,
 };
 use quintet_kernel::tool::{
     Assessment, CallSubject, Ending, Outcome, Placement, Risk, ToolKind, ToolSpec,
@@ -16,8 +16,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::access::sandbox_words;
 use super::pool::Pool;
 use super::server::Status;
+use crate::sandbox::{Mode, Sandbox};
 use crate::{confined_fs, show};
 
 /// The tool that starts the servers of a workspace. It is never run without a person's approval.
@@ -37,7 +39,7 @@ const SHOWN_LIMIT: usize = 16 * 1024;
 pub fn described(server: &ToolServer) -> String {
     let mut words = vec![format!("{}:", word(&server.name))];
     match &server.transport {
-        ToolTransport::Stdio { command, env } => {
+        ToolTransport::Stdio { command, env, .. } => {
             words.extend(env.iter().map(|(name, value)| format!("{}={}", word(name), word(value))));
             words.extend(command.iter().map(|text| word(text)));
         }
@@ -128,7 +130,7 @@ fn server(name: &str, entry: &Value) -> Result<ToolServer, String> {
     let transport = match (entry.command, entry.url) {
         (Some(command), None) if matches!(kind, None | Some("stdio")) => {
             let command = std::iter::once(command).chain(entry.args).collect();
-            ToolTransport::Stdio { command, env: entry.env }
+            ToolTransport::Stdio { command, env: entry.env, sandbox: ServerSandbox::default() }
         }
         (None, Some(url)) if matches!(kind, None | Some("http" | "streamable-http")) => {
             ToolTransport::Http { url, headers: entry.headers }
@@ -176,8 +178,26 @@ impl ConnectServers {
 
     /// What a person reads before they decide.
     fn preview(&self) -> String {
-        let lines: Vec<String> = self.servers.iter().map(described).collect();
-        format!("{FILE} of this workspace starts\n{}", lines.join("\n"))
+        let sandbox = self.sandbox();
+        let line = |server: &ToolServer| {
+            let words = sandbox_words(server, &sandbox).map(|words| match words {
+                Ok(words) => format!("\n  {words}"),
+                Err(why) => format!("\n  cannot be started in the sandbox: {why}"),
+            });
+            described(server) + &words.unwrap_or_default()
+        };
+        let lines: Vec<String> = self.servers.iter().map(line).collect();
+        let place = if sandbox.mode == Mode::Off {
+            "outside the sandbox"
+        } else {
+            "in a sandbox that may write in this workspace"
+        };
+        format!("{FILE} of this workspace starts, {place}\n{}", lines.join("\n"))
+    }
+
+    /// The sandbox that servers are started in.
+    fn sandbox(&self) -> Sandbox {
+        self.pool.upgrade().map(|pool| pool.sandbox().clone()).unwrap_or_default()
     }
 
     async fn start(&self) -> ToolOutput {
@@ -216,11 +236,11 @@ impl Tool for ConnectServers {
     }
 
     fn assess<'a>(&'a self, _call: &'a Invocation) -> BoxFuture<'a, Assessment> {
+        let is_off = self.sandbox().mode == Mode::Off;
+        let place = if is_off { ", outside the sandbox" } else { "" };
         Box::pin(std::future::ready(Assessment {
             risk: Risk::High,
-            reasons: vec![
-                "starts programs that the workspace names, outside the sandbox".to_owned(),
-            ],
+            reasons: vec![format!("starts programs that the workspace names{place}")],
             reversible: false,
             preview: self.preview(),
             subject: CallSubject { opaque: true, ..CallSubject::default() },

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use super::supervised::Supervised;
 use super::{Environment, Job, RunError, environment};
-use crate::sandbox::{self, Confinement};
+use crate::sandbox::{self, Confinement, Refused};
 use crate::supervisor::{self, control};
 
 /// How many sandboxes wait for a command.
@@ -105,17 +106,10 @@ impl Launcher {
 
     /// Starts a supervisor that puts the sandbox together and waits for a command.
     fn prepare(&self, confinement: &Confinement) -> Result<Supervised, RunError> {
-        let (policy, scratch) = confinement.with_scratch()?;
         let mut command = self.supervise();
-        command.args(["--confined", "--await-command", "--scratch"]).arg(scratch.path());
-        let temporary =
-            if confinement.network.is_some() { Path::new("/tmp") } else { scratch.path() };
-        command.env("TMPDIR", temporary);
+        let (policy, scratch) = confine(&mut command, confinement)?;
         command.envs(environment::confined(&self.cache, confinement.has_network()));
-        if let Some(network) = confinement.network {
-            command.args(["--namespaces", network.word()]);
-        }
-        command.arg("--").arg(&self.supervisor);
+        command.arg("--await-command").arg("--").arg(&self.supervisor);
         command.args([sandbox::SUBCOMMAND, "--await-command", &policy, "--"]).args(self.shell);
         // A waiting process must not keep a folder busy.
         command.current_dir("/");
@@ -137,4 +131,23 @@ impl Launcher {
     fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Has a supervisor prepare a sandbox. Gives the policy for `confine`, and the scratch directory, which the supervisor
+/// removes.
+///
+/// # Errors
+/// If there is no scratch directory, or a path that cannot be passed on.
+pub(crate) fn confine(
+    supervisor: &mut Command,
+    confinement: &Confinement,
+) -> Result<(String, TempDir), Refused> {
+    let (policy, scratch) = confinement.with_scratch()?;
+    supervisor.args(["--confined", "--scratch"]).arg(scratch.path());
+    let temporary = if confinement.network.is_some() { Path::new("/tmp") } else { scratch.path() };
+    supervisor.env("TMPDIR", temporary);
+    if let Some(network) = confinement.network {
+        supervisor.args(["--namespaces", network.word()]);
+    }
+    Ok((policy, scratch))
 }

@@ -128,7 +128,7 @@ impl Supervised {
 }
 
 /// Removes what a killed supervisor left. Its sandbox may still be dying, and has mounts there until then.
-fn remove_scratch(scratch: &Path) {
+pub(crate) fn remove_scratch(scratch: &Path) {
     for _ in 0..REMOVAL_ATTEMPTS {
         match fs::remove_dir_all(scratch) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => sleep(REMOVAL_PAUSE),

@@ -70,14 +70,15 @@ const CREATING: [&str; 5] = ["cannot touch", "cannot create", "cannot open", "te
 /// The prefixes of a shell's own messages.
 const SHELLS: [&str; 2] = ["/bin/bash: ", "/bin/sh: "];
 
-/// What the sandbox blocked in a failed command, without what no permission can allow.
-pub(super) fn blocked(policy: &Policy, sandbox: &Sandbox, output: &str) -> Blocked {
+/// What the sandbox blocked in a failed command, without what no permission can allow. `keys` is the section of the
+/// configuration whose `network`, `read` and `write` would have allowed it.
+pub(super) fn blocked(policy: &Policy, sandbox: &Sandbox, keys: &str, output: &str) -> Blocked {
     let mut blocked = Blocked::default();
     let lines: Vec<_> = output.lines().rev().take(LINES_LIMIT).collect();
     for line in lines.into_iter().rev() {
         let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
         let wall = if !policy.network && has(&NETWORK) {
-            let hint = "the sandbox has no network: `sandbox.network = true` allows it".to_owned();
+            let hint = format!("the sandbox has no network: `{keys}.network = true` allows it");
             Some(Denial {
                 hint,
                 permissions: Permissions { network: true, ..Permissions::default() },
@@ -92,10 +93,12 @@ pub(super) fn blocked(policy: &Policy, sandbox: &Sandbox, output: &str) -> Block
                 permissions: Permissions { attributes: true, ..Permissions::default() },
             })
         } else if has(&WRITING) {
-            paths(policy, line).into_iter().rev().find_map(|path| denied(policy, &path, true))
+            let mut paths = paths(policy, line).into_iter().rev();
+            paths.find_map(|path| denied(policy, keys, &path, true))
         } else if has(&READING) {
             let is_write = has(&CREATING);
-            paths(policy, line).into_iter().rev().find_map(|path| denied(policy, &path, is_write))
+            let mut paths = paths(policy, line).into_iter().rev();
+            paths.find_map(|path| denied(policy, keys, &path, is_write))
         } else {
             None
         };
@@ -141,7 +144,7 @@ fn paths(policy: &Policy, line: &str) -> Vec<PathBuf> {
 }
 
 /// What opens a path, if it is the sandbox that closes it.
-fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<Denial> {
+fn denied(policy: &Policy, keys: &str, path: &Path, is_write: bool) -> Option<Denial> {
     let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
     if within(&policy.write) || path.starts_with("/proc") || path.starts_with("/dev") {
         return None;
@@ -154,17 +157,19 @@ fn denied(policy: &Policy, path: &Path, is_write: bool) -> Option<Denial> {
         let permissions = Permissions { read: vec![path.to_owned()], ..Permissions::default() };
         let path = path.display();
         let hint =
-            format!("the sandbox hides {path}: `sandbox.read = [\"{path}\"]` allows reading it");
+            format!("the sandbox hides {path}: `{keys}.read = [\"{path}\"]` allows reading it");
         return Some(Denial { hint, permissions });
     }
     let folder = if path.is_dir() { path } else { path.parent()? };
     if !is_write && !within(&policy.read) && folder.is_dir() && !within(&policy.private()) {
-        return denied(policy, folder, false);
+        return denied(policy, keys, folder, false);
     }
     (is_write && folder.is_dir()).then(|| {
         let permissions = Permissions { write: vec![folder.to_owned()], ..Permissions::default() };
         let folder = folder.display();
-        let hint = format!("the sandbox keeps {folder} as it is: `sandbox.write = [\"{folder}\"]` allows writing it");
+        let hint = format!(
+            "the sandbox keeps {folder} as it is: `{keys}.write = [\"{folder}\"]` allows writing it"
+        );
         Denial { hint, permissions }
     })
 }
@@ -180,7 +185,7 @@ mod tests {
         policy.read = vec!["/usr".into(), "/etc".into()];
         policy.write = vec!["/home/me/space".into()];
         policy.attributes = true;
-        let found = blocked(&policy, &Sandbox::default(), line);
+        let found = blocked(&policy, &Sandbox::default(), "sandbox", line);
         assert_eq!(found.hints, expected, "{line}");
     }
 
@@ -213,7 +218,7 @@ mod tests {
         policy.write = vec![dir.path().to_owned()];
         let mut check = |line: &str, attributes: bool, expected: bool| {
             policy.attributes = attributes;
-            let found = blocked(&policy, &Sandbox::default(), line);
+            let found = blocked(&policy, &Sandbox::default(), "sandbox", line);
             assert_eq!(found.permissions.attributes, expected, "{line}");
         };
         for line in [

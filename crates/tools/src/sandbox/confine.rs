@@ -1,7 +1,8 @@
 //! The subcommand that confines itself and becomes the command, or its init.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -15,6 +16,10 @@ use crate::supervisor::{code_of, control};
 
 /// The first file that is not a standard stream.
 const FIRST: i32 = 3;
+
+/// The variable with those of the command, as an object of JSON. They must not be this program's own, which some
+/// could make run other code before it is confined.
+pub(crate) const VARIABLES: &str = "QUINTET_COMMAND_VARIABLES";
 
 /// What the exit code of `env` and `timeout` means, too: nothing was run.
 const NOTHING_RAN: u8 = 125;
@@ -41,6 +46,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>, awaits: bool) -> ExitCode 
     #[expect(clippy::disallowed_methods, reason = "this runs under the supervisor")]
     let mut command = Command::new(program);
     command.args(args);
+    if let Err(error) = set_variables(&mut command) {
+        eprintln!("quintet: the command was not run: {error}");
+        return ExitCode::from(NOTHING_RAN);
+    }
     let mut answer = None;
     if awaits {
         let received = control::own_stdin().and_then(|mut control| {
@@ -60,6 +69,14 @@ pub fn main(args: impl IntoIterator<Item = OsString>, awaits: bool) -> ExitCode 
     let error = if awaits { command.stdin(Stdio::null()).exec() } else { command.exec() };
     eprintln!("quintet: {}: {error}", command.get_program().display());
     ExitCode::from(code_of(&error))
+}
+
+/// Gives a command the variables that were passed on for it.
+fn set_variables(command: &mut Command) -> Result<(), serde_json::Error> {
+    let Some(variables) = std::env::var_os(VARIABLES) else { return Ok(()) };
+    let variables: BTreeMap<String, String> = serde_json::from_slice(variables.as_bytes())?;
+    command.env_remove(VARIABLES).envs(variables);
+    Ok(())
 }
 
 /// Restricts this process to a policy. A kernel that cannot is forgiven unless the sandbox is required;

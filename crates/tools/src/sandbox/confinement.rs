@@ -20,8 +20,8 @@ pub(crate) struct Confiner {
     sandbox: Sandbox,
     user: User,
     kernel: KernelReport,
-    /// Where package managers keep what they downloaded and built.
-    cache: PathBuf,
+    /// Where package managers keep what they downloaded and built, if commands share that.
+    cache: Option<PathBuf>,
 }
 
 /// What confines a command. Two that are equal can be exchanged: a sandbox that was prepared for one
@@ -50,7 +50,7 @@ pub(crate) enum Refused {
 
 impl Confiner {
     /// Takes the user's directories from this process's environment.
-    pub(crate) fn new(mut sandbox: Sandbox, executable: &Path, cache: PathBuf) -> Self {
+    pub(crate) fn new(mut sandbox: Sandbox, executable: &Path, cache: Option<PathBuf>) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::env::split_paths(&path).collect();
         let user = User { path, home: std::env::home_dir() };
@@ -61,7 +61,7 @@ impl Confiner {
         if sandbox.mode != Mode::Off {
             scratch::remove_abandoned();
         }
-        sandbox.extra_write.push(cache.clone());
+        sandbox.extra_write.extend(cache.clone());
         Self { sandbox, user, kernel: KernelReport { namespaces, ..probe() }, cache }
     }
 
@@ -91,7 +91,9 @@ impl Confiner {
             return Err(Refused::Kernel(why));
         }
         // Without it package managers have no cache; everything else works.
-        if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&self.cache) {
+        if let Some(cache) = &self.cache
+            && let Err(error) = private_folder(cache)
+        {
             tracing::warn!(%error, "the cache of confined commands could not be made");
         }
         // A root of its own cannot have all of the other one in it.
@@ -106,11 +108,13 @@ impl Confiner {
         Ok(Some(Confinement { policy, bound, network: namespaces.then_some(network) }))
     }
 
-    /// What the sandbox blocked in a failed command, from its output.
+    /// What the sandbox blocked in a failed command, from its output. `keys` is the section of the configuration
+    /// that would have allowed it.
     pub(crate) fn blocked(
         &self,
         workspace: &Path,
         permissions: &Permissions,
+        keys: &str,
         output: &str,
     ) -> Blocked {
         if self.sandbox.mode == Mode::Off {
@@ -119,7 +123,7 @@ impl Confiner {
         let sandbox = permissions.open(&self.sandbox);
         let mut policy = Policy::new(&sandbox, &self.user, workspace, self.kernel.namespaces);
         policy.attributes |= permissions.attributes;
-        blocked::blocked(&policy, &self.sandbox, output)
+        blocked::blocked(&policy, &self.sandbox, keys, output)
     }
 }
 
@@ -143,8 +147,36 @@ impl Confinement {
     }
 }
 
+/// Makes a folder that only this user can enter, unless it is there.
+///
+/// # Errors
+/// If the folder cannot be made.
+pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
 /// The device and number of what is at a path.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let found = fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_kernel_for_it_nothing_runs_in_a_required_sandbox() {
+        let plan = |mode| {
+            let kernel = KernelReport { landlock: None, seccomp: true, namespaces: false };
+            let user = User { path: Vec::new(), home: None };
+            let sandbox = Sandbox { mode, ..Sandbox::default() };
+            let confiner = Confiner { sandbox, user, kernel, cache: None };
+            confiner.plan(Path::new("/srv/x"), &Permissions::default())
+        };
+        let refused = plan(Mode::Require).unwrap_err().to_string();
+        assert!(refused.contains("neither namespaces for users nor Landlock"), "{refused}");
+        assert!(plan(Mode::Prefer).unwrap().is_some());
+        assert!(plan(Mode::Off).unwrap().is_none());
+    }
 }

@@ -63,7 +63,8 @@ impl Permissions {
         let real = |asked: &[PathBuf], allowed: &[&[PathBuf]]| -> Result<Vec<PathBuf>, String> {
             let mut paths = Vec::new();
             for path in asked {
-                let path = openable(path, sandbox)?;
+                let path =
+                    openable(path, &sandbox.closed).map_err(|why| format!("permissions: {why}"))?;
                 let is_allowed = |place: &PathBuf| path.starts_with(place);
                 if !allowed.iter().copied().flatten().any(is_allowed) && !paths.contains(&path) {
                     paths.push(path);
@@ -89,24 +90,22 @@ impl Permissions {
     }
 }
 
-/// A path that may be opened, with links followed.
-fn openable(path: &Path, sandbox: &Sandbox) -> Result<PathBuf, String> {
+/// A path that may be opened, with links followed; nothing in or around closed ones may be.
+pub(crate) fn openable(path: &Path, closed: &[PathBuf]) -> Result<PathBuf, String> {
     let shown = path.display();
     if !path.is_absolute() {
-        return Err(format!("permissions: not an absolute path: {shown}"));
+        return Err(format!("not an absolute path: {shown}"));
     }
-    let real = path.canonicalize().map_err(|error| format!("permissions: {shown}: {error}"))?;
+    let real = path.canonicalize().map_err(|error| format!("{shown}: {error}"))?;
     let is_closed = |closed: &PathBuf| {
         let closed = closed.canonicalize().unwrap_or_else(|_| closed.clone());
         real.starts_with(&closed) || closed.starts_with(&real)
     };
-    if sandbox.closed.iter().any(is_closed) {
-        return Err(format!(
-            "permissions: {shown} holds the daemon's own data, which stays closed"
-        ));
+    if closed.iter().any(is_closed) {
+        return Err(format!("{shown} holds the daemon's own data, which stays closed"));
     }
     if real.parent().is_none() {
-        return Err("permissions: the whole file system cannot be opened".to_owned());
+        return Err("the whole file system cannot be opened".to_owned());
     }
     Ok(real)
 }

@@ -8,7 +8,7 @@ use super::{Limits, Mode, Sandbox, toolchains};
 use crate::repository;
 
 /// Directories of the system, to read and execute. Those that are not there are left out.
-pub(super) const SYSTEM: [&str; 14] = [
+pub(crate) const SYSTEM: [&str; 14] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
     "/snap", "/proc", "/sys",
 ];

@@ -28,6 +28,16 @@ fn an_added_server_can_be_removed_and_nothing_else_changes() {
 }
 
 #[test]
+fn a_sandbox_that_is_not_the_usual_one_is_written() {
+    let read = vec!["/a b".into(), "/c".into()];
+    let sandbox = ServerSandbox { enabled: false, network: false, read, write: vec!["/d".into()] };
+    let with = added("", "x", &Entry { sandbox, ..entry() }).unwrap();
+    let lines =
+        "sandbox = false\nnetwork = false\nread = [\"/a b\", \"/c\"]\nwrite = [\"/d\"]\n[mcp";
+    assert!(with.contains(lines), "{with}");
+}
+
+#[test]
 fn invalid_changes_are_refused() {
     let with = added("", "a", &entry()).unwrap();
     assert!(added(&with, "a", &entry()).is_err());

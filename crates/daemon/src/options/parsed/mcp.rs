@@ -1,13 +1,14 @@
 //! The options of MCP servers.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use quintet_kernel::port::{ToolServer, ToolTransport};
+use quintet_kernel::port::{ServerSandbox, ToolServer, ToolTransport};
 
 use super::Layers;
+use super::sandbox::{in_home, paths};
 
 /// Default maximum time of a call without a sign of progress, in seconds.
 const TIMEOUT_SECONDS: u64 = 60;
@@ -16,7 +17,7 @@ const TIMEOUT_SECONDS: u64 = 60;
 #[derive(Debug)]
 pub(crate) struct Mcp {
     pub(crate) servers: Vec<ToolServer>,
-    /// The working directory of their processes: the user's home.
+    /// The working directory of processes without a sandbox: the user's home.
     pub(crate) folder: PathBuf,
     /// Login settings by server, if configured.
     pub(crate) oauth: BTreeMap<String, OAuth>,
@@ -53,16 +54,20 @@ pub(super) fn parse(layers: &Layers) -> Result<Mcp> {
 fn server(layers: &Layers, name: String) -> Result<ToolServer> {
     let section = format!("mcp.servers.{name}");
     let path = |field: &str| format!("{section}.{field}");
-    let command = layers.list(&path("command")).unwrap_or_default();
+    let command = command(layers, &path("command"));
     let url = layers.str(&path("url")).filter(|url| !url.is_empty());
     let (env, headers) = (table(layers, &path("env")), table(layers, &path("headers")));
+    let sandbox = sandbox(layers, &section)?;
     let transport = match (command.is_empty(), url) {
         (false, None) if !headers.is_empty() => {
             bail!("{section}: headers are for a server with a url")
         }
-        (false, None) => ToolTransport::Stdio { command, env },
+        (false, None) => ToolTransport::Stdio { command, env, sandbox },
         (true, Some(_)) if !env.is_empty() => {
             bail!("{section}: env is for a server with a command")
+        }
+        (true, Some(_)) if sandbox != ServerSandbox::default() => {
+            bail!("{section}: sandbox, network, read and write are for a server with a command")
         }
         (true, Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
             ToolTransport::Http { url: url.to_owned(), headers }
@@ -75,6 +80,29 @@ fn server(layers: &Layers, name: String) -> Result<ToolServer> {
     };
     let seconds = layers.number(&path("timeout_seconds")).unwrap_or(TIMEOUT_SECONDS).max(1);
     Ok(ToolServer { name, transport, timeout: Duration::from_secs(seconds) })
+}
+
+/// The command with `~/` at the beginning of a word replaced by the user's home, as a shell does.
+fn command(layers: &Layers, key: &str) -> Vec<String> {
+    let home = layers.environment.get("HOME").map(Path::new);
+    let whole = |word: String| {
+        if word.starts_with("~/") {
+            in_home(&word, home).to_string_lossy().into_owned()
+        } else {
+            word
+        }
+    };
+    layers.list(key).unwrap_or_default().into_iter().map(whole).collect()
+}
+
+fn sandbox(layers: &Layers, section: &str) -> Result<ServerSandbox> {
+    let flag = |field: &str| layers.flag(&format!("{section}.{field}")).unwrap_or(true);
+    Ok(ServerSandbox {
+        enabled: flag("sandbox"),
+        network: flag("network"),
+        read: paths(layers, &format!("{section}.read"))?,
+        write: paths(layers, &format!("{section}.write"))?,
+    })
 }
 
 fn login(layers: &Layers, name: &str) -> Result<OAuth> {

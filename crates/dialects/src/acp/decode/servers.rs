@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use quintet_kernel::port::{ToolServer, ToolTransport};
+use quintet_kernel::port::{ServerSandbox, ToolServer, ToolTransport};
 use serde_json::Value;
 
 /// Time that a call of such a server may take without progress.
@@ -53,7 +53,8 @@ fn transport(server: &Value) -> Option<ToolTransport> {
             let args = server["args"].as_array().into_iter().flatten();
             let args = args.filter_map(|arg| arg.as_str().map(str::to_owned));
             let command = [text("command")?].into_iter().chain(args).collect();
-            Some(ToolTransport::Stdio { command, env: pairs(&server["env"]) })
+            let (env, sandbox) = (pairs(&server["env"]), ServerSandbox::default());
+            Some(ToolTransport::Stdio { command, env, sandbox })
         }
         Some("http") => {
             Some(ToolTransport::Http { url: text("url")?, headers: pairs(&server["headers"]) })
