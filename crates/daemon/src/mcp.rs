@@ -67,13 +67,13 @@ fn add(server: AddServer) -> Result<()> {
     config_file::add(file(&flags)?, &name, &entry, check)?;
     let options = options::read_closed(&flags)?;
     let added = options.mcp.servers.iter().find(|server| server.name == name);
-    let words = added.map(|server| in_brackets(server, &options)).unwrap_or_default();
+    let words = added.map(|server| in_brackets(server, None, &options)).unwrap_or_default();
     Ok(writeln!(std::io::stdout(), "added {name}{words}")?)
 }
 
 /// The sandbox of a server, as it is added to a line about the server.
-fn in_brackets(server: &ToolServer, options: &Options) -> String {
-    match sandbox_words(server, &options.sandbox) {
+fn in_brackets(server: &ToolServer, workspace: Option<&Path>, options: &Options) -> String {
+    match sandbox_words(server, workspace, &options.sandbox) {
         None => String::new(),
         Some(Ok(words)) => format!(" ({words})"),
         Some(Err(why)) => format!(" (cannot be started in the sandbox: {why})"),
@@ -98,7 +98,7 @@ fn list(flags: &Flags) -> Result<()> {
     let words = login_notes(&options)?;
     let mut stdout = std::io::stdout().lock();
     for (server, word) in options.mcp.servers.iter().zip(words) {
-        let sandbox = in_brackets(server, &options);
+        let sandbox = in_brackets(server, None, &options);
         writeln!(stdout, "{:<20} {}{word}{sandbox}", server.name, place(server))?;
     }
     let here = std::env::current_dir()?.canonicalize()?;
@@ -109,7 +109,7 @@ fn list(flags: &Flags) -> Result<()> {
     for server in servers {
         let is_allowed = allowed.contains(&digest(&server, &here));
         let word = if is_allowed { "allowed" } else { "not allowed" };
-        let sandbox = in_brackets(&server, &options);
+        let sandbox = in_brackets(&server, Some(&here), &options);
         writeln!(stdout, "{} (.mcp.json, {word}){sandbox}", described(&server))?;
     }
     for problem in problems {
@@ -152,7 +152,8 @@ fn remove(flags: &Flags, name: &str) -> Result<()> {
 fn test(flags: &Flags, name: &str) -> Result<()> {
     let options = options::read(flags)?;
     let (server, folder) = find(&options, name)?;
-    let sandbox = sandbox_words(&server, &options.sandbox).and_then(Result::ok);
+    let sandbox = sandbox_words(&server, folder.workspace(), &options.sandbox);
+    let sandbox = sandbox.and_then(Result::ok);
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let settings = mcp_settings(&options, Arc::new(logins(&options)));
     let probe = McpServers::probe(server, folder, &settings, TEST_TIMEOUT);

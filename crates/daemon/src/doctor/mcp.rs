@@ -28,7 +28,7 @@ fn one(server: &ToolServer, path: &str, logins: &Logins, sandbox: &Sandbox) -> F
                 let what = format!("{name}: there is no program {program}");
                 return Finding::error("mcp", what, remedy);
             }
-            match sandbox_words(server, sandbox).unwrap_or_else(|| Ok(String::new())) {
+            match sandbox_words(server, None, sandbox).unwrap_or_else(|| Ok(String::new())) {
                 Ok(words) => Finding::ok("mcp", format!("{name}: {program} is there; {words}")),
                 Err(why) => {
                     let what = format!("{name}: the sandbox cannot be made: {why}");

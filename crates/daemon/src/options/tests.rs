@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use quintet_kernel::policy::{Action, ReviewMode};
+use quintet_kernel::port::{ServerSandbox, ToolTransport};
 use quintet_kernel::tool::ToolKind;
 use quintet_providers::Api;
 use quintet_tools::sandbox::Mode;
@@ -241,6 +242,28 @@ fn the_sandbox_is_on_by_default() {
     let says = |file: &str| read(file, &[], Flags::default()).unwrap_err();
     assert!(says("[sandbox]\nmode = \"on\"").contains("sandbox.mode must be one of"));
     assert!(says("[sandbox]\nread = [\"data\"]").contains("\"data\" is not an absolute path"));
+}
+
+#[test]
+fn a_server_s_sandbox_is_read() {
+    let file = "[mcp.servers.a]\ncommand = [\"npx\", \"~/notes\", \"~x\"]\nnetwork = false\n\
+                read = [\"~/a\"]\nwrite = [\"/b/\"]\n[mcp.servers.b]\ncommand = [\"x\"]\n";
+    let mut servers = read(file, &[], Flags::default()).unwrap().mcp.servers.into_iter();
+    let mut next = || match servers.next().unwrap().transport {
+        ToolTransport::Stdio { command, sandbox, .. } => (command, sandbox),
+        ToolTransport::Http { .. } => unreachable!("both have a command"),
+    };
+    let (command, sandbox) = next();
+    assert_eq!(command, ["npx", "/home/me/notes", "~x"]);
+    let (read_paths, write) = (vec!["/home/me/a".into()], vec!["/b".into()]);
+    let given = ServerSandbox { enabled: true, network: false, read: read_paths, write };
+    assert_eq!(sandbox, given);
+    assert_eq!(next().1, ServerSandbox::default());
+    let says = |file: &str| read(file, &[], Flags::default()).unwrap_err();
+    let web = "[mcp.servers.c]\nurl = \"http://x\"\nsandbox = false";
+    assert!(says(web).contains("are for a server with a command"), "{}", says(web));
+    let relative = "[mcp.servers.c]\ncommand = [\"x\"]\nread = [\"a\"]";
+    assert!(says(relative).contains("\"a\" is not an absolute path"));
 }
 
 #[test]

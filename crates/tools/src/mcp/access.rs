@@ -3,6 +3,9 @@
 //! A folder in the arguments is there to be worked in, as with a server of files: it can be read and written. A file
 //! is a script or its settings: it can be read, with the project or the folder that it is in, so that a script finds
 //! its modules. The system, the home and what is above it are never opened as such a project or folder.
+//!
+//! What lies in a folder that is open anyway is not opened again: the server, or an agent's command, could have put
+//! a link to anywhere in its place.
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +27,8 @@ const PARTS_MINIMUM: usize = 3;
 pub(super) struct AccessPlanner<'a> {
     /// The user's home.
     pub(super) home: Option<&'a Path>,
+    /// The workspace that the server may write in, if it belongs to one.
+    pub(super) workspace: Option<&'a Path>,
     /// Folders that stay closed.
     pub(super) closed: &'a [PathBuf],
 }
@@ -37,13 +42,14 @@ impl AccessPlanner<'_> {
     ) -> Result<Permissions, String> {
         let ServerSandbox { network, read, write, .. } = sandbox.clone();
         let mut opened = Permissions { network, read, write, ..Permissions::default() };
-        for path in named(arguments) {
-            if path.is_dir() {
-                add(&mut opened.write, path);
-            } else {
-                self.around(&path).into_iter().for_each(|path| add(&mut opened.read, path));
-            }
-        }
+        let arguments = named(arguments).filter(|path| !self.is_in_workspace(path));
+        let (folders, files): (Vec<_>, Vec<_>) = arguments.partition(|path| path.is_dir());
+        opened.write.extend(folders);
+        opened.write = outermost(opened.write);
+        let is_open = |path: &PathBuf| opened.write.iter().any(|open| path.starts_with(open));
+        let files = files.iter().filter(|file| !is_open(file));
+        opened.read.extend(files.flat_map(|file| self.around(file)));
+        opened.read = outermost(opened.read);
         for path in opened.read.iter().chain(&opened.write) {
             openable(path, self.closed)?;
         }
@@ -67,6 +73,10 @@ impl AccessPlanner<'_> {
             folders.filter(|folder| self.is_bounded(folder)).map(Path::to_owned).collect();
         found.extend(toolchains::readable(&folders, self.home));
         found
+    }
+
+    fn is_in_workspace(&self, path: &Path) -> bool {
+        self.workspace.is_some_and(|workspace| path.starts_with(workspace))
     }
 
     /// The project that a file belongs to, else its folder, else the file alone; the same for what it links to.
@@ -103,21 +113,26 @@ fn named(arguments: &[String]) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-fn add(paths: &mut Vec<PathBuf>, path: PathBuf) {
-    if !paths.contains(&path) {
-        paths.push(path);
-    }
+/// Paths without those that lie in another one of them.
+fn outermost(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.sort();
+    paths.dedup_by(|path, before| path.starts_with(before));
+    paths
 }
 
-/// The sandbox of a server in words, for people; nothing for a server over HTTP. Fails with the reason if the server
-/// cannot be started in it.
-pub fn sandbox_words(server: &ToolServer, sandbox: &Sandbox) -> Option<Result<String, String>> {
+/// The sandbox of a server, which may belong to a workspace, in words for people; nothing for a server over HTTP.
+/// Fails with the reason if the server cannot be started in it.
+pub fn sandbox_words(
+    server: &ToolServer,
+    workspace: Option<&Path>,
+    sandbox: &Sandbox,
+) -> Option<Result<String, String>> {
     let ToolTransport::Stdio { command, sandbox: own, .. } = &server.transport else { return None };
     if !own.enabled || sandbox.mode == Mode::Off {
         return Some(Ok("no sandbox".to_owned()));
     }
     let home = std::env::home_dir();
-    let planner = AccessPlanner { home: home.as_deref(), closed: &sandbox.closed };
+    let planner = AccessPlanner { home: home.as_deref(), workspace, closed: &sandbox.closed };
     let opened = planner.permissions(command.get(1..).unwrap_or_default(), own);
     Some(opened.map(|opened| {
         let network = if opened.network { "network" } else { "no network" };

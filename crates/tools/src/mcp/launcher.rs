@@ -40,6 +40,14 @@ impl ServerFolder {
             Self::Home(path) | Self::Workspace(path) => path,
         }
     }
+
+    /// The folder if it is a workspace.
+    pub fn workspace(&self) -> Option<&Path> {
+        match self {
+            Self::Home(_) => None,
+            Self::Workspace(workspace) => Some(workspace),
+        }
+    }
 }
 
 /// How processes are started.
@@ -119,10 +127,7 @@ impl ServerLauncher {
     ) -> Result<(Command, Confined), String> {
         let own = self.0.own_folder(server);
         sandbox::private_folder(&own).map_err(|error| format!("{}: {error}", show::path(&own)))?;
-        let folder = match server.folder {
-            ServerFolder::Home(_) => own.clone(),
-            ServerFolder::Workspace(workspace) => workspace.clone(),
-        };
+        let folder = server.folder.workspace().unwrap_or(&own).to_owned();
         let permissions = self.0.permissions(server, &own)?;
         let confiner = self.confiner().await?;
         let plan = confiner.plan(&folder, &permissions).map_err(|refused| refused.to_string())?;
@@ -160,11 +165,11 @@ impl Launch {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
         let plain = |letter: char| if is_plain(letter) { letter } else { '_' };
         let mut name: String = server.name.chars().take(NAME_LIMIT).map(plain).collect();
-        let is_configured = matches!(server.folder, ServerFolder::Home(_));
-        if !is_configured || name != server.name || name.is_empty() {
+        let workspace = server.folder.workspace();
+        if workspace.is_some() || name != server.name || name.is_empty() {
             let mut hash = Sha256::new();
             hash.update(server.name);
-            if let ServerFolder::Workspace(workspace) = server.folder {
+            if let Some(workspace) = workspace {
                 hash.update([0]);
                 hash.update(workspace.as_os_str().as_encoded_bytes());
             }
@@ -176,7 +181,8 @@ impl Launch {
     /// What a server may do beyond its sandbox, its own folder included.
     fn permissions(&self, server: &ServerCommand<'_>, own: &Path) -> Result<Permissions, String> {
         let home = std::env::home_dir();
-        let planner = AccessPlanner { home: home.as_deref(), closed: &self.sandbox.closed };
+        let (workspace, closed) = (server.folder.workspace(), &self.sandbox.closed);
+        let planner = AccessPlanner { home: home.as_deref(), workspace, closed };
         let (program, arguments) = server.command.split_first().ok_or("it has no command")?;
         let mut permissions = planner.permissions(arguments, server.sandbox)?;
         permissions.write.push(own.to_owned());

@@ -180,10 +180,11 @@ impl ConnectServers {
     fn preview(&self) -> String {
         let sandbox = self.sandbox();
         let line = |server: &ToolServer| {
-            let words = sandbox_words(server, &sandbox).map(|words| match words {
-                Ok(words) => format!("\n  {words}"),
-                Err(why) => format!("\n  cannot be started in the sandbox: {why}"),
-            });
+            let words =
+                sandbox_words(server, Some(&self.workspace), &sandbox).map(|words| match words {
+                    Ok(words) => format!("\n  {words}"),
+                    Err(why) => format!("\n  cannot be started in the sandbox: {why}"),
+                });
             described(server) + &words.unwrap_or_default()
         };
         let lines: Vec<String> = self.servers.iter().map(line).collect();

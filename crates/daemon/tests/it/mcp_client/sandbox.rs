@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{FREE, call, fixture, session_with, stdio, turn};
+use super::{NO_APPROVALS, call, fixture, session_with, stdio, turn};
 use crate::daemon::{World, quintet, until};
 
 /// What a server is able to do.
@@ -19,7 +19,7 @@ impl Attempts {
     /// A server of the configuration with these lines.
     async fn configured(more: &str) -> Self {
         let server = stdio("fix", more, &[("ATTEMPTS", "1")]);
-        let world = World::start(&format!("{FREE}{server}")).await;
+        let world = World::start(&format!("{NO_APPROVALS}{server}")).await;
         let session = session_with(&world, "fix__attempt").await;
         Self { world, session }
     }
@@ -103,7 +103,7 @@ async fn a_server_has_a_home_of_its_own_that_stays() {
 
 #[tokio::test]
 async fn a_workspace_s_server_may_write_there_and_nowhere_else() {
-    let world = World::start(FREE).await;
+    let world = World::start(NO_APPROVALS).await;
     let server = json!({ "command": "python3", "args": [fixture()], "env": { "ATTEMPTS": "1" } });
     let file = json!({ "mcpServers": { "fix": server } }).to_string();
     std::fs::write(world.workspace().join(".mcp.json"), file).unwrap();
@@ -128,7 +128,7 @@ async fn an_argument_that_names_a_folder_opens_it() {
     let server = stdio("fix", "", &[("ATTEMPTS", "1")]);
     let (before, rest) = server.split_once("command = ").unwrap();
     let rest = rest.split_once('\n').unwrap().1;
-    let world = World::start(&format!("{FREE}{before}{more}\n{rest}")).await;
+    let world = World::start(&format!("{NO_APPROVALS}{before}{more}\n{rest}")).await;
     let session = session_with(&world, "fix__attempt").await;
     let fix = Attempts { world, session };
     let at = |folder: &TempDir| folder.path().join("new").display().to_string();
@@ -182,7 +182,7 @@ async fn a_killed_supervisor_leaves_nothing() {
     assert!(scratch.is_dir());
     kill_process(supervisor, Signal::KILL).unwrap();
     until("the folder and the processes are gone", async || {
-        !scratch.exists() && !pids.iter().any(super::lives)
+        !scratch.exists() && !pids.iter().any(super::is_alive)
     })
     .await;
 }

@@ -16,8 +16,8 @@ fn check(files: &[&str], arguments: &[&str], expected: Result<&[&str], &str>) {
     }
     let whole = |word: &&str| word.replace("~", home.to_str().unwrap());
     let arguments: Vec<String> = arguments.iter().map(whole).collect();
-    let closed = [home.join("data")];
-    let planner = AccessPlanner { home: Some(&home), closed: &closed };
+    let (closed, workspace) = ([home.join("data")], home.join("space"));
+    let planner = AccessPlanner { home: Some(&home), workspace: Some(&workspace), closed: &closed };
     let opened = planner.permissions(&arguments, &ServerSandbox::default());
     let opened = opened.map(|opened| opened.words().join("; "));
     let expected = expected.map(|words| words.iter().map(whole).collect::<Vec<_>>().join("; "));
@@ -41,6 +41,26 @@ fn a_file_in_the_arguments_can_be_read_with_its_project() {
 }
 
 #[test]
+fn what_lies_in_an_open_folder_is_not_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().canonicalize().unwrap();
+    for folder in ["space", "notes", ".ssh"] {
+        fs::create_dir(home.join(folder)).unwrap();
+    }
+    fs::write(home.join(".ssh/id"), "").unwrap();
+    for (link, target) in [("space/a", ".ssh"), ("space/b", ".ssh/id"), ("notes/c", ".ssh/id")] {
+        std::os::unix::fs::symlink(home.join(target), home.join(link)).unwrap();
+    }
+    let workspace = home.join("space");
+    let planner = AccessPlanner { home: Some(&home), workspace: Some(&workspace), closed: &[] };
+    let words = ["space/a", "space/b", "notes/c", "notes", "notes/"];
+    let words: Vec<String> =
+        words.iter().map(|word| format!("{}/{word}", home.display())).collect();
+    let opened = planner.permissions(&words, &ServerSandbox::default()).unwrap();
+    assert_eq!((opened.read, opened.write), (Vec::new(), vec![home.join("notes")]));
+}
+
+#[test]
 fn the_daemon_s_data_stays_closed() {
     let why = "~ holds the daemon's own data, which stays closed";
     check(&[], &["~"], Err(why));
@@ -58,7 +78,7 @@ fn a_program_can_be_read_with_its_toolchain() {
         fs::write(file, "").unwrap();
     }
     std::os::unix::fs::symlink(home.join("p/.venv/bin/python"), home.join("links/py")).unwrap();
-    let planner = AccessPlanner { home: Some(&home), closed: &[] };
+    let planner = AccessPlanner { home: Some(&home), workspace: None, closed: &[] };
     let readable = |program: &str, path: &str| -> Vec<String> {
         let program = program.replace('~', home.to_str().unwrap());
         let found = planner.program(&program, &[home.join(path)]);
@@ -79,7 +99,7 @@ fn the_sandbox_of_a_server_is_described() {
         let command = ["x", "/no/such/path"].map(str::to_owned).to_vec();
         let transport = ToolTransport::Stdio { command, env: Default::default(), sandbox: own };
         let server = ToolServer { name: "x".into(), transport, timeout: Default::default() };
-        sandbox_words(&server, &Sandbox { mode, ..Sandbox::default() }).unwrap()
+        sandbox_words(&server, None, &Sandbox { mode, ..Sandbox::default() }).unwrap()
     };
     let own = ServerSandbox::default();
     assert_eq!(words(own.clone(), Mode::Require).unwrap(), "sandbox: network");
