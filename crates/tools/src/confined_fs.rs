@@ -15,7 +15,7 @@ mod path;
 mod restore;
 
 pub(crate) use path::{
-    ConfinedPath, Existing, FileData, PathIdentity, is_temporary, read, remove_temporary, shape_of,
+    ConfinedPath, Existing, FileData, PathIdentity, is_temporary, read, shape_of,
 };
 pub(crate) use restore::read_range;
 

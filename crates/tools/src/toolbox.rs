@@ -87,7 +87,7 @@ impl Toolbox {
         let mapper = Arc::new(Mapper::default());
         let survey = Survey::new(mapper.clone(), runner.clone());
         let undo = Undo::new(runner.clone(), settings.cache);
-        let notes = &undo.notes;
+        let log = &undo.log;
         let buffers = Buffers::new(settings.editors);
         let mut tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(ReadFile::new(buffers.clone())),
@@ -98,9 +98,9 @@ impl Toolbox {
             Arc::new(Search::new()),
             Arc::new(GitStatus::new(runner.clone())),
             Arc::new(UpdatePlan::new()),
-            Arc::new(WriteFile::new(runner.clone(), notes.clone(), buffers.clone())),
-            Arc::new(EditFile::new(runner.clone(), notes.clone(), buffers.clone())),
-            Arc::new(ApplyPatch::new(runner.clone(), notes.clone(), buffers)),
+            Arc::new(WriteFile::new(runner.clone(), log.clone(), buffers.clone())),
+            Arc::new(EditFile::new(runner.clone(), log.clone(), buffers.clone())),
+            Arc::new(ApplyPatch::new(runner.clone(), log.clone(), buffers)),
             Arc::new(Recorded::new(Shell::new(runner.clone()), undo.clone())),
             Arc::new(Recorded::new(Diagram::new(runner.clone()), undo.clone())),
             Arc::new(Recorded::new(Verify::new(runner, settings.verify), undo.clone())),

@@ -109,10 +109,10 @@ impl Workspaces for LocalWorkspaces {
         call: &'a CallId,
     ) -> BoxFuture<'a, Option<InterruptedChanges>> {
         let (root, turn, call) = (workspace.to_owned(), turn.clone(), call.clone());
-        Box::pin(self.undo.clone().cut_off(root, turn, call))
+        Box::pin(self.undo.clone().interrupted(root, turn, call))
     }
 
     fn turn_ended(&self, turn: &TurnId) {
-        self.undo.turn_over(turn);
+        self.undo.turn_ended(turn);
     }
 }

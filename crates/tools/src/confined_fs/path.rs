@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use quintet_kernel::change::FileKind;
 use quintet_kernel::port::{BlobBody, FileContent};
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, readlinkat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, readlinkat,
     renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
@@ -284,20 +284,6 @@ impl ConfinedPath {
 /// Whether a name is that of a file which is just being written.
 pub(crate) fn is_temporary(name: &[u8]) -> bool {
     name.starts_with(TEMPORARY.as_bytes()) && name.ends_with(TEMPORARY_END.as_bytes())
-}
-
-/// Removes files that were being written in a folder when the daemon was killed.
-pub(crate) fn remove_temporary(root: &Path, folder: &Path) {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    let Ok(at) = open_root(root).and_then(|root| resolve_from(&root, folder, flags)) else {
-        return;
-    };
-    for entry in Dir::read_from(&at).into_iter().flatten().flatten() {
-        if is_temporary(entry.file_name().to_bytes()) {
-            let _gone = unlinkat(&at, entry.file_name(), AtFlags::empty());
-        }
-    }
 }
 
 /// The kind of a file, from its `stat`.

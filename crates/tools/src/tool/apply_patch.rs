@@ -10,14 +10,14 @@ use serde_json::json;
 
 use crate::buffers::{Buffers, Unsaved};
 use crate::run::Runner;
-use crate::undo::{Note, Notes};
+use crate::undo::{LogEntry, UndoLog};
 use crate::{blocking, change, input, patch, show};
 
 /// The tool.
 pub(crate) struct ApplyPatch {
     spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
-    notes: Arc<Notes>,
+    log: Arc<UndoLog>,
     buffers: Buffers,
 }
 
@@ -37,7 +37,7 @@ impl Input {
 }
 
 impl ApplyPatch {
-    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>, buffers: Buffers) -> Self {
+    pub(crate) fn new(runner: Arc<Runner>, log: Arc<UndoLog>, buffers: Buffers) -> Self {
         let description = "Change, create, delete and move files of the workspace by a patch: a \
                            unified diff (git style), or `*** Begin Patch` with `*** Update \
                            File:`, `*** Add File:`, `*** Delete File:` and `*** Move to:` up to \
@@ -47,7 +47,7 @@ impl ApplyPatch {
             "patch": { "type": "string", "description": "The patch" },
         });
         let spec = super::spec(ToolKind::Write, "apply_patch", description, properties, &["patch"]);
-        Self { spec, runner, notes, buffers }
+        Self { spec, runner, log, buffers }
     }
 }
 
@@ -80,13 +80,13 @@ impl Tool for ApplyPatch {
 
     fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
-            let note = self.notes.of(&call);
+            let entry = self.log.entry(&call);
             let done = match Input::of(&call) {
                 Ok(input) => {
                     let paths = patch::paths(&input.patch);
                     let unsaved = self.buffers.fetch_or_cancel(&call, &context, paths).await;
                     let root = call.workspace.clone();
-                    blocking::run_to_end(move || apply(&root, &input.patch, &unsaved, &note)).await
+                    blocking::run_to_end(move || apply(&root, &input.patch, &unsaved, &entry)).await
                 }
                 Err(why) => Err(why),
             };
@@ -97,7 +97,12 @@ impl Tool for ApplyPatch {
     }
 }
 
-fn apply(root: &Path, patch: &str, unsaved: &Unsaved, note: &Note) -> Result<ToolOutput, String> {
+fn apply(
+    root: &Path,
+    patch: &str,
+    unsaved: &Unsaved,
+    entry: &LogEntry,
+) -> Result<ToolOutput, String> {
     let plan = patch::plan(root, patch, unsaved)?;
     if plan.failed > 0 {
         let error = format!(
@@ -106,5 +111,5 @@ fn apply(root: &Path, patch: &str, unsaved: &Unsaved, note: &Note) -> Result<Too
         );
         return Ok(show::failure(&format!("{error}\n{}", plan.report), &error, "patch.log"));
     }
-    Ok(note.carry_out(&plan.changes, show::output(&plan.report, "patch.log")))
+    Ok(entry.carry_out(&plan.changes, show::output(&plan.report, "patch.log")))
 }

@@ -13,7 +13,7 @@ use crate::buffers::{Buffers, Unsaved};
 use crate::change::{self, Change};
 use crate::confined_fs::FileData;
 use crate::run::Runner;
-use crate::undo::{Note, Notes};
+use crate::undo::{LogEntry, UndoLog};
 use crate::{blocking, input, show};
 
 /// How many places are named where a text is not unique.
@@ -23,7 +23,7 @@ const NAMED_LIMIT: usize = 20;
 pub(crate) struct EditFile {
     spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
-    notes: Arc<Notes>,
+    log: Arc<UndoLog>,
     buffers: Buffers,
 }
 
@@ -49,7 +49,7 @@ impl Input {
 }
 
 impl EditFile {
-    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>, buffers: Buffers) -> Self {
+    pub(crate) fn new(runner: Arc<Runner>, log: Arc<UndoLog>, buffers: Buffers) -> Self {
         let description = "Replace a text in a file of the workspace. The text must be there \
                            exactly as given, white space included, and only once unless all \
                            places are to be replaced."
@@ -68,7 +68,7 @@ impl EditFile {
         });
         let required = ["path", "old", "new"];
         let spec = super::spec(ToolKind::Write, "edit_file", description, properties, &required);
-        Self { spec, runner, notes, buffers }
+        Self { spec, runner, log, buffers }
     }
 }
 
@@ -96,13 +96,13 @@ impl Tool for EditFile {
 
     fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
-            let note = self.notes.of(&call);
+            let entry = self.log.entry(&call);
             let done = match Input::of(&call) {
                 Ok(input) => {
                     let paths = vec![input.path.clone()];
                     let unsaved = self.buffers.fetch_or_cancel(&call, &context, paths).await;
                     let root = call.workspace.clone();
-                    blocking::run_to_end(move || edit(&root, &input, &unsaved, &note)).await
+                    blocking::run_to_end(move || edit(&root, &input, &unsaved, &entry)).await
                 }
                 Err(why) => Err(why),
             };
@@ -113,12 +113,17 @@ impl Tool for EditFile {
     }
 }
 
-fn edit(root: &Path, input: &Input, unsaved: &Unsaved, note: &Note) -> Result<ToolOutput, String> {
+fn edit(
+    root: &Path,
+    input: &Input,
+    unsaved: &Unsaved,
+    entry: &LogEntry,
+) -> Result<ToolOutput, String> {
     let (change, lines) = plan(root, input, unsaved)?;
     let path = show::path(&change.path);
     let places = show::count(lines.len(), "place");
     let done = Outcome::success(format!("changed {path} in {places}, {}", at(&lines)));
-    Ok(note.carry_out(&[change], done.into()))
+    Ok(entry.carry_out(&[change], done.into()))
 }
 
 /// The change, and the lines where it is.

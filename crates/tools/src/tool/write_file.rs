@@ -12,14 +12,14 @@ use crate::buffers::{Buffers, Unsaved};
 use crate::change::{self, Change};
 use crate::confined_fs::FileData;
 use crate::run::Runner;
-use crate::undo::{Note, Notes};
+use crate::undo::{LogEntry, UndoLog};
 use crate::{blocking, input, show};
 
 /// The tool.
 pub(crate) struct WriteFile {
     spec: Arc<ToolSpec>,
     runner: Arc<Runner>,
-    notes: Arc<Notes>,
+    log: Arc<UndoLog>,
     buffers: Buffers,
 }
 
@@ -30,7 +30,7 @@ struct Input {
 }
 
 impl WriteFile {
-    pub(crate) fn new(runner: Arc<Runner>, notes: Arc<Notes>, buffers: Buffers) -> Self {
+    pub(crate) fn new(runner: Arc<Runner>, log: Arc<UndoLog>, buffers: Buffers) -> Self {
         let description = "Write a whole file of the workspace: create it, with the folders it \
                            needs, or overwrite what is there."
             .to_owned();
@@ -43,7 +43,7 @@ impl WriteFile {
         });
         let required = ["path", "content"];
         let spec = super::spec(ToolKind::Write, "write_file", description, properties, &required);
-        Self { spec, runner, notes, buffers }
+        Self { spec, runner, log, buffers }
     }
 }
 
@@ -69,13 +69,13 @@ impl Tool for WriteFile {
 
     fn run(&self, call: Invocation, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
         Box::pin(async move {
-            let note = self.notes.of(&call);
+            let entry = self.log.entry(&call);
             let done = match input::parse::<Input>(&call.input) {
                 Ok(input) => {
                     let paths = vec![input.path.clone()];
                     let unsaved = self.buffers.fetch_or_cancel(&call, &context, paths).await;
                     let root = call.workspace.clone();
-                    blocking::run_to_end(move || write(&root, input, &unsaved, &note)).await
+                    blocking::run_to_end(move || write(&root, input, &unsaved, &entry)).await
                 }
                 Err(why) => Err(why),
             };
@@ -93,7 +93,12 @@ fn plan(root: &Path, input: Input, unsaved: &Unsaved) -> Result<Change, String> 
     Ok(Change { blind: true, ..Change::of(input.path, before, Some(after)) })
 }
 
-fn write(root: &Path, input: Input, unsaved: &Unsaved, note: &Note) -> Result<ToolOutput, String> {
+fn write(
+    root: &Path,
+    input: Input,
+    unsaved: &Unsaved,
+    entry: &LogEntry,
+) -> Result<ToolOutput, String> {
     let (size, in_editor) = (input.content.len(), unsaved.text(&input.path).is_some());
     let change = plan(root, input, unsaved)?;
     let path = show::path(&change.path);
@@ -103,5 +108,5 @@ fn write(root: &Path, input: Input, unsaved: &Unsaved, note: &Note) -> Result<To
     }
     let verb = if change.before.is_some() { "overwrote" } else { "created" };
     let done = Outcome::success(format!("{verb} {path} ({})", show::count(size, "byte")));
-    Ok(note.carry_out(&[change], done.into()))
+    Ok(entry.carry_out(&[change], done.into()))
 }

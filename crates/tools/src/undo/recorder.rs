@@ -1,5 +1,5 @@
-//! A tool that runs commands, with a record of what they do to files: the difference of a snapshot of
-//! the workspace before and one after.
+//! Records the changes of a tool that runs commands, by comparing a snapshot of the workspace before the
+//! call with one after it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,16 +9,15 @@ use quintet_kernel::message::Part;
 use quintet_kernel::port::{BoxFuture, Invocation, Tool, ToolContext, ToolOutput};
 use quintet_kernel::tool::{Assessment, Ending, Outcome, ToolSpec};
 use tokio::runtime::Handle;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 
-use super::git_objects::Tracked;
-use super::store::{Base, Mentioned, Workspace};
-use super::{Record, Undo, Unrecorded, everywhere};
-use crate::blocking::CancelFlag;
-use crate::{blocking, show};
+use super::git_objects::tracked;
+use super::store::{Base, WorkspaceSnapshots, lock};
+use super::{Record, Undo, Unrecorded};
+use crate::blocking::{self, CancelFlag};
 
-/// How many paths are named that are not recorded.
-const NAMED_LIMIT: usize = 5;
+/// How many unrecorded places of a call the model is told.
+const TOLD_LIMIT: usize = 5;
 
 /// A tool whose changes are recorded, however it ends.
 pub(crate) struct Recorded<T> {
@@ -26,32 +25,74 @@ pub(crate) struct Recorded<T> {
     undo: Undo,
 }
 
-/// A workspace as it is before a call.
+/// A workspace before a call.
 struct Before {
     /// The real path.
     root: PathBuf,
-    workspace: Arc<Workspace>,
-    base: Result<Base, Unrecorded>,
+    workspace: Arc<WorkspaceSnapshots>,
+    base: Base,
 }
 
 impl Undo {
-    /// Takes the snapshot before a command; nothing if the workspace is not there.
-    fn before(&self, call: &Invocation) -> impl FnOnce(&CancelFlag) -> Option<Before> + use<> {
+    /// Takes the snapshot before a command.
+    fn before(
+        &self,
+        call: &Invocation,
+    ) -> impl FnOnce(&CancelFlag) -> Result<Before, Unrecorded> + use<> {
         let (undo, root, turn) = (self.clone(), call.workspace.clone(), call.turn.clone());
-        let (note, runtime) = (self.notes.path(&call.turn, &call.call), Handle::current());
-        move |flag| {
-            let root = root.canonicalize().ok()?;
-            let workspace = undo.snapshots.workspace(&root);
-            let tracked = |at| runtime.block_on(Tracked::ask(&undo.runner, &root, at));
-            let known = workspace.mentioned(&turn).trouble.clone();
-            let base = match known {
-                // There is no need to try again in this turn.
-                Some(trouble) => Err(Unrecorded::Workspace(trouble)),
-                None => workspace.take(&root, tracked, flag, note.as_deref()),
-            };
-            Some(Before { root, workspace, base })
+        let (entry, runtime) = (self.log.path(&call.turn, &call.call), Handle::current());
+        move |cancel| {
+            let root = root.canonicalize().map_err(Unrecorded::Workspace)?;
+            let workspace = undo.snapshots.workspace(&root)?;
+            // A failed scan may have read a lot, so it is not repeated in the same turn.
+            if let Some((_, why)) = lock(&workspace.failure).as_ref().filter(|it| it.0 == turn) {
+                return Err(Unrecorded::EarlierInTurn(why.clone()));
+            }
+            let tracked = || runtime.block_on(tracked(&undo.runner, &root));
+            let base = workspace.before(&root, tracked, cancel, entry.as_deref());
+            let failed =
+                |why: &Unrecorded| *lock(&workspace.failure) = Some((turn, why.to_string()));
+            Ok(Before { base: base.inspect_err(failed)?, root, workspace })
         }
     }
+}
+
+/// Adds changes to the result of a call. The model, too, is told what is not recorded.
+fn report(record: Result<Record, Unrecorded>, output: &mut ToolOutput) {
+    let Record { changes, unrecorded } = record.unwrap_or_else(nothing);
+    let mut told: Vec<_> = unrecorded.iter().filter_map(describe).collect();
+    let more = told.len().saturating_sub(TOLD_LIMIT);
+    told.truncate(TOLD_LIMIT);
+    told.extend((more > 0).then(|| format!("and {more} more")));
+    if !told.is_empty() {
+        let text = format!("\n[not recorded for an undo: {}]", told.join(", "));
+        output.outcome.parts.push(Part::Text(text));
+    }
+    output.changes.extend(changes);
+    output.outcome.unrecorded.extend(unrecorded);
+}
+
+/// The record of a command whose changes are unknown.
+pub(super) fn nothing(why: Unrecorded) -> Record {
+    let all = UnrecordedChange { path: String::new(), paths: None, reason: why.to_string() };
+    Record { changes: Vec::new(), unrecorded: vec![all] }
+}
+
+/// Names an unrecorded change, unless there may be none.
+fn describe(UnrecordedChange { path, paths, reason }: &UnrecordedChange) -> Option<String> {
+    match paths {
+        Some(1) => Some(format!("{path} ({reason})")),
+        Some(paths) => Some(format!("{paths} paths at {path} ({reason})")),
+        None => path.is_empty().then(|| reason.clone()),
+    }
+}
+
+/// The changes since a snapshot. This cannot be cancelled: a cancelled command is recorded, too.
+async fn since(
+    before: Result<Result<Before, Unrecorded>, JoinError>,
+) -> Result<Record, Unrecorded> {
+    let Before { root, workspace, base } = before??;
+    spawn_blocking(move || workspace.since(&root, &base)).await?
 }
 
 impl<T: Tool> Recorded<T> {
@@ -64,57 +105,10 @@ impl<T: Tool> Recorded<T> {
         let Some(before) = blocking::until_cancelled(&context, before).await else {
             return Outcome::ended(Ending::Cancelled, "cancelled").into();
         };
-        let Ok(Some(before)) = before else { return self.tool.run(call, context).await };
-        let turn = call.turn.clone();
         let mut output = self.tool.run(call, context).await;
-        let Before { root, workspace, base } = before;
-        let this = workspace.clone();
-        // This is not cancelled: what a cancelled command did is to be known, too.
-        let looking = spawn_blocking(move || base.and_then(|base| this.since(&root, &base)));
-        let record =
-            looking.await.unwrap_or_else(|error| Err(Unrecorded::Workspace(error.to_string())));
-        add(&mut output, record, &mut workspace.mentioned(&turn));
+        report(since(before).await, &mut output);
         output
     }
-}
-
-/// Adds what became of files to the result of a call. What is not recorded is named to the model once
-/// a turn.
-fn add(output: &mut ToolOutput, record: Result<Record, Unrecorded>, mentioned: &mut Mentioned) {
-    match record {
-        Ok(Record { changes, unrecorded }) => {
-            name(output, &unrecorded, mentioned);
-            output.changes.extend(changes);
-            output.outcome.unrecorded.extend(unrecorded);
-        }
-        Err(why) => {
-            let trouble = why.to_string();
-            if mentioned.trouble.replace(trouble.clone()).is_none() {
-                let text = "what commands do to files is not recorded here and cannot be undone";
-                note(output, &format!("{text}: {trouble}"));
-            }
-            output.outcome.unrecorded.push(everywhere(trouble));
-        }
-    }
-}
-
-fn name(output: &mut ToolOutput, gaps: &[UnrecordedChange], mentioned: &mut Mentioned) {
-    let known = gaps.iter().filter_map(|gap| Some((gap, gap.paths?)));
-    let new: Vec<_> = known.filter(|(gap, _)| mentioned.paths.insert(gap.path.clone())).collect();
-    let one = |(gap, paths): &(&UnrecordedChange, u64)| {
-        let paths = show::count(usize::try_from(*paths).unwrap_or(usize::MAX), "path");
-        format!("{paths} at {} ({})", if gap.path.is_empty() { "." } else { &gap.path }, gap.reason)
-    };
-    let list: Vec<_> = new.iter().take(NAMED_LIMIT).map(one).collect();
-    let more = new.len().saturating_sub(NAMED_LIMIT);
-    let more = if more > 0 { format!(" and at {more} more places") } else { String::new() };
-    if !list.is_empty() {
-        note(output, &format!("not recorded for an undo: {}{more}", list.join(", ")));
-    }
-}
-
-fn note(output: &mut ToolOutput, text: &str) {
-    output.outcome.parts.push(Part::Text(format!("\n[{text}]")));
 }
 
 impl<T: Tool> Tool for Recorded<T> {
