@@ -29,6 +29,7 @@ mod health;
 mod index;
 mod installs;
 mod journal;
+mod log_space;
 mod migrate;
 mod open;
 mod preferences;

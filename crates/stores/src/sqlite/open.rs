@@ -22,9 +22,9 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of a page. Each commit writes one page for every changed table and index, however small
 /// the change, so small pages are cheap. Databases of earlier versions have pages of 4096 bytes.
 const PAGE_BYTES: u32 = 1024;
-/// Bytes in the log after which it is checkpointed, and to which its file is truncated then, so
-/// that a burst does not keep disk space.
-const LOG_BYTES: u32 = 16 * 1024 * 1024;
+/// Bytes in the log before its pages are moved to the database, and how many of them its file keeps then:
+/// a burst does not keep its room.
+pub(super) const LOG_BYTES: u32 = 4 * 1024 * 1024;
 
 /// Opens a database for writing and starts a new epoch.
 pub(super) fn open(path: &Path) -> Result<(Connection, u64), Error> {
@@ -145,7 +145,8 @@ fn refuse_leftovers(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+/// The file of SQLite beside a database with this ending.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     name.into()

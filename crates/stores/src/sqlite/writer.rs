@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 
 use super::health::WriteHealth;
-use super::{append, storage_error};
+use super::{append, log_space, storage_error};
 
 /// Maximum number of changes in one commit, which bounds how long the first of them waits.
 const GROUP_LIMIT: usize = 1024;
@@ -74,11 +74,12 @@ where
 
 impl Writer {
     /// Starts the thread.
-    pub(super) fn start(db: Connection, write_health: Arc<WriteHealth>) -> io::Result<Self> {
+    pub(super) fn start(mut db: Connection, write_health: Arc<WriteHealth>) -> io::Result<Self> {
         let (queue, changes) = channel();
         let (running, alive) = watch::channel(());
         let work = move || {
             let _running = running;
+            log_space::reserve(&mut db);
             run(db, &changes, &write_health);
         };
         let thread = thread::Builder::new().name("journal".into()).spawn(work)?;
