@@ -28,6 +28,11 @@ fn reserve_locked(db: &mut Connection) -> io::Result<()> {
     let mut log = OpenOptions::new().write(true).open(beside(Path::new(path), "-wal"))?;
     let length = log.seek(SeekFrom::End(0))?;
     let missing = u64::from(LOG_BYTES).saturating_sub(length);
-    io::copy(&mut io::repeat(0).take(missing), &mut log)?;
-    log.sync_data()
+    let filled = io::copy(&mut io::repeat(0).take(missing), &mut log);
+    let reserved = filled.and_then(|_| log.sync_data());
+    if reserved.is_err() {
+        // A disk that is nearly full keeps what little space it has.
+        log.set_len(length)?;
+    }
+    reserved
 }
