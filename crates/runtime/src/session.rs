@@ -17,6 +17,7 @@ mod shutdown;
 pub(crate) mod store_output;
 pub(crate) mod text_buffer;
 mod tool_calls;
+mod wake_timer;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -26,6 +26,7 @@ use crate::session::pending_appends::{DecidedEvents, PendingAppend, PendingReply
 use crate::session::recovery::Recovered;
 use crate::session::recovery::write_output;
 use crate::session::text_buffer::TextBuffer;
+use crate::session::wake_timer::WakeTimer;
 use crate::session::{CommandReply, SessionMessage};
 use crate::tail::Tail;
 
@@ -88,6 +89,8 @@ pub(super) struct LiveSession {
     /// Messages of the last prompt, reused in the next one.
     pub(super) prompts: PromptCache,
     pub(super) buffer: Option<TextBuffer>,
+    /// When the next limit of the open turn is reached.
+    pub(super) wake_timer: Option<WakeTimer>,
     pub(super) effects: EffectTasks,
     /// Clients that wait until a cancelled turn has ended or a revert is done.
     pub(super) waiting: Vec<TurnWaiter>,
@@ -125,6 +128,7 @@ impl LiveSession {
             model_call: None,
             prompts: PromptCache::default(),
             buffer: None,
+            wake_timer: None,
             effects: EffectTasks::default(),
             waiting: Vec::new(),
             pending_delete: None,
@@ -179,7 +183,7 @@ impl LiveSession {
             }
             let leave = Arc::clone(&self.idle_memory.leave);
             let room = self.pending.len() < PENDING_APPENDS_LIMIT;
-            let due = self.buffer.as_ref().and_then(TextBuffer::flush_at);
+            let due = self.wake_due();
             // The model comes last, so that fast output never delays a cancel.
             tokio::select! {
                 biased;
@@ -201,7 +205,7 @@ impl LiveSession {
                     last_use = Instant::now();
                     self.handle_internal(command);
                 }
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.flush(),
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.wake(),
                 (step, chunks) = next_chunks(&mut self.model_call), if room => {
                     last_use = Instant::now();
                     self.recovery_permit = None;
@@ -218,8 +222,10 @@ impl LiveSession {
     }
 
     pub(super) fn idle(&self) -> bool {
-        let working =
-            self.model_call.is_some() || !self.effects.is_empty() || !self.cleanup.is_empty();
+        let working = self.model_call.is_some()
+            || self.wake_timer.is_some()
+            || !self.effects.is_empty()
+            || !self.cleanup.is_empty();
         // Loading a session starts the grace time of all clients that claimed calls.
         let claimed = self.state.open.as_ref().is_some_and(|open| open.has_claims());
         !working && !claimed && self.pending.is_empty()
@@ -381,12 +387,14 @@ impl LiveSession {
         if self.buffer.as_ref().is_some_and(|buffer| !asks(buffer)) {
             (self.buffer, self.model_call) = (None, None);
         }
+        let mut wake_timer = None;
         for effect in wanted {
             match effect {
                 Effect::CallModel(step) => {
                     self.append_decided();
                     self.start_model_call(step);
                 }
+                Effect::WakeAt(time) => wake_timer = self.wake_timer_for(time),
                 effect if self.effects.runs(&effect) => {}
                 effect if self.may_begin(&effect) => {
                     let over = self.effects.begin(effect, &self.state, &self.shared, &self.tail);
@@ -397,6 +405,7 @@ impl LiveSession {
                 _ => {}
             }
         }
+        self.wake_timer = wake_timer;
         None
     }
 

@@ -1,12 +1,11 @@
-//! The effects that run for a session: tool calls, gathering context, reverts, summaries, reviews
-//! and timers.
+//! The effects that run for a session as tasks: tool calls, gathering context, reverts, summaries
+//! and reviews. The session itself calls models and waits for times.
 //!
 //! Each effect ends with one command for the session.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use quintet_kernel::command::Command;
 use quintet_kernel::model::{Channel, Chunk, Failure, Prompt, Usage};
@@ -85,7 +84,7 @@ impl EffectTasks {
         let deps = &shared.deps;
         let cancel = CancellationToken::new();
         let mut work: BoxFuture<'static, Command> = match &effect {
-            Effect::CallModel(_) => return None,
+            Effect::CallModel(_) | Effect::WakeAt(_) => return None,
             Effect::GatherContext(turn) => gather_context(deps, state, turn),
             Effect::AssessCall(call) => assess_call(deps, state, call),
             Effect::ReviewCall(call) => review_call(deps, state, call),
@@ -98,7 +97,6 @@ impl EffectTasks {
             Effect::CancelSubagent(session) => {
                 subagents::cancel(Runtime::of(Arc::clone(shared)), state, session)
             }
-            Effect::WakeAt(time) => wake_after(time.since(deps.clock.now())),
         };
         if matches!(effect, Effect::GatherContext(_))
             && let Some(command) = poll_once(&mut work)
@@ -161,13 +159,6 @@ fn panic_outcome(effect: Effect) -> Option<Command> {
         Effect::SaveMemory(upto) => Some(Command::MemorySaved { upto, result: Err(why.into()) }),
         Effect::CallModel(_) | Effect::CancelSubagent(_) | Effect::WakeAt(_) => None,
     }
-}
-
-fn wake_after(after: Duration) -> BoxFuture<'static, Command> {
-    Box::pin(async move {
-        tokio::time::sleep(after).await;
-        Command::Wake
-    })
 }
 
 fn gather_context(deps: &RuntimeDeps, state: &State, turn: &TurnId) -> BoxFuture<'static, Command> {

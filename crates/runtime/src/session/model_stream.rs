@@ -78,7 +78,7 @@ impl LiveSession {
             buffer.schedule_flush(deps.timing.flush_undrafted_after);
         }
         if buffer.bytes() >= deps.timing.flush_bytes {
-            self.flush();
+            self.wake();
         }
     }
 
@@ -86,9 +86,5 @@ impl LiveSession {
     /// an event.
     pub(super) fn all_published(&self) -> bool {
         self.decided.only_text() && self.pending.iter().all(PendingAppend::only_text)
-    }
-
-    pub(super) fn flush(&mut self) {
-        self.handle_internal(Command::Wake);
     }
 }
