@@ -98,6 +98,8 @@ pub(super) struct LiveSession {
     pub(super) pending_delete: Option<DeleteReply>,
     /// Deletes recovery files of ended turns, on threads that may block.
     pub(super) cleanup: JoinSet<()>,
+    /// True if a call of the open turn may have left recovery files.
+    pub(super) needs_cleanup: bool,
     pub(super) idle_memory: IdleMemory,
     /// The permit of a session in recovery, held until its model responds or it waits for
     /// something else, but not longer than [`FIRST_ANSWER_LIMIT`].
@@ -133,6 +135,7 @@ impl LiveSession {
             waiting: Vec::new(),
             pending_delete: None,
             cleanup: JoinSet::new(),
+            needs_cleanup: false,
             recovery_permit: None,
             void,
         }
@@ -141,6 +144,7 @@ impl LiveSession {
     /// Continues from a journal that ended at `head`, and appends what recovery adds.
     pub(super) fn resume(&mut self, head: Seq, recovered: Recovered) {
         self.published = head;
+        self.needs_cleanup = true;
         self.tail.begin(head);
         recovered.into_iter().for_each(|batch| self.commit(batch, None));
         // Storage may have failed before: nothing is started until this append is durable.
@@ -397,6 +401,7 @@ impl LiveSession {
                 Effect::WakeAt(time) => wake_timer = self.wake_timer_for(time),
                 effect if self.effects.runs(&effect) => {}
                 effect if self.may_begin(&effect) => {
+                    self.needs_cleanup |= matches!(effect, Effect::RunCall(_));
                     let over = self.effects.begin(effect, &self.state, &self.shared, &self.tail);
                     if over.is_some() {
                         return over;

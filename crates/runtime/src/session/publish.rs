@@ -47,9 +47,11 @@ impl LiveSession {
     fn on_published(&mut self, record: &Arc<Record>) {
         match record.event.ended() {
             Some(Ended::Turn(turn)) => {
-                let (workspaces, turn_over) =
-                    (Arc::clone(&self.shared.deps.workspaces), turn.clone());
-                self.cleanup.spawn_blocking(move || workspaces.turn_ended(&turn_over));
+                if std::mem::take(&mut self.needs_cleanup) {
+                    let (workspaces, turn_over) =
+                        (Arc::clone(&self.shared.deps.workspaces), turn.clone());
+                    self.cleanup.spawn_blocking(move || workspaces.turn_ended(&turn_over));
+                }
                 self.clear_draft();
                 self.answer_waiters(turn, record);
             }
