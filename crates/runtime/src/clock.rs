@@ -11,8 +11,9 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn stamp(&self) -> Stamp {
-        let seed = [random(), random()];
-        Stamp::new(self.now(), seed)
+        let mut bytes = [[0; 8]; 2];
+        getrandom::fill(bytes.as_flattened_mut()).expect("the system has a source of randomness");
+        Stamp::new(self.now(), bytes.map(u64::from_ne_bytes))
     }
 
     #[expect(clippy::disallowed_methods, reason = "the only place that reads the system clock")]
@@ -20,8 +21,4 @@ impl Clock for SystemClock {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Time::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
     }
-}
-
-fn random() -> u64 {
-    getrandom::u64().expect("the system has a source of randomness")
 }
