@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use quintet_kernel::model::{Chunk, FailureKind};
@@ -11,7 +12,6 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use tokio::time::{Instant, timeout_at};
 
-use crate::call::after;
 use crate::decoder::Decoder;
 use crate::endpoint::Endpoint;
 use crate::provider_error;
@@ -19,6 +19,8 @@ use crate::retry::{AttemptError, Retry};
 
 /// Bytes that are read ahead before chunks are passed on.
 const READ_AHEAD_BYTES: usize = 64 << 10;
+/// After a longer silence there is nothing to read ahead: what arrived is passed on at once.
+const READ_AHEAD_SILENCE_LIMIT: Duration = Duration::from_micros(500);
 
 type Read = Result<Option<Bytes>, reqwest::Error>;
 
@@ -74,21 +76,27 @@ impl ResponseReader {
             if let Some(error) = self.error.take() {
                 return Err(error);
             }
-            self.wait().await;
-            self.read_ahead().await;
+            if self.wait().await < READ_AHEAD_SILENCE_LIMIT {
+                self.read_ahead().await;
+            }
         }
     }
 
-    /// Waits for one read.
-    async fn wait(&mut self) {
-        let Some(response) = &mut self.response else { return self.end() };
-        let idle =
-            *self.waiting_since.get_or_insert_with(|| after(self.endpoint.config.timeouts.idle));
-        match timeout_at(idle.min(self.deadline), response.chunk()).await {
+    /// Waits for one read; returns how long that took.
+    async fn wait(&mut self) -> Duration {
+        let since = *self.waiting_since.get_or_insert_with(Instant::now);
+        let Some(response) = &mut self.response else {
+            self.end();
+            return since.elapsed();
+        };
+        let idle = since.checked_add(self.endpoint.config.timeouts.idle);
+        let until = idle.map_or(self.deadline, |idle| idle.min(self.deadline));
+        match timeout_at(until, response.chunk()).await {
             Ok(read) => self.take(read),
             Err(_) => self.stall(),
         }
         self.waiting_since = None;
+        since.elapsed()
     }
 
     /// Reads data that has already arrived. The connection returns one piece at a time and prepares
