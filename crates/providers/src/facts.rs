@@ -80,7 +80,7 @@ pub(crate) fn visible<'a>(
     model: &'a ModelRef,
     by: Option<&'a ModelRef>,
     parts: &'a [AssistantPart],
-) -> impl Iterator<Item = &'a AssistantPart> {
+) -> impl Iterator<Item = &'a AssistantPart> + Clone {
     let own = by == Some(model);
     parts.iter().filter(move |part| match part {
         AssistantPart::Text(text) => !text.is_empty(),

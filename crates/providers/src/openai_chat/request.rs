@@ -226,8 +226,8 @@ fn messages<'a>(model_request: &ModelRequest<'a>) -> Vec<Message<'a>> {
             }
             PromptMessage::Assistant { by, parts } => {
                 show(&mut pictures, &mut out);
-                let own: Vec<&AssistantPart> = visible(&prompt.model, by.as_ref(), parts).collect();
-                out.push(assistant(parts, &own, model_request.quirks));
+                let own = visible(&prompt.model, by.as_ref(), parts);
+                out.push(assistant(parts, own, model_request.quirks));
             }
             PromptMessage::Result { call, tool, text, media, ok: _ } => {
                 out.push(Message::Tool {
@@ -255,7 +255,7 @@ fn show<'a>(pictures: &mut Vec<(&'a str, &'a PromptPart)>, out: &mut Vec<Message
 
 fn assistant<'a>(
     parts: &'a [AssistantPart],
-    own: &[&'a AssistantPart],
+    mut own: impl Iterator<Item = &'a AssistantPart> + Clone,
     quirks: &Quirks,
 ) -> Message<'a> {
     let tool_calls: Vec<_> = assistant_calls(parts).map(|call| Call::new(call, quirks)).collect();
@@ -263,14 +263,14 @@ fn assistant<'a>(
         [AssistantPart::Text(text)] => Cow::Borrowed(text.as_str()),
         parts => Cow::Owned(assistant_text(parts)),
     };
-    let thoughts = own.iter().filter_map(|part| match part {
+    let thoughts = own.clone().filter_map(|part| match part {
         AssistantPart::Thought(text) if quirks.thoughts_back => Some(text.as_str()),
         AssistantPart::Thought(_)
         | AssistantPart::Text(_)
         | AssistantPart::Sealed(_)
         | AssistantPart::Call(_) => None,
     });
-    let details = own.iter().find_map(|part| match part {
+    let details = own.find_map(|part| match part {
         AssistantPart::Sealed(details @ Value::Array(_)) => Some(details),
         AssistantPart::Sealed(_)
         | AssistantPart::Text(_)
