@@ -123,12 +123,16 @@ impl Child {
         timeout(SETTLE_TIMEOUT, settled).await.unwrap_or(Ok(()))
     }
 
-    /// Bytes that the process made the kernel send to storage, `write_bytes` of `/proc/PID/io`:
-    /// whole pages, counted each time they become dirty.
+    /// Bytes that the process had written to storage: `write_bytes` of `/proc/PID/io`, which counts whole
+    /// pages, once for each time that they became dirty, without `cancelled_write_bytes`, which were truncated
+    /// or deleted before they were written.
     pub(crate) fn written(&self) -> Result<f64> {
         let io = std::fs::read_to_string(format!("/proc/{}/io", self.pid))?;
-        let line = io.lines().find_map(|line| line.strip_prefix("write_bytes:"));
-        Ok(line.context("write_bytes")?.trim().parse()?)
+        let bytes = |name: &'static str| -> Result<f64> {
+            let line = io.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            Ok(line.context(name)?.parse()?)
+        };
+        Ok(bytes("write_bytes")? - bytes("cancelled_write_bytes")?)
     }
 
     /// Memory in use, in megabytes.

@@ -59,7 +59,7 @@ pub(super) async fn run(rig: &Rig, plan: &Plan) -> Result<Vec<Row>> {
             .against(fresh)
             .quintet(old)
             .aim("<= 1.2x")
-            .note(format!("write_bytes of the process; 200/s, so {flush} bytes in 100 ms")),
+            .note(format!("write_bytes without cancelled ones; 200/s, so {flush} bytes in 100 ms")),
         Row::new(format!("{what}, new session, against the text, MB"))
             .against(text)
             .quintet(fresh)
