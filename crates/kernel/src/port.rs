@@ -10,6 +10,7 @@ mod editors;
 mod forward;
 mod front_ends;
 mod nodes;
+mod overhead;
 mod receipt;
 mod runs;
 mod senses;
@@ -49,6 +50,7 @@ pub use front_ends::{
     Artifact, Artifacts, ERASED_SPACE, Install, Installs, Preferences, UploadWriter, Uploads,
 };
 pub use nodes::{Inbox, InboxEntry, NodeAddress, NodeStatus, Nodes, Wake, Wakes};
+pub use overhead::{TurnOverhead, TurnOverheads};
 pub use receipt::{AddedMessage, Receipt};
 pub use runs::{RunEntry, RunError, RunFilter, RunJournal, RunPoll, RunReceipt, Runs, WorkerRuns};
 pub use senses::{

@@ -20,8 +20,8 @@
 //! * [`Archive`]: reads stored sessions without running them.
 //! * [`RunService`]: assigns runs to remote workers.
 //! * `session`: the task of one session. `command_loop` is its main loop, `model_call`,
-//!   `tool_calls` and `effects` what it runs, `publish` what followers receive, and `shutdown`,
-//!   `hibernation` and `recovery` its end and restart.
+//!   `tool_calls` and `effects` what it runs, `publish` what followers receive, `overhead_meter`
+//!   how much time it adds, and `shutdown`, `hibernation` and `recovery` its end and restart.
 
 mod archive;
 mod backoff;
@@ -34,6 +34,7 @@ mod follower;
 mod forks;
 mod idle;
 mod inspection;
+mod overhead;
 mod prompt_history;
 mod runs;
 mod runtime;

@@ -19,7 +19,8 @@ use crate::cluster::{Action, Done, Membership};
 use crate::deps::RuntimeDeps;
 use crate::follower::LiveFollower;
 use crate::idle::IdleSessions;
-use crate::session::{CommandReply, SessionMessage, SessionTask, StartMode};
+use crate::overhead::RecentOverheads;
+use crate::session::{CommandReply, SessionMessage, SessionTask, StartMode, SubmittedCommand};
 use crate::subagents;
 use crate::tail::Tail;
 
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     tails: Mutex<HashMap<SessionId, Weak<Tail>>>,
     /// The sessions that stay in memory without work.
     pub(crate) idle: IdleSessions,
+    /// What the daemon added to the time of recent turns.
+    pub(crate) overheads: RecentOverheads,
     pub(crate) membership: Membership,
 }
 
@@ -74,6 +77,7 @@ impl Runtime {
             live: Mutex::default(),
             tails: Mutex::default(),
             idle: IdleSessions::new(idle_bytes),
+            overheads: RecentOverheads::default(),
             membership: Membership::new(instance),
         };
         Self { shared: Arc::new_cyclic(shared) }
@@ -122,7 +126,7 @@ impl Runtime {
             return Ok(());
         }
         let channel = self.shared.channel(id, StartMode::New)?;
-        match send_command(&channel, Box::new(Command::Create(origin))).await {
+        match send_command(&channel, SubmittedCommand::new(Command::Create(origin))).await {
             CommandReply::Answered(answer) => answer.map(drop),
             CommandReply::NotTaken(_) => Err(Error::Closing),
         }
@@ -142,7 +146,7 @@ impl Runtime {
         session: &SessionId,
         command: Box<Command>,
     ) -> Result<Receipt, Error> {
-        let mut command = command;
+        let mut command = SubmittedCommand::new(*command);
         loop {
             let channel = self.shared.awaken(session).await?;
             match send_command(&channel, command).await {
@@ -213,7 +217,7 @@ impl Sessions for Runtime {
         Box::pin(async move {
             let id: SessionId = self.shared.deps.clock.stamp().id();
             let channel = self.shared.channel(&id, StartMode::New)?;
-            match send_command(&channel, Box::new(Command::Create(origin))).await {
+            match send_command(&channel, SubmittedCommand::new(Command::Create(origin))).await {
                 CommandReply::Answered(answer) => answer,
                 CommandReply::NotTaken(_) => Err(Error::Closing),
             }
@@ -463,7 +467,7 @@ fn open_channel(
 
 async fn send_command(
     channel: &mpsc::Sender<SessionMessage>,
-    command: Box<Command>,
+    command: Box<SubmittedCommand>,
 ) -> CommandReply {
     let (reply, answer) = oneshot::channel();
     if let Err(mpsc::error::SendError(messages)) =

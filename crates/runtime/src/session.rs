@@ -10,6 +10,7 @@ mod hibernation;
 mod idle_memory;
 mod model_call;
 mod model_stream;
+mod overhead_meter;
 mod pending_appends;
 mod publish;
 pub(crate) mod recovery;
@@ -38,7 +39,7 @@ pub(crate) use effects::summarize;
 /// A message to a session's task.
 pub(crate) enum SessionMessage {
     /// Execute a command. Boxed, because the channel allocates space for several messages.
-    Submit(Box<Command>, oneshot::Sender<CommandReply>),
+    Submit(Box<SubmittedCommand>, oneshot::Sender<CommandReply>),
     /// Return the current state.
     View(oneshot::Sender<Result<Arc<State>, Error>>),
     /// Cancel all work and delete the session.
@@ -62,7 +63,21 @@ pub(crate) enum CommandReply {
     /// The command was executed or refused.
     Answered(Result<Receipt, Error>),
     /// The task ended before it took the command, which must be sent again.
-    NotTaken(Box<Command>),
+    NotTaken(Box<SubmittedCommand>),
+}
+
+/// A command on its way to a session's task.
+pub(crate) struct SubmittedCommand {
+    command: Command,
+    /// When the command arrived at the runtime.
+    received: Instant,
+}
+
+impl SubmittedCommand {
+    /// A command that arrives now.
+    pub(crate) fn new(command: Command) -> Box<Self> {
+        Box::new(Self { command, received: Instant::now() })
+    }
 }
 
 /// How a session's task starts.

@@ -22,12 +22,13 @@ use crate::runtime::Shared;
 use crate::session::effects::EffectTasks;
 use crate::session::idle_memory::IdleMemory;
 use crate::session::model_call::{ModelCall, next_chunks};
+use crate::session::overhead_meter::OverheadMeter;
 use crate::session::pending_appends::{DecidedEvents, PendingAppend, PendingReply, oldest_append};
 use crate::session::recovery::Recovered;
 use crate::session::recovery::write_output;
 use crate::session::text_buffer::TextBuffer;
 use crate::session::wake_timer::WakeTimer;
-use crate::session::{CommandReply, SessionMessage};
+use crate::session::{CommandReply, SessionMessage, SubmittedCommand};
 use crate::tail::Tail;
 
 /// Appends that may be in progress before the session takes no more input, so that a stalled
@@ -91,6 +92,8 @@ pub(super) struct LiveSession {
     pub(super) buffer: Option<TextBuffer>,
     /// When the next limit of the open turn is reached.
     pub(super) wake_timer: Option<WakeTimer>,
+    /// Measures the turn that the last command started.
+    pub(super) overhead: Option<OverheadMeter>,
     pub(super) effects: EffectTasks,
     /// Clients that wait until a cancelled turn has ended or a revert is done.
     pub(super) waiting: Vec<TurnWaiter>,
@@ -131,6 +134,7 @@ impl LiveSession {
             prompts: PromptCache::default(),
             buffer: None,
             wake_timer: None,
+            overhead: None,
             effects: EffectTasks::default(),
             waiting: Vec::new(),
             pending_delete: None,
@@ -166,6 +170,7 @@ impl LiveSession {
         untaken.into_iter().for_each(|message| self.read(message));
         loop {
             self.append_decided();
+            self.observe_activity(last_use);
             let idle = self.idle();
             if self.model_call.is_none() && self.pending.is_empty() {
                 self.recovery_permit = None;
@@ -245,7 +250,7 @@ impl LiveSession {
                 let gone = Error::NotFound(self.state.id.clone());
                 let _ = reply.send(CommandReply::Answered(Err(gone)));
             }
-            SessionMessage::Submit(command, reply) => self.submit(*command, reply),
+            SessionMessage::Submit(submitted, reply) => self.submit(*submitted, reply),
             SessionMessage::Erase(reply) => {
                 self.cancel_all();
                 self.pending_delete = Some(reply);
@@ -264,7 +269,13 @@ impl LiveSession {
         self.handle_internal(Command::Cancel { reason: None });
     }
 
-    pub(super) fn submit(&mut self, command: Command, reply: oneshot::Sender<CommandReply>) {
+    pub(super) fn submit(
+        &mut self,
+        submitted: SubmittedCommand,
+        reply: oneshot::Sender<CommandReply>,
+    ) {
+        let SubmittedCommand { command, received } = submitted;
+        let had_open_turn = self.state.open.is_some();
         let waits_for = match (&command, &self.state.open) {
             (Command::Cancel { .. }, Some(open)) => Some(open.id.clone()),
             (Command::CancelTurn { turn, .. }, _) => Some(turn.clone()),
@@ -287,6 +298,9 @@ impl LiveSession {
                     self.commit(records, Some(answer));
                 }
             },
+        }
+        if !had_open_turn && self.state.open.is_some() {
+            self.measure(received);
         }
         self.reconcile();
     }

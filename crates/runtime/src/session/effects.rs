@@ -47,6 +47,20 @@ impl EffectTasks {
         self.running.contains_key(effect)
     }
 
+    /// True if a tool runs, or a model that summarizes or reviews.
+    pub(super) fn run_work(&self) -> bool {
+        self.running.keys().any(|effect| match effect {
+            Effect::RunCall(_) | Effect::ReviewCall(_) | Effect::Summarize(_) => true,
+            Effect::CallModel(_)
+            | Effect::GatherContext(_)
+            | Effect::AssessCall(_)
+            | Effect::RevertTurn(_)
+            | Effect::SaveMemory(_)
+            | Effect::CancelSubagent(_)
+            | Effect::WakeAt(_) => false,
+        })
+    }
+
     /// Stops effects that are no longer wanted. A running call is cancelled and reports its
     /// end.
     pub(super) fn retain(&mut self, wanted: impl Fn(&Effect) -> bool) {

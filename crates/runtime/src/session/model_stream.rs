@@ -66,10 +66,16 @@ impl LiveSession {
             let (step, failure) = (step.clone(), too_much_output());
             return self.handle_internal(Command::ModelFailed { step, failure });
         }
+        if let Some(meter) = &mut self.overhead {
+            meter.output_arrived();
+        }
         let delta = buffer.push(output, deps.clock.now());
         if buffer.draft(&delta, &self.state.id, &*deps.drafts) {
             if all_published {
-                self.tail.push(delta)
+                self.tail.push(delta);
+                if let Some(meter) = &mut self.overhead {
+                    meter.output_shown();
+                }
             } else {
                 buffer.hold(delta)
             }

@@ -17,9 +17,9 @@ impl LiveSession {
 
     /// Publishes the events of the oldest append.
     pub(super) fn publish(&mut self) {
-        let Some(PendingAppend { records, answers, .. }) = self.pending.pop_front() else {
-            return;
-        };
+        let Some(append) = self.pending.pop_front() else { return };
+        let mut shows_output = append.has_text();
+        let PendingAppend { records, answers, .. } = append;
         self.published = records.last().map_or(self.published, |last| last.seq);
         self.tail.publish(&records);
         let all_published = self.all_published();
@@ -30,8 +30,11 @@ impl LiveSession {
                 }
             }
             if all_published {
-                buffer.release_held(&self.tail);
+                shows_output |= buffer.release_held(&self.tail);
             }
+        }
+        if shows_output && let Some(meter) = &mut self.overhead {
+            meter.output_shown();
         }
         answers.into_iter().for_each(PendingReply::give);
         self.shared
@@ -54,6 +57,7 @@ impl LiveSession {
                 }
                 self.clear_draft();
                 self.answer_waiters(turn, record);
+                self.keep_overhead(turn);
             }
             Some(Ended::Step) => self.clear_draft(),
             Some(Ended::Revert(turn)) => self.answer_waiters(turn, record),

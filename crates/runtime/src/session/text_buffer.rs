@@ -113,11 +113,13 @@ impl TextBuffer {
         }
     }
 
-    /// Shows the held deltas: all earlier events are published.
-    pub(super) fn release_held(&mut self, tail: &Tail) {
+    /// Shows the held deltas, because all earlier events are published; true if there were some.
+    pub(super) fn release_held(&mut self, tail: &Tail) -> bool {
+        let has_held = !self.held.is_empty();
         for delta in self.held.drain(..) {
             tail.push(delta);
         }
+        has_held
     }
 
     /// The commands that store the unflushed text, as few as possible.

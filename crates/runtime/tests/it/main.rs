@@ -18,6 +18,7 @@ mod interrupted_calls;
 mod many_sessions;
 mod memory;
 mod nodes;
+mod overhead;
 mod panics;
 mod positions;
 mod recovery;
