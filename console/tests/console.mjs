@@ -609,11 +609,29 @@ export const tests = [
         await by(page, "table", "Models").getByRole("row", { name: /openai\/gpt-5 1 10000 500 4000 40 % \$0\.013/ }).waitFor();
         await page.getByRole("img", { name: /^Cache hits, .* 28 %$/ }).waitFor();
         await page.getByText("The price of 2 calls is not known.").waitFor();
+        const added = by(page, "region", "Time added by the daemon");
+        await added.getByText(/The last 2 turns since the daemon started/).waitFor();
+        await added.getByRole("img", { name: /^Added to a turn, 1, .* to 2, .* ms$/ }).waitFor();
       });
       const page = await open();
       await page.goto(`${daemon.url}/usage`);
       await totals(page);
       if (pictures) await page.screenshot({ path: join(pictures, "console-usage.png") });
+      if (pictures) await by(page, "region", "Time added by the daemon").screenshot({ path: join(pictures, "console-overhead.png") });
+      // What the daemon added: less than what the whole turns took.
+      const rows = by(page, "table", "Time added by the daemon").getByRole("row");
+      const added = (await rows.allInnerTexts()).slice(1).map((row) => row.replace(/\s+/g, " "));
+      assert.deepEqual(added.map((row) => row.replace(/( [\d.]+ m?s){2}$/, "")), [
+        "From your message to the request to the model", "From the model's first words to the page",
+        "From a tool call to the next request, without the tool", "Whole turn",
+      ]);
+      const { turns, parts, share } = await daemon.get("overhead");
+      assert.equal(turns.length, 2);
+      for (const turn of turns) {
+        assert.ok(turn.asked_ms > 0 && turn.total_ms > turn.asked_ms && turn.models_and_tools_ms > 0, JSON.stringify(turn));
+      }
+      assert.deepEqual(turns.map((turn) => turn.tool_round_trip_ms > 0).sort(), [false, true]);
+      assert.ok(parts.total.median_ms <= parts.total.p95_ms && share > 0 && share < 1);
       // By keyboard to another range, and to the numbers behind a plot.
       await by(page, "combobox", "Time").selectOption({ label: "Last hour" });
       await page.getByText("Numbers").first().press("Enter");
@@ -634,6 +652,9 @@ export const tests = [
       await daemon.kill();
       await daemon.start();
       assert.deepEqual(await numbers(), before);
+      // Those of the daemon's own time begin anew with the process.
+      await page.goto(`${daemon.url}/usage`);
+      await page.getByText("No turn has ended since the daemon started.").waitFor();
       // New calls appear while the page is open.
       await page.goto(`${daemon.url}/sessions/${free}`);
       await by(page, "button", "Usage").click();

@@ -13,6 +13,7 @@ export function clock(micros: number): string {
 }
 
 export function duration(ms: number): string {
+  if (ms > 0 && ms < 1) return `${Number(ms.toPrecision(2))} ms`;
   if (ms > 0 && ms < 10) return `${Math.round(ms * 10) / 10} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;

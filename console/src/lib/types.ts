@@ -184,6 +184,17 @@ export interface SessionUsage {
   left_out: number;
 }
 
+export type OverheadPart = "asked" | "first_text" | "tool_round_trip" | "total";
+
+/** What the daemon added to recent turns, oldest first. */
+export interface RecentOverhead {
+  turns: { at: number; asked_ms: number; first_text_ms: number | null; tool_round_trip_ms: number | null; total_ms: number; models_and_tools_ms: number }[];
+  /** A part that no turn had is left out. */
+  parts: Partial<Record<OverheadPart, { median_ms: number; p95_ms: number }>>;
+  /** The daemon's part of the time, from 0 to 1. */
+  share: number | null;
+}
+
 export interface PlotSeries {
   name: string;
   colour: "accent" | "good" | "warn" | "bad";

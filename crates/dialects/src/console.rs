@@ -14,6 +14,7 @@ mod family;
 mod files;
 mod history;
 mod memory;
+mod overhead;
 mod prompt;
 mod question;
 mod routes;

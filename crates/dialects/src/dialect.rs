@@ -20,7 +20,7 @@ use quintet_kernel::port::{
     Artifacts, Blobs, BoxFuture, Clock, Diagnosis, DirectoryListing, Embedder, Installs, Memory,
     Models, Ocr, Preferences, Runs, ServerPrompts, SessionIndex, SessionInspection, SessionSearch,
     SessionToolServers, Sessions, SpeechSynthesizer, StorageHealth, ToolServerControl, Transcriber,
-    Uploads, Vision,
+    TurnOverheads, Uploads, Vision,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -212,6 +212,8 @@ pub struct Services {
     pub search: Arc<dyn SessionSearch>,
     /// Changes of turns, prompts of models, and previews of commands.
     pub inspection: Arc<dyn SessionInspection>,
+    /// What the daemon added to the time of recent turns.
+    pub overheads: Arc<dyn TurnOverheads>,
     /// Summaries and aliases of sessions.
     pub directory: Arc<dyn SessionIndex>,
     /// Content by hash.

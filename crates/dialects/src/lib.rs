@@ -30,6 +30,7 @@ pub mod jsonrpc;
 mod mcp_server;
 mod model_list;
 mod openai;
+mod overhead;
 pub mod presence;
 pub mod projection;
 mod terminal;

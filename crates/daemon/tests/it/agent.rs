@@ -343,14 +343,27 @@ async fn bad_frames_are_refused_and_the_connection_stays_open() {
 #[tokio::test]
 async fn health_and_metrics_are_served() {
     let world = World::start("").await;
-    let _socket = world.socket().await;
+    let mut socket = world.socket().await;
     let health = world.health();
     let (status, body) = health.get("/health").await;
     assert_eq!((status, &body["status"]), (200, &json!("ok")));
     assert!(body["version"].is_string());
     let (status, metrics) = health.get("/metrics").await;
     assert_eq!(status, 200);
-    assert!(metrics.as_str().unwrap().contains("quintet_up 1"), "{metrics}");
+    let metrics = metrics.as_str().unwrap();
+    assert!(metrics.contains("quintet_up 1"), "{metrics}");
+    assert!(!metrics.contains("quintet_turn_overhead_seconds"), "no turn has ended: {metrics}");
+    let id = socket.create(world.workspace()).await;
+    socket.turn(&id, json!([{ "text": "hello" }])).await;
+    let (_, metrics) = health.get("/metrics").await;
+    let added = |part: &str, quantile: &str| {
+        let name =
+            format!("quintet_turn_overhead_seconds{{part=\"{part}\",quantile=\"{quantile}\"}} ");
+        let line = metrics.as_str().unwrap().lines().find_map(|line| line.strip_prefix(&name));
+        line.unwrap_or_else(|| panic!("no {name}in {metrics}")).parse::<f64>().unwrap()
+    };
+    assert!(added("asked", "0.5") > 0.0);
+    assert!(added("asked", "0.95") < added("total", "0.95"));
     let foreign = health.request(Method::GET, "/health").header("origin", "https://evil.example");
     assert_eq!(foreign.send().await.unwrap().status(), 403);
 }

@@ -294,7 +294,8 @@ async fn many_tools_are_found_by_search() {
 #[tokio::test]
 async fn no_server_process_is_left_behind() {
     for sandbox in ["sandbox = false", "sandbox = true"] {
-        let mut world = World::start(&format!("{NO_APPROVALS}{}", stdio("fix", sandbox, &[]))).await;
+        let mut world =
+            World::start(&format!("{NO_APPROVALS}{}", stdio("fix", sandbox, &[]))).await;
         let mut pids = Vec::new();
         for end in ["term", "kill"] {
             let client = world.client();

@@ -1,5 +1,6 @@
 //! The health service: whether the daemon can work, and metrics.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,11 +10,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use quintet_kernel::Time;
+use quintet_kernel::port::TurnOverhead;
 use serde_json::{Value, json};
 
 use super::dispatch::RECENT_LIMIT;
 use super::serve::{AppState, Settings};
 use crate::dialect::Services;
+use crate::overhead::{self, Quantiles};
 
 #[derive(Clone)]
 struct HealthState {
@@ -41,7 +44,7 @@ async fn show(State(state): State<HealthState>) -> Response {
 
 async fn metrics(State(state): State<HealthState>) -> Response {
     let report = state.report().await;
-    let text = format!(
+    let mut text = format!(
         "# HELP quintet_up Whether the daemon can work.\n# TYPE quintet_up gauge\nquintet_up {}\n\
          # HELP quintet_uptime_seconds How long the daemon has been running.\n\
          # TYPE quintet_uptime_seconds gauge\nquintet_uptime_seconds {}\n\
@@ -54,7 +57,27 @@ async fn metrics(State(state): State<HealthState>) -> Response {
         report.connections,
         report.active.as_ref().unwrap_or(&0),
     );
+    text.push_str(&overhead_metrics(&state.app.services.overheads.recent_turns()));
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+/// What the daemon added to recent turns; nothing before the first one.
+fn overhead_metrics(turns: &[TurnOverhead]) -> String {
+    if turns.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "# HELP quintet_turn_overhead_seconds Time that the daemon added to recent turns.\n\
+         # TYPE quintet_turn_overhead_seconds gauge\n",
+    );
+    for (part, Quantiles { median, p95 }) in overhead::quantiles(turns) {
+        for (quantile, time) in [("0.5", median), ("0.95", p95)] {
+            let seconds = time.as_secs_f64();
+            let labels = format!("part=\"{part}\",quantile=\"{quantile}\"");
+            let _ = writeln!(text, "quintet_turn_overhead_seconds{{{labels}}} {seconds}");
+        }
+    }
+    text
 }
 
 /// The state of the daemon.

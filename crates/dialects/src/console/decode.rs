@@ -37,6 +37,7 @@ pub(super) enum Route {
     Start,
     Models,
     Usage,
+    Overhead,
     Doctor,
     Configuration,
     ToolServers,
@@ -171,6 +172,7 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         | Route::Runs
         | Route::Models
         | Route::Usage
+        | Route::Overhead
         | Route::Doctor
         | Route::Configuration
         | Route::ToolServers

@@ -22,6 +22,7 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/api/start", |_| Ok(Route::Start)),
     ("GET", "/api/models", |_| Ok(Route::Models)),
     ("GET", "/api/usage", |_| Ok(Route::Usage)),
+    ("GET", "/api/overhead", |_| Ok(Route::Overhead)),
     ("GET", "/api/doctor", |_| Ok(Route::Doctor)),
     ("GET", "/api/configuration", |_| Ok(Route::Configuration)),
     ("GET", "/api/tool-servers", |_| Ok(Route::ToolServers)),

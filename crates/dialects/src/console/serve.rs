@@ -22,8 +22,8 @@ use super::decode::{
 use super::routes::{REFUSALS, ROUTES};
 use super::usage::{self, Range};
 use super::{
-    assets, family, files, history, memory, prompt, question, runs, senses, sessions, shape,
-    stream, tool_servers,
+    assets, family, files, history, memory, overhead, prompt, question, runs, senses, sessions,
+    shape, stream, tool_servers,
 };
 use crate::transport::access::Denied;
 use crate::transport::body::{BodyError, read_body};
@@ -119,6 +119,7 @@ impl App {
             }
             Route::Session(id) => shape::session(&*self.view(id).await?),
             Route::Usage | Route::SessionUsage(_) => self.usage(&route, query).await?,
+            Route::Overhead => overhead::shape(&app.services.overheads.recent_turns()),
             Route::Doctor => {
                 let found = app.services.diagnosis.check().await;
                 json!({ "findings": found.iter().map(shape::finding).collect::<Vec<_>>() })
