@@ -728,6 +728,80 @@ export const tests = [
     },
   },
   {
+    name: "a question of an MCP server is a form or a link",
+    // Only this era's servers can ask for several sessions at once.
+    config: `${APPROVE_ALL}[mcp.servers.tools]\ncommand = ["python3", "${MCP_SERVER}"]\n[mcp.servers.tools.env]\nERA = "modern"\n`,
+    async run({ daemon, model, open, axe }) {
+      await until("the server is ready", async () => (await daemon.get("tool-servers")).servers[0]?.state === "ready");
+      model.say("Book it.", { tools: [{ name: "tools__ask", args: { booking: true } }] }, { text: "Booked." });
+      const id = await daemon.session(daemon.workspace("w"), "Book it.");
+      const ask = (page) => page.getByRole("article").filter({ hasText: "the MCP server tools asks" });
+      // The form of the session is on the overview, too. Nothing in it is HTML, and nothing hides.
+      for (const place of ["", `/sessions/${id}`]) {
+        await everywhere({ open, axe }, async (page) => {
+          await page.goto(daemon.url + place);
+          await ask(page).getByText("<i>Which</i> room?\\u202e", { exact: true }).waitFor();
+          assert.equal(await by(ask(page), "button", "Approve").count(), 0);
+        });
+      }
+      const [page, home] = [await open(), await open()];
+      await home.goto(daemon.url);
+      await ask(home).waitFor();
+      await page.goto(`${daemon.url}/sessions/${id}`);
+      const form = ask(page);
+      await form.waitFor();
+      // What must be filled in comes first; the rest says that it is optional.
+      assert.deepEqual(await form.locator("label > span").allInnerTexts(), [
+        "Guests", "Mail <b>to</b>\\u202e", "Meals (optional)", "Newsletter (optional)", "Room (optional)",
+      ]);
+      await form.getByText("For the invoice.").waitFor();
+      const [mail, guests] = [form.getByLabel("Mail"), by(form, "spinbutton", "Guests")];
+      assert.equal(await mail.getAttribute("type"), "email");
+      assert.equal(await form.getByLabel("Room").evaluate((box) => box.selectedOptions[0].label), "Street");
+      // An answer that does not fit is refused, and what was typed stays.
+      await mail.fill("ada@a.example");
+      await guests.fill("12");
+      await by(form, "button", "Answer").click();
+      await form.getByRole("alert").getByText("`guests`").waitFor();
+      assert.equal(await mail.inputValue(), "ada@a.example");
+      // So it does when another session asks meanwhile.
+      model.say("Who?", { tools: [{ name: "tools__ask", args: {} }] }, { text: "Known." });
+      const other = await daemon.session(daemon.workspace("v"), "Who?");
+      await home.getByText("Who are you?").waitFor();
+      assert.equal(await mail.inputValue(), "ada@a.example");
+      // By keyboard: a number, a box, a choice and several.
+      await guests.fill("2");
+      await form.getByLabel("Newsletter").press("Space");
+      await form.getByLabel("Room").selectOption({ label: "Garden" });
+      await form.getByLabel("Meals").selectOption([{ label: "Breakfast" }, { label: "Dinner" }]);
+      await by(form, "button", "Answer").press("Enter");
+      await transcript(page).getByText("Booked.").waitFor();
+      await form.waitFor({ state: "detached" });
+      const call = transcript(page).getByRole("region", { name: "Call tools__ask" });
+      await call.getByText("question accepted").waitFor();
+      assert.deepEqual(JSON.parse(await call.locator("pre.output").innerText()), {
+        action: "accept",
+        content: { mail: "ada@a.example", guests: 2, newsletter: true, room: "g", meals: ["b", "d"] },
+      });
+      // The other page has only the other question left; it is declined there.
+      await home.getByText("<i>Which</i> room?").waitFor({ state: "detached" });
+      await by(home, "button", "Decline").click();
+      await ask(home).waitFor({ state: "detached" });
+      await home.goto(`${daemon.url}/sessions/${other}`);
+      await transcript(home).getByText("Known.").waitFor();
+      await transcript(home).getByText("question declined").waitFor();
+      await transcript(home).locator("pre.output", { hasText: '{"action": "decline"}' }).waitFor();
+      // A link opens elsewhere and learns nothing of this page.
+      model.say("Log in.", { tools: [{ name: "tools__ask", args: { link: true } }] }, { text: "Logged in." });
+      await send(home, "Log in.");
+      const link = by(ask(home), "link", "https://a.example/login");
+      assert.equal(await link.getAttribute("target"), "_blank");
+      assert.equal(await link.getAttribute("rel"), "noopener noreferrer");
+      await by(ask(home), "button", "Answer").click();
+      await transcript(home).getByText("Logged in.").waitFor();
+    },
+  },
+  {
     name: "a map of subagents and forks",
     config: APPROVE_ALL,
     async run({ daemon, model, open, axe }) {

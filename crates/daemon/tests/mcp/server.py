@@ -25,7 +25,7 @@ TOOLS = {
     "wait": ("Waits.", {"type": "object", "properties": {"seconds": {"type": "number"}}}, {}),
     "crash": ("Ends the server.", NONE, {}),
     "spawn": ("Starts a process and gives its id.", NONE, {}),
-    "ask": ("Asks the user.", {"type": "object", "properties": {"link": {"type": "boolean"}}}, {}),
+    "ask": ("Asks the user.", {"type": "object", "properties": {"link": {"type": "boolean"}, "booking": {"type": "boolean"}}}, {}),
     "environment": ("Gives the names of its variables.", NONE, {}),
     "grow": ("Adds a tool.", NONE, {}),
     "dotted.name": ("Has a dot in its name.", NONE, {}),
@@ -50,6 +50,25 @@ FORM = {
         "colour": {"type": "string", "enum": ["red", "blue"], "default": "red"},
     },
     "required": ["name"],
+}
+
+# A field of each kind.
+BOOKING = {
+    "type": "object",
+    "properties": {
+        "newsletter": {"type": "boolean", "title": "Newsletter"},
+        "mail": {"type": "string", "format": "email", "title": "Mail <b>to</b>\u202e", "description": "For the invoice."},
+        "guests": {"type": "integer", "minimum": 1, "maximum": 9, "title": "Guests"},
+        "room": {
+            "type": "string", "title": "Room", "default": "s",
+            "oneOf": [{"const": "g", "title": "Garden"}, {"const": "s", "title": "Street"}],
+        },
+        "meals": {
+            "type": "array", "title": "Meals",
+            "items": {"anyOf": [{"const": "b", "title": "Breakfast"}, {"const": "d", "title": "Dinner"}]},
+        },
+    },
+    "required": ["mail", "guests"],
 }
 
 OUT = threading.Lock()
@@ -148,6 +167,8 @@ def call(name, arguments, request, notify):
 def question(arguments):
     if arguments.get("link"):
         return {"mode": "url", "message": "Open this.", "url": "https://a.example/login", "elicitationId": "e1"}
+    if arguments.get("booking"):
+        return {"mode": "form", "message": "<i>Which</i> room?\u202e", "requestedSchema": BOOKING}
     return {"mode": "form", "message": "Who are you?", "requestedSchema": FORM}
 
 
