@@ -7,8 +7,10 @@ use quintet_kernel::port::TurnOverhead;
 #[cfg(test)]
 mod tests;
 
-/// The parts of a turn that are measured, by the names that clients see.
-const PARTS: [(&str, fn(&TurnOverhead) -> Option<Duration>); 4] = [
+/// A measured part of a turn: the name that clients see, and its time.
+type Part = (&'static str, fn(&TurnOverhead) -> Option<Duration>);
+
+const PARTS: [Part; 4] = [
     ("asked", |turn| Some(turn.asked)),
     ("first_text", |turn| turn.first_output),
     ("tool_round_trip", |turn| turn.tool_round_trip),
@@ -24,7 +26,7 @@ pub(crate) struct Quantiles {
 
 /// The quantiles of each part of some turns; a part that no turn had is left out.
 pub(crate) fn quantiles(turns: &[TurnOverhead]) -> Vec<(&'static str, Quantiles)> {
-    let found = |(name, of): &(&'static str, fn(&TurnOverhead) -> Option<Duration>)| {
+    let found = |(name, of): &Part| {
         let mut times: Vec<Duration> = turns.iter().filter_map(of).collect();
         times.sort_unstable();
         let last = times.len().checked_sub(1)?;

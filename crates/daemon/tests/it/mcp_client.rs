@@ -344,7 +344,7 @@ async fn servers_of_a_workspace_start_only_after_approval() {
         let events = client.until(&session, |event| event.kind() == "approval_requested").await;
         events[events.len() - 1].json["data"].clone()
     };
-    let question = asked().await;
+    let question = next_approval().await;
     let preview = question["preview"].as_str().unwrap();
     assert!(preview.contains("server.py"), "{question}");
     assert!(preview.contains("in a sandbox that may write in this workspace"), "{question}");

@@ -47,7 +47,8 @@ impl Connection {
         let call = state.open.as_ref().and_then(|open| open.call(&request.call));
         let is_open = call.is_some_and(Call::with_client)
             && may_see(&self.app, &self.identity, &state.labels);
-        let is_expected = is_open && self.held.may_return_result(&request.session, &request.call).await?;
+        let is_expected =
+            is_open && self.held.may_return_result(&request.session, &request.call).await?;
         Ok(is_expected.then_some((request, state)))
     }
 
