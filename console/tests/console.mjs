@@ -114,11 +114,11 @@ export const tests = [
       await by(page, "button", "Close").click();
 
       await by(page, "button", "Dry run").click();
-      await page.getByText("would be set back").waitFor();
+      await page.getByText("would be reverted").waitFor();
       writeFileSync(join(work, "price.txt"), "mine\n");
       await by(page, "button", "Dry run").click();
       await by(page, "button", "Dry run").click();
-      await page.getByText(/An undo would be refused: .*price.txt was changed since/).waitFor();
+      await page.getByText(/Undo is not possible: .*price.txt was changed since/).waitFor();
       writeFileSync(join(work, "price.txt"), "net\ntax\n");
       await by(page, "button", "Undo").click();
       await until("the undo", async () => readFileSync(join(work, "price.txt"), "utf8") === "net\n");
@@ -196,9 +196,9 @@ export const tests = [
       await send(page, "Count.");
       await transcript(page).getByText("w0050").waitFor();
       await daemon.kill();
-      await page.getByText("The daemon does not answer").waitFor();
+      await page.getByText("The daemon is not responding").waitFor();
       await daemon.start();
-      await transcript(page).getByText("The daemon restarted and the turn went on").waitFor();
+      await transcript(page).getByText("The daemon restarted and the turn continued").waitFor();
       await until("the end", async () => (await daemon.journal(id)).status !== "active" || (await transcript(page).locator(".turn-end").count()) > 0);
       await transcript(page).locator(".turn-end").waitFor();
       assert.equal(await page.evaluate(() => window.kept), true);
@@ -386,7 +386,7 @@ export const tests = [
       await transcript(page).getByText("w0020").waitFor();
       await daemon.kill();
       await daemon.start();
-      await transcript(page).getByText("the turn waits for a decision").waitFor();
+      await transcript(page).getByText("the turn is waiting for your decision").waitFor();
       await page.goto(daemon.url);
       await page.getByText("Continue this turn?").waitFor();
       await by(page, "button", "Approve").click();
@@ -409,7 +409,7 @@ export const tests = [
       assert.equal(await by(page, "button", "Approve").count(), 1);
       await page.goto(`${daemon.url}/sessions/${id}`);
       await page.getByRole("group", { name: "Subagents" }).getByText("Look around in the cellar.").waitFor();
-      assert.equal(await page.getByText(/waits? elsewhere/).count(), 0);
+      assert.equal(await page.getByText(/in other sessions/).count(), 0);
       await by(page, "button", "Approve").click();
       await transcript(page).getByText("All reported.").waitFor();
       assert.ok(existsSync(join(work, "lamp")));
@@ -432,7 +432,7 @@ export const tests = [
         return route.continue({ postData: JSON.stringify({ ...sent, digest: "0".repeat(64) }) });
       });
       await by(page, "button", "Approve").click();
-      await page.getByText("the question is not the one that was shown").waitFor();
+      await page.getByText("the question has changed since it was shown").waitFor();
       assert.match(sent.digest, /^[0-9a-f]{64}$/);
       await page.unroute("**/answer");
       await by(page, "button", "Approve").click();
@@ -604,7 +604,7 @@ export const tests = [
         // gpt-5: 6,000 at $1.25, 4,000 at $0.125 and 500 at $10 for a million.
         assert.match(shown, /Model calls 3 Input 14100 Output 550 Cached 4000 28 % Cost \$0\.013/, shown);
         await page.getByRole("img", { name: /^Tokens, / }).waitFor();
-        await page.getByRole("img", { name: /^Time of a model call, / }).waitFor();
+        await page.getByRole("img", { name: /^Time per model call, / }).waitFor();
         await by(page, "table", "Models").getByRole("row", { name: /fake\/fake 2 4100 50 0 0 % unknown/ }).waitFor();
         await by(page, "table", "Models").getByRole("row", { name: /openai\/gpt-5 1 10000 500 4000 40 % \$0\.013/ }).waitFor();
         await page.getByRole("img", { name: /^Cache hits, .* 28 %$/ }).waitFor();
@@ -633,14 +633,14 @@ export const tests = [
       assert.deepEqual(turns.map((turn) => turn.tool_round_trip_ms > 0).sort(), [false, true]);
       assert.ok(parts.total.median_ms <= parts.total.p95_ms && share > 0 && share < 1);
       // By keyboard to another range, and to the numbers behind a plot.
-      await by(page, "combobox", "Time").selectOption({ label: "Last hour" });
+      await by(page, "combobox", "Period").selectOption({ label: "Last hour" });
       await page.getByText("Numbers").first().press("Enter");
       await by(page, "table", "Tokens").getByRole("row", { name: /4000 10100 550/ }).waitFor();
       await everywhere({ open, axe }, async (page) => {
         await page.goto(`${daemon.url}/sessions/${free}`);
         await by(page, "button", "Usage").click();
         assert.match(await totals(page), /Model calls 2 Input 4100 Output 50 Cached 0 Cost unknown/);
-        await page.getByRole("img", { name: /^Tokens of a call, / }).waitFor();
+        await page.getByRole("img", { name: /^Tokens per call, / }).waitFor();
       });
       // What was read is kept, and counts once: the same numbers after a restart.
       const numbers = async () => {
@@ -685,7 +685,7 @@ export const tests = [
     },
   },
   {
-    name: "MCP servers are shown, allowed and taken back",
+    name: "MCP servers are shown, allowed and revoked",
     config: `${APPROVE_ALL}[mcp.servers.tools]\ncommand = ["python3", "${MCP_SERVER}"]\n[mcp.servers.tools.env]\nSECRET = "hidden-value"\n`,
     async run({ daemon, open, axe }) {
       const work = daemon.workspace("w");
@@ -722,7 +722,7 @@ export const tests = [
       await own.getByRole("button", { name: "Allow" }).press("Enter");
       await own.getByText("ready").waitFor();
       const pid = await until("the server runs", () => existsSync(note) && Number(readFileSync(note, "utf8").split("\n")[0]));
-      await by(own, "button", "Take back").click();
+      await by(own, "button", "Revoke").click();
       await own.getByText("not allowed").waitFor();
       await until("the server is gone", () => !existsSync(`/proc/${pid}`));
     },
@@ -778,7 +778,7 @@ export const tests = [
       await transcript(page).getByText("Booked.").waitFor();
       await form.waitFor({ state: "detached" });
       const call = transcript(page).getByRole("region", { name: "Call tools__ask" });
-      await call.getByText("question accepted").waitFor();
+      await call.getByText("question answered").waitFor();
       assert.deepEqual(JSON.parse(await call.locator("pre.output").innerText()), {
         action: "accept",
         content: { mail: "ada@a.example", guests: 2, newsletter: true, room: "g", meals: ["b", "d"] },
@@ -1001,7 +1001,7 @@ export const tests = [
       await page.goto(daemon.url);
       await page.getByLabel("Token").fill("wrong");
       await by(page, "button", "Log in").click();
-      await page.getByText("This is not the token.").waitFor();
+      await page.getByText("Wrong token.").waitFor();
       await page.getByLabel("Token").fill("sesame");
       await by(page, "button", "Log in").click();
       await by(page, "list", "Sessions").waitFor();

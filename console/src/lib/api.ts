@@ -31,5 +31,5 @@ export async function post<T = Record<string, unknown>>(path: string, body: unkn
 }
 
 export function message(error: unknown): string {
-  return error instanceof ApiError ? error.message : "The daemon does not answer.";
+  return error instanceof ApiError ? error.message : "The daemon is not responding.";
 }

@@ -9,7 +9,7 @@ import { Transcript } from "./transcript.svelte";
 import type { Card, HistoryPage, Model, Question, Run, SessionInfo, Start } from "./types";
 
 const HISTORY_PAGE = 300;
-/** The page by which a place far back is reached. */
+/** The page size for loading everything back to an old event. */
 const LARGE_PAGE = 1_500;
 
 export class OpenSession {
@@ -38,7 +38,7 @@ export class OpenSession {
     }
   }
 
-  /** Reads older events up to one. */
+  /** Loads older events, back to this one. */
   async reach(event: number) {
     for (let first = Infinity; this.transcript.first > event && this.transcript.first < first; ) {
       first = this.transcript.first;
@@ -90,7 +90,7 @@ class App {
     since: () => Math.max(0, (this.sorted[0]?.updated ?? 0) - 1_000_000),
     frame: (frame) => this.frame(frame),
     state: (state, retryMs) => {
-      // A connection that is only made anew is not worth showing.
+      // A reconnection that succeeds at once is not shown.
       if (state !== "connecting" || !this.started) this.connection = state;
       this.retryMs = retryMs ?? 0;
     },
@@ -132,7 +132,7 @@ class App {
     }
   }
 
-  /** Reads the list of models, once, when something that shows it is opened. */
+  /** Loads the list of models once, when it is first needed. */
   async loadModels() {
     if (this.models.length > 0 || this.loadingModels) return;
     this.loadingModels = true;
@@ -149,7 +149,7 @@ class App {
     try {
       this.runs = (await get<{ runs: Run[] }>("runs")).runs;
     } catch {
-      // The last list stays; the banner says that the daemon does not answer.
+      // The last list stays; the banner says that the daemon is not responding.
     }
   }
 
@@ -160,7 +160,7 @@ class App {
     this.next = page.next;
   }
 
-  /** Opens a page; `#` and a number after the path of a session lead to an event of it. */
+  /** Opens a page. `#` and a number after the path of a session name an event to show. */
   navigate(path: string, hash = "") {
     if (path + hash !== location.pathname + location.hash) history.pushState(null, "", path + hash);
     void this.show(path, hash);

@@ -33,7 +33,7 @@ function kind(schema: Schema): Field["kind"] {
   return schema["type"] === "number" || schema["type"] === "integer" ? "number" : "text";
 }
 
-/** The fields of a form, those that must be filled in first. */
+/** The fields of a form, required ones first. */
 export function fields(schema: Schema): Field[] {
   const all = Object.entries((schema["properties"] ?? {}) as Record<string, Schema>).map(([name, one]): Field => ({
     name,
@@ -47,7 +47,7 @@ export function fields(schema: Schema): Field[] {
   return all.sort((a, b) => Number(b.required) - Number(a.required));
 }
 
-/** What a form holds before anybody touched it. */
+/** The initial values of a form. */
 export function defaults(schema: Schema): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [name, one] of Object.entries((schema["properties"] ?? {}) as Record<string, Schema>)) {
@@ -58,7 +58,7 @@ export function defaults(schema: Schema): Record<string, unknown> {
   return values;
 }
 
-/** What is sent: fields that were left empty are not. */
+/** The values to send, without empty fields. */
 export function filled(values: Record<string, unknown>): Record<string, unknown> {
   const given = ([, value]: [string, unknown]) => value !== "" && value !== null && value !== undefined;
   return Object.fromEntries(Object.entries(values).filter(given));

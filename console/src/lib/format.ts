@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Formats numbers, times and texts for people.
 
 export function ago(micros: number, now: number): string {
   const seconds = Math.max(0, Math.round((now - micros / 1000) / 1000));
@@ -20,7 +20,7 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
-/** Millionths of a US dollar, with as many digits as say something. */
+/** Millionths of a US dollar, with two significant digits if it is little. */
 export function dollars(micros: number | null): string {
   if (micros === null) return "unknown";
   const value = micros / 1e6;
@@ -40,7 +40,7 @@ export function json(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
-/** The most telling argument of a call, in one line. */
+/** The most important argument of a call, in one line. */
 export function headline(input: unknown): string {
   if (typeof input !== "object" || input === null) return String(input ?? "");
   const fields = input as Record<string, unknown>;
@@ -52,7 +52,7 @@ export function headline(input: unknown): string {
   return text === "{}" ? "" : text.length > 120 ? `${text.slice(0, 120)}…` : text;
 }
 
-/** What a command printed, where a call's result is the record of a command. */
+/** The output and exit code of a command, if the result of a call is that of a command. */
 export function printed(output: string): { text: string; exit: number | null } | null {
   if (!output.startsWith("{")) return null;
   try {
@@ -66,7 +66,7 @@ export function printed(output: string): { text: string; exit: number | null } |
   }
 }
 
-/** Text in which nothing hides: characters that are invisible or turn the order of others around are escapes. */
+/** Text with escapes for characters that are invisible or change the order of others. */
 export function visible(text: string): string {
   return text.replace(
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g,

@@ -17,7 +17,7 @@ const KEYWORDS = new Set(
 const TOKEN =
   /(\/\/.*|#(?![\w!]*[\])]).*|--\s.*|\/\*[^]*?(?:\*\/|$)|<!--[^]*?(?:-->|$))|("(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)|(\b\d[\w.]*\b)|([A-Za-z_]\w*)/g;
 
-/** More than this is shown without colours. */
+/** Longer code is shown without colours. */
 const LIMIT = 20_000;
 
 export function highlight(code: string): Token[] {

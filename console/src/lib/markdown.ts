@@ -24,7 +24,7 @@ const HEADING = /^ {0,3}(#{1,6})(?:\s+|$)(.*?)\s*#*\s*$/;
 const RULE = /^ {0,3}(?:(?:-\s*){3,}|(?:_\s*){3,}|(?:\*\s*){3,})$/;
 const TABLE = /^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
 
-/** A text that grows at its end: what is before the last blank line outside a fence stays as it is. */
+/** A text that grows at its end. Blocks before the last blank line outside a fence never change. */
 export class Growing {
   private settled: Block[] = [];
   private settledEnd = 0;

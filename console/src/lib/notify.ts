@@ -1,4 +1,4 @@
-// Notifications of the system, once a person switched them on, while the page is out of sight.
+// System notifications, if the user allowed them, while the page is hidden.
 
 export function canAsk(): boolean {
   return "Notification" in window && Notification.permission === "default";

@@ -1,4 +1,4 @@
-// Answers that are read aloud, one at a time, sentence by sentence.
+// Reads answers aloud, one at a time, sentence by sentence.
 
 import { message, post } from "./api";
 
@@ -8,7 +8,7 @@ interface Sentence {
 }
 
 class Reader {
-  /** The name of the answer that is being read. */
+  /** The key of the answer that is being read. */
   current = $state<string | null>(null);
   error = $state("");
   private context: AudioContext | null = null;
@@ -18,7 +18,7 @@ class Reader {
     const context = new AudioContext();
     [this.context, this.current, this.error] = [context, name, ""];
     try {
-      // The next sentence is made while one is being played.
+      // The next sentence is synthesized while one is played.
       const load = (sentence: number) => post<Sentence>("speak", { text, sentence });
       let next = load(0);
       for (let at = 0; this.context === context; at++) {

@@ -16,7 +16,7 @@ export interface Watch {
 }
 
 export interface Tab {
-  /** The session that the tab shows, and up to where it has it. */
+  /** The session that the tab shows, and the position up to which it has its events. */
   watch(): Watch | null;
   /** The time of the newest summary that the tab has, in microseconds. */
   since(): number;
@@ -91,7 +91,7 @@ export class SharedStream {
     this.send({ kind: "watch", tab: this.id, watch: this.tab.watch(), since: this.tab.since() });
   }
 
-  /** Other tabs were sent what this one was, so they are where this one is. */
+  /** Other tabs were sent the same frames, so they are at the same position. */
   private reached(session: string, position: string) {
     for (const other of this.others.values()) {
       if (other.watch?.session === session) other.watch = { session, position };
@@ -125,7 +125,7 @@ export class SharedStream {
     }
   }
 
-  /** What all tabs need. A session that several show is read from where the last of them is. */
+  /** The query for all tabs. A session that several tabs show is read from the position of the slowest. */
   private query(): string {
     const tabs = [{ watch: this.tab.watch(), since: this.tab.since() }, ...[...this.others.values()].reverse()];
     const watches = new Map<string, string>();
@@ -140,7 +140,7 @@ export class SharedStream {
   }
 }
 
-/** A position from which neither of two tabs misses anything; what a tab has already it leaves out. */
+/** A position from which neither of two tabs misses anything. A tab skips what it already has. */
 function earlier(one: string | undefined, other: string): string {
   if (one === undefined) return other;
   const [a, b] = [one, other].map((position) => position.split(".").map(Number));

@@ -1,9 +1,9 @@
-// The keys of the page. Those of a single letter can be switched off: speech input may type them by accident.
+// The keyboard shortcuts of the page. Those of a single character can be switched off, because speech input may type them by accident.
 
-/** What keys do, in the order in which they are listed. */
+/** Keys and what they do, in the order in which they are listed. */
 export const SHORTCUTS: [string[], string][] = [
   [["/"], "Search all messages"],
-  [["n"], "Begin a session"],
+  [["n"], "New session"],
   [["c"], "Write a message"],
   [["j"], "Next session"],
   [["k"], "Previous session"],
@@ -14,12 +14,12 @@ export const SHORTCUTS: [string[], string][] = [
   [["g", "d"], "Doctor"],
   [["g", "s"], "Settings"],
   [["Enter"], "Send the message"],
-  [["Shift", "Enter"], "A new line in the message"],
-  [["Escape"], "Stop the turn, in the message box"],
-  [["?"], "Show these keys"],
+  [["Shift", "Enter"], "New line in the message"],
+  [["Escape"], "Stop the turn (in the message box)"],
+  [["?"], "Show this list"],
 ];
 
-/** Where `g` and a letter lead. */
+/** The pages that `g` and a letter open. */
 export const PLACES: Record<string, string> = {
   o: "/", u: "/usage", r: "/runs", m: "/tools", d: "/doctor", s: "/settings",
 };

@@ -1,6 +1,6 @@
-// The one stream of the page. It reconnects by itself, from where it was, and takes silence for a loss.
+// The event stream of the page. It reconnects by itself at its last position, and treats silence as a lost connection.
 
-/** Silence after which the connection counts as lost; the daemon shows a sign of life every 5 s. */
+/** Silence after which the connection counts as lost; the daemon sends a heartbeat every 5 s. */
 const SILENCE_MS = 12_000;
 const RETRY_MS = [250, 500, 1000, 2000, 4000];
 
@@ -24,7 +24,7 @@ export class Stream {
     document.addEventListener("visibilitychange", () => !document.hidden && soon());
   }
 
-  /** Connects anew, with what the page shows now. */
+  /** Connects again, for what the page shows now. */
   reconnect() {
     this.abort.abort();
     clearTimeout(this.timer);
@@ -63,7 +63,7 @@ export class Stream {
         }
       }
     } catch {
-      // Lost, aborted or refused: all of it is tried again below.
+      // Lost, aborted or refused connections are all retried below.
     } finally {
       clearTimeout(watchdog);
     }

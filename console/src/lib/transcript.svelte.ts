@@ -1,5 +1,5 @@
-// A session's events, folded into what people read. Events are kept, so that an older page can be put
-// before them; text that grows changes one entry and nothing else.
+// The events of a session, folded into the entries of the transcript. Events are kept, so that an older page can
+// be put before them; text that grows changes only one entry.
 
 import type { Assessment, Item, Usage } from "./types";
 
@@ -102,7 +102,7 @@ interface OpenTurn {
 
 export class Transcript {
   entries = $state.raw<Entry[]>([]);
-  /** The number of the event that began the newest model call; 0 before the first. */
+  /** The model calls, each with the number of the event that started it. */
   steps = $state.raw<{ seq: number; model: string; at: number }[]>([]);
   first = $state(1);
   running = $state(false);
@@ -157,7 +157,7 @@ export class Transcript {
     this.apply(item);
   }
 
-  /** True for what came before: a stream that several tabs share begins where the last of them is. */
+  /** True for an item that was taken already: a stream that several tabs share begins at the position of the slowest. */
   private has(item: Item): boolean {
     if (item.type === "progress") return false;
     if (item.type === "text") {
@@ -255,7 +255,7 @@ export class Transcript {
         }
         break;
       case "retrying":
-        this.notice(item, "warning", `The model could not answer; asked again in ${Math.round(item.wait_ms / 1000)} s (attempt ${item.attempt})`, item.reason);
+        this.notice(item, "warning", `The model did not answer; retrying in ${Math.round(item.wait_ms / 1000)} s (attempt ${item.attempt})`, item.reason);
         break;
       case "answer":
         this.endStep(item);
@@ -271,7 +271,7 @@ export class Transcript {
         this.call(item, true);
         break;
       case "review":
-        this.call(item).review = "The model reads this change again";
+        this.call(item).review = "A model is reviewing this change";
         break;
       case "reviewed":
         this.call(item).review = `Review: ${item.answer ?? "not possible"}. ${item.comment}`;
@@ -297,7 +297,7 @@ export class Transcript {
         break;
       case "user_answer": {
         const call = this.call(item);
-        call.answer = `question ${item.answer}`;
+        call.answer = item.answer === "accepted" ? "question answered" : `question ${item.answer}`;
         const asked = this.turn(item).asked.get(item.question);
         if (asked) this.turn(item).spans.push({ kind: "waiting", name: "waiting for a person", from: asked, to: item.at });
         break;
@@ -335,7 +335,7 @@ export class Transcript {
         const known = call.subagent ?? { session: item.subagent, task: "", status: "", done: false };
         if (news.type === "spawned") call.subagent = { ...known, task: news.task, status: "started" };
         else if (news.type === "progressed") call.subagent = { ...known, status: news.status };
-        else if (news.type === "asked") call.subagent = { ...known, status: "waits for an answer" };
+        else if (news.type === "asked") call.subagent = { ...known, status: "waiting for an answer" };
         else if (news.type === "settled") call.subagent = { ...known, status: "working" };
         else call.subagent = { ...known, status: news.ok ? "done" : "failed", done: true };
         break;
@@ -345,13 +345,13 @@ export class Transcript {
         break;
       case "resumed":
         this.running = true;
-        this.notice(item, "warning", `The daemon restarted and the turn went on after ${(item.after_ms / 1000).toFixed(1)} s`);
+        this.notice(item, "warning", `The daemon restarted and the turn continued after ${(item.after_ms / 1000).toFixed(1)} s`);
         break;
       case "held":
-        this.notice(item, "warning", "The daemon restarted; the turn waits for a decision", item.reason);
+        this.notice(item, "warning", "The daemon restarted; the turn is waiting for your decision", item.reason);
         break;
       case "released":
-        this.notice(item, "info", "The turn goes on");
+        this.notice(item, "info", "The turn continues");
         break;
       case "completed":
       case "failed":
@@ -392,7 +392,7 @@ export class Transcript {
         break;
       case "superseded":
         this.removeFrom(item.turn ?? "");
-        this.notice(item, "info", "What followed was taken back and is replaced");
+        this.notice(item, "info", "Later messages were removed and replaced");
         break;
       case "model":
         this.notice(item, "info", `Model: ${item.model}`);
@@ -401,7 +401,7 @@ export class Transcript {
         this.notice(item, "info", `Saved to memory: ${item.path}`);
         break;
       case "claim_lost":
-        this.notice(item, "warning", `The client ${item.by} that runs this call is gone`);
+        this.notice(item, "warning", `The client ${item.by}, which runs this call, disconnected`);
         break;
       case "closed":
         this.notice(item, "info", "The session was closed", item.reason ?? "");

@@ -147,7 +147,7 @@ export interface HistoryPage {
   position: string;
 }
 
-/** Model calls summed up. Costs are millionths of a US dollar; null where no price is known. */
+/** Sums over model calls. Costs are millionths of a US dollar, or null if no price is known. */
 export interface UsageSum {
   calls: number;
   failed: number;

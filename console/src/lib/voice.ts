@@ -1,6 +1,6 @@
 // Speech from the microphone, as a WAV file that the daemon can transcribe.
 
-/** Samples per second that recognizers work on. */
+/** Samples per second that speech recognition needs. */
 const RATE = 16_000;
 const HEADER = 44;
 

@@ -12,7 +12,7 @@ use crate::transport::query::parameter;
 
 const COOKIE: &str = "quintet_console";
 
-/// What a browser must bring. Cheap to clone.
+/// Checks the token or the cookie of a browser. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Login {
     tokens: Option<Tokens>,
@@ -50,8 +50,8 @@ impl Login {
         Self { tokens }
     }
 
-    /// True if a request brings the token or the cookie, or needs neither. As everywhere, a `GET` may
-    /// bring the token as `access_token`.
+    /// True if a request has the token or the cookie, or needs neither. As in all protocols, a `GET` may
+    /// have the token as the parameter `access_token`.
     pub(super) fn admits(&self, request: &Parts) -> bool {
         let Some(tokens) = &self.tokens else { return true };
         let headers = &request.headers;
@@ -69,7 +69,7 @@ impl Login {
             || cookie(headers).is_some_and(|given| tokens.cookie.matches(given))
     }
 
-    /// The page for a browser that brought the token itself: with a cookie, so that it brings it once.
+    /// The page for a browser that sent the token itself, with a cookie for later requests.
     pub(super) fn remember(&self, request: &Parts, mut page: Response) -> Response {
         if let Some(tokens) = &self.tokens
             && cookie(&request.headers).is_none()
@@ -79,8 +79,8 @@ impl Login {
         page
     }
 
-    /// A browser that names the token in the address of the page is sent on, with a cookie instead: the
-    /// token stays neither in the address nor in the history.
+    /// The redirection of a browser that opened an address with the token: the cookie replaces the token, so
+    /// that it stays neither in the address nor in the history.
     pub(super) fn named(&self, request: &Parts) -> Option<Response> {
         let tokens = self.tokens.as_ref()?;
         let given = named_token(request)?;
@@ -97,12 +97,12 @@ impl Login {
         if tokens.token.matches(given.trim()) {
             see_other("/", Some(&tokens.cookie_text.0))
         } else {
-            page("<p role=\"alert\">This is not the token.</p>")
+            page("<p role=\"alert\">Wrong token.</p>")
         }
     }
 }
 
-/// The login page, for requests that bring no token.
+/// The login page, for requests without a token.
 pub(super) fn page(note: &str) -> Response {
     let html = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
@@ -110,7 +110,7 @@ pub(super) fn page(note: &str) -> Response {
          <link rel=\"stylesheet\" href=\"/app.css\"><main class=\"login\"><h1>Quintet</h1>{note}\
          <form method=\"post\" action=\"/login\"><label>Token <input name=\"token\" type=\"password\" \
          autocomplete=\"current-password\" required autofocus></label><button class=\"primary\">Log \
-         in</button></form><p>The token is <code>auth.token</code> of the configuration.</p></main>"
+         in</button></form><p>The token is <code>auth.token</code> in the configuration file of the daemon.</p></main>"
     );
     let mut response = Response::new(Body::from(html));
     *response.status_mut() = StatusCode::UNAUTHORIZED;
@@ -132,7 +132,7 @@ fn see_other(path: &str, cookie: Option<&str>) -> Response {
     response
 }
 
-/// The cookie ends with the token: its content follows from it.
+/// The content of the cookie is derived from the token, so that it becomes invalid with it.
 fn set_cookie(headers: &mut HeaderMap, value: &str) {
     let cookie = format!("{COOKIE}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000");
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {

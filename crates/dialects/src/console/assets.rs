@@ -40,7 +40,7 @@ pub(super) const FILES: &[Asset] = &[
     },
 ];
 
-/// Scripts, styles and requests of this origin alone, and no text that becomes HTML.
+/// Allows scripts, styles and requests of this origin only, and no text that becomes HTML.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' blob: data:; connect-src 'self'; manifest-src 'self'; font-src 'none'; \
     frame-ancestors 'none'; base-uri 'none'; form-action 'self'; \
@@ -52,7 +52,7 @@ pub(super) fn file(path: &str) -> Option<&'static Asset> {
 }
 
 impl Asset {
-    /// The file, or word that the browser has it already.
+    /// The file, or 304 if the browser has it already.
     pub(super) fn response(&self, request: &HeaderMap) -> Response {
         let tag = format!("\"{}\"", &hex::encode(Sha256::digest(self.content))[..32]);
         let is_known = request

@@ -1,4 +1,4 @@
-//! Requests of the page as commands.
+//! Decodes the requests of the page to commands.
 
 use std::path::{Path, PathBuf};
 
@@ -23,12 +23,12 @@ use crate::{http_status, wav};
 pub(super) const BODY_LIMIT: usize = 1024 * 1024;
 /// The most bytes of a message with its files, which are written in base64.
 pub(super) const MESSAGE_LIMIT: usize = 48 * 1024 * 1024;
-/// The most bytes of the client's own name for a message.
+/// The most bytes of the key that the client chose for a message.
 const KEY_LIMIT: usize = 200;
-/// The name under which the page's commands stand in the timeline of a run.
+/// The sender of the page's commands in the timeline of a run.
 const REQUESTED_BY: &str = "console";
 
-/// What a request is about.
+/// The route of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     Page,
@@ -77,7 +77,7 @@ pub(super) enum Route {
     ControlRun(RunId),
 }
 
-/// A refusal, as the page receives it.
+/// An error reply to the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -90,14 +90,14 @@ impl Reply {
     }
 }
 
-/// What to do about a request that changes something.
+/// What a request that changes something asks for.
 #[derive(Debug)]
 pub(super) enum Step {
     Create(NewSession),
     Submit(SessionId, Command),
     /// A message with files, whose content is to be stored first.
     Send(SessionId, Box<NewMessage>, Vec<File>),
-    /// An answer, which counts only for a question with this digest.
+    /// An answer, which is valid only for a question with this digest.
     Answer(SessionId, Approve, String),
     Fork(SessionId, Option<Seq>),
     Delete(SessionId),
@@ -107,7 +107,7 @@ pub(super) enum Step {
     AllowServers(PathBuf, Vec<String>),
     DisallowServers(PathBuf, Vec<String>),
     Transcribe(Audio),
-    /// One sentence of a text, by its number from 0 on, is to be read aloud.
+    /// Read a sentence of a text aloud, by its number from 0 on.
     Speak(String, usize),
 }
 
@@ -190,11 +190,11 @@ pub(super) fn decode(route: &Route, body: &[u8]) -> Result<Step, Reply> {
         | Route::ArtifactText(..)
         | Route::Memory(_)
         | Route::Changes(..)
-        | Route::TryUndo(..) => Err(Reply::new(405, "this path is only read")),
+        | Route::TryUndo(..) => Err(Reply::new(405, "this path takes GET only")),
     }
 }
 
-/// The status and words for what the core refuses.
+/// The status and message for an error of the core.
 pub(super) fn refusal(error: &Error) -> Reply {
     Reply::new(http_status::of(error), error.to_string())
 }
@@ -204,11 +204,7 @@ fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reply> {
 }
 
 fn create(body: wire::CreateSession) -> Result<Step, Reply> {
-    let workspace = body.workspace.trim();
-    if workspace.is_empty() {
-        return Err(Reply::new(400, "name the folder that the session works in"));
-    }
-    let workspace = folder(workspace)?;
+    let workspace = folder(body.workspace.trim())?;
     let model = body.model.filter(|model| !model.is_empty());
     Ok(Step::Create(NewSession {
         workspace,
@@ -227,7 +223,7 @@ fn folder(path: &str) -> Result<PathBuf, Reply> {
 
 fn servers(body: wire::NameServers) -> Result<(PathBuf, Vec<String>), Reply> {
     if body.digests.is_empty() {
-        return Err(Reply::new(400, "name the servers by their digests"));
+        return Err(Reply::new(400, "digests are missing: name at least one server"));
     }
     Ok((folder(&body.workspace)?, body.digests))
 }
@@ -275,11 +271,11 @@ fn file(file: wire::File) -> Result<File, Reply> {
 
 fn recording(body: &wire::Recording) -> Result<Audio, Reply> {
     let content = STANDARD.decode(&body.wav);
-    let content = content.map_err(|_| Reply::new(400, "the recording is bad base64"))?;
+    let content = content.map_err(|_| Reply::new(400, "the recording is not valid base64"))?;
     wav::parse(&content).map_err(|error| Reply::new(400, format!("the recording: {error}")))
 }
 
-/// What a file is to a model.
+/// How a file is given to a model.
 pub(super) fn media_kind(mime: &str) -> MediaKind {
     match mime.split('/').next() {
         Some("image") => MediaKind::Image,
@@ -289,7 +285,7 @@ pub(super) fn media_kind(mime: &str) -> MediaKind {
 }
 
 fn answer(session: &SessionId, body: wire::AnswerQuestion) -> Result<Step, Reply> {
-    let unknown = || Reply::new(400, format!("no question is named {:?}", body.question));
+    let unknown = || Reply::new(400, format!("unknown question: {:?}", body.question));
     let approve = Approve {
         question: ApprovalId::parse(&body.question).ok_or_else(unknown)?,
         turn: None,

@@ -43,7 +43,7 @@ impl Protocol for Console {
         let access = AccessRules::new(self.hosts.clone(), refuse);
         let service = Service::Http {
             router: router(app, self.login.clone()),
-            // A browser brings a cookie, which only the console itself knows.
+            // The console itself checks the cookie of a browser.
             access: AccessRules { has_own_auth: |_| true, ..access },
         };
         ServedProtocol {

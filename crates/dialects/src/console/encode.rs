@@ -1,7 +1,7 @@
-//! Events of sessions as the page reads them.
+//! Encodes the events of sessions for the page.
 //!
 //! Every event becomes one JSON object with a `type`, the number `seq`, the time `at` and a `position`
-//! from which a page can go on. Pieces of text have the offset at which they begin, in bytes.
+//! at which a stream can continue. Pieces of text have the offset at which they begin, in bytes.
 
 use quintet_kernel::event::{
     ApprovalDecision, DecidedBy, Event, Record, RememberScope, StopCause, SubagentUpdate,

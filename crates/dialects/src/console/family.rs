@@ -1,4 +1,4 @@
-//! The sessions that belong together: subagents and forks, as a tree, with the compactions of each.
+//! The tree of a session's subagents and forks, with the compactions of each.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::shape;
 use super::usage::{Sources, UsageCache};
 
-/// How many of the sessions that were used last are looked at.
+/// The number of recently used sessions that are considered.
 const SESSIONS_LIMIT: usize = 1_000;
-/// How many generations a tree has at most.
+/// The most levels of a tree.
 const DEPTH_LIMIT: usize = 64;
 
-/// The tree that a session is in, from the oldest session above it that is still there.
+/// The tree that contains a session, from its oldest ancestor that still exists.
 pub(super) async fn tree(
     usage: &UsageCache,
     sources: &Sources<'_>,
@@ -43,7 +43,7 @@ pub(super) async fn tree(
     Ok(tree.encode(&root))
 }
 
-/// The session that a session was forked from or works for.
+/// The session that a session was forked from or, for a subagent, its parent.
 fn above(summary: &SessionSummary) -> Option<SessionId> {
     match &summary.forked {
         Some(fork) => Some(fork.parent.clone()),

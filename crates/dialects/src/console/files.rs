@@ -7,7 +7,7 @@ use quintet_kernel::{BlobId, CallId, State};
 
 use super::assets;
 
-/// The content and type of a file: one that a call left behind or, without a call, an attachment.
+/// The content and type of a file that a call produced or, without a call, of an attachment.
 pub(super) fn find(state: &State, call: Option<&CallId>, name: &str) -> Option<(BlobId, String)> {
     let Some(call) = call else {
         return state.attachment(name).map(|file| (file.blob.clone(), file.mime.clone()));
@@ -18,7 +18,7 @@ pub(super) fn find(state: &State, call: Option<&CallId>, name: &str) -> Option<(
     Some((file.blob.clone(), file.mime.clone()))
 }
 
-/// A file as a browser may have it: nothing in it is ever run.
+/// A response with a file. Nothing in the file is ever executed by a browser.
 pub(super) fn response(content: Vec<u8>, mime: &str) -> Response {
     let mut response = Response::new(Body::from(content));
     let headers = response.headers_mut();

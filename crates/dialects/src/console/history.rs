@@ -16,7 +16,7 @@ const PAGE_LIMIT: u64 = 2_000;
 /// The bytes of text after which a page ends early.
 const BYTES_LIMIT: usize = 2 * 1024 * 1024;
 
-/// The events before a number, or the last ones, in order. `position` is where a stream goes on.
+/// The events before a number, or the last ones, in order. `position` is where a stream continues.
 pub(super) async fn page(
     archive: &dyn Sessions,
     session: &SessionId,
@@ -52,7 +52,7 @@ fn seq(item: &Item) -> Seq {
     }
 }
 
-/// Events of a page; pieces of text that follow each other are one.
+/// Events of a page. Consecutive pieces of text are joined.
 #[derive(Default)]
 struct Page {
     events: Vec<Value>,

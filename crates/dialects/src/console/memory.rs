@@ -6,10 +6,10 @@ use quintet_kernel::memory::{LineRange, MemoryError, MemoryQuery};
 use quintet_kernel::port::Memory;
 use serde_json::{Value, json};
 
-/// The file of what should stay known.
+/// The file of long-term notes.
 const LONG_TERM: &str = "memory/MEMORY.md";
 
-/// The passages that fit a query or, without one, the file of what should stay known.
+/// The passages that match a query or, without one, the long-term notes.
 pub(super) async fn read(
     memory: &dyn Memory,
     root: &Path,

@@ -6,8 +6,8 @@ use quintet_kernel::port::Models;
 use quintet_kernel::prompt::assemble;
 use serde_json::{Value, json};
 
-/// The prompt of a session's open step or, where none is open, the one that it would begin with. May
-/// take a while: a tokenizer has to be read first.
+/// The prompt of a session's open step or, if none is open, of its next one. May take a while, because the
+/// tokenizer is loaded first.
 pub(super) fn show(state: &State, models: &dyn Models) -> Value {
     let prompt = assemble(state);
     let count = |text: &str| models.count(&prompt.model, text);

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::encode::assessment;
 
-/// The open questions of a session and of those that work for it.
+/// The open questions of a session and of its subagents.
 pub(super) fn open(state: &State) -> Vec<Value> {
     let turn = state.open.as_ref();
     let calls = turn.into_iter().flat_map(|turn| turn.calls());
@@ -47,7 +47,7 @@ fn asked(state: &State, call: &Call) -> Option<Value> {
     Some(finish(state, shown, *expires))
 }
 
-/// Whether a turn that a crash cut off goes on.
+/// The question whether to continue a turn that a crash interrupted.
 fn held(state: &State, question: &ApprovalId) -> Value {
     let shown = json!({
         "id": question.as_str(), "asker": state.id.as_str(), "tool": null, "input": null,
@@ -59,8 +59,8 @@ fn held(state: &State, question: &ApprovalId) -> Value {
     finish(state, shown, None)
 }
 
-/// Adds the digest of what decides, and then what only helps to find the session. A question of a
-/// running call says so, because it is answered with more than yes or no.
+/// Adds the digest, and then fields that are not covered by it: those that help to find the session, and
+/// `form` for a question of a running call, whose answer has more than yes or no.
 fn finish(state: &State, mut shown: Value, expires: Option<Time>) -> Value {
     shown["workspace"] = json!(state.workspace);
     shown["digest"] = hex::encode(Sha256::digest(shown.to_string())).into();

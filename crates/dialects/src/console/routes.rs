@@ -5,7 +5,7 @@ use quintet_kernel::{CallId, RunId, SessionId, TurnId};
 use super::decode::{Reply, Route};
 use crate::transport::routes::{PathParameters, Refusals, Row};
 
-/// Which requests there are.
+/// All requests.
 pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     ("GET", "/", |_| Ok(Route::Page)),
     ("GET", "/sessions/{session}", |_| Ok(Route::Page)),
@@ -85,7 +85,7 @@ pub(super) const ROUTES: &[Row<Route, Reply>] = &[
     }),
 ];
 
-/// What is said to any other request.
+/// The replies to other requests.
 pub(super) const REFUSALS: &Refusals<Reply> = &Refusals {
     unknown_path: |path| Reply::new(404, format!("there is nothing at {path}")),
     wrong_method: |path, takes| Reply::new(405, format!("{path} takes {takes}")),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::decode::Reply;
 
-/// The number of runs that the page shows, the newest.
+/// The number of runs that the page shows; older ones are left out.
 const LIST_LIMIT: usize = 100;
 
 /// The newest runs.
@@ -14,7 +14,7 @@ pub(super) async fn list(runs: &dyn Runs) -> Result<Vec<Value>, RunError> {
     Ok(entries.iter().map(shape).collect())
 }
 
-/// A run and the last sign of its worker.
+/// A run and the last heartbeat of its worker.
 pub(super) fn shape(entry: &RunEntry) -> Value {
     let (run, progress) = (&entry.run, &entry.run.progress);
     json!({
@@ -31,7 +31,7 @@ pub(super) fn shape(entry: &RunEntry) -> Value {
     })
 }
 
-/// The status and words for a command on runs that is refused.
+/// The status and message for a refused command on runs.
 pub(super) fn refusal(error: &RunError) -> Reply {
     let status = match error {
         RunError::NotFound(_) => 404,

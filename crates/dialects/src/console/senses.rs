@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::decode::Reply;
 use crate::wav;
 
-/// How many samples a stream is given at once.
+/// The number of samples that are passed to a stream at once.
 const PIECE_SAMPLES: usize = 1_600;
 
 /// The lines of text on a picture, each with its place in pixels.
@@ -28,7 +28,7 @@ pub(super) async fn text_on(ocr: &dyn Ocr, picture: Vec<u8>) -> Result<Value, Re
     Ok(json!({ "width": width, "height": height, "lines": lines }))
 }
 
-/// What is said in a recording.
+/// The transcript of a recording.
 pub(super) async fn transcript(
     transcriber: &dyn Transcriber,
     audio: Audio,
@@ -39,8 +39,8 @@ pub(super) async fn transcript(
     Ok(json!({ "text": text }))
 }
 
-/// The audio of a sentence of an answer, and how many sentences the answer has. Code and what marks the
-/// text up are not read; where nothing can be pronounced there is no audio.
+/// The audio of a sentence of an answer, and how many sentences the answer has. Code and
+/// Markdown are not read; a sentence without words has no audio.
 pub(super) async fn spoken(
     speaker: &dyn SpeechSynthesizer,
     text: &str,

@@ -30,7 +30,7 @@ use crate::transport::body::{BodyError, read_body};
 use crate::transport::query::parameter;
 use crate::transport::routes;
 
-/// How many events a page of the history has, unless the page says.
+/// Events per page of the history, unless the request says otherwise.
 const HISTORY_PAGE: u64 = 400;
 
 #[derive(Clone)]
@@ -64,14 +64,14 @@ async fn serve(app: App, route: Result<Route, Reply>, request: Request) -> Respo
         _ if !app.login.admits(&head) => {
             Err(Reply::new(401, "a token is needed: open the page that `quintet console` prints"))
         }
-        Ok(_) if is_foreign(&head) => Err(Reply::new(403, "only this page may call")),
+        Ok(_) if is_foreign(&head) => Err(Reply::new(403, "requests from other sites are refused")),
         Ok(route) => app.answer(route, &head, body).await,
         Err(reply) => Err(reply),
     };
     answer.unwrap_or_else(|refused| reply(&refused))
 }
 
-/// True if a browser says that another site's page sends this.
+/// True if the browser reports that a page of another site sent the request.
 fn is_foreign(head: &Parts) -> bool {
     let site = head.headers.get("sec-fetch-site");
     site.is_some_and(|site| site != "same-origin" && site != "none")
@@ -93,7 +93,7 @@ impl App {
         let app = &self.app;
         let shown = match &route {
             Route::Start => self.start().await?,
-            // Apart from the start: providers are asked, and each may take its time.
+            // Not part of the start, because providers are asked and each may be slow.
             Route::Models => {
                 let models = app.services.models.list().await;
                 models.iter().filter(|model| model.usable).map(shape::model).collect()
@@ -214,7 +214,7 @@ impl App {
         }
     }
 
-    /// What model calls took: all of a time, or those of one session.
+    /// The usage of model calls: of all sessions in a period, or of one session.
     async fn usage(&self, route: &Route, query: &str) -> Result<Value, Reply> {
         let sources = self.usage_sources();
         let shown = if let Route::SessionUsage(session) = route {
@@ -237,7 +237,7 @@ impl App {
         page.map_err(|error| refusal(&error))
     }
 
-    /// What a model was sent at the step that an event began, or what one would be sent now.
+    /// The prompt of the step that an event started, or the one that would be sent now.
     async fn prompt(&self, session: &SessionId, query: &str) -> Result<Value, Reply> {
         let state = match parameter(query, "step") {
             None => self.view(session).await?,
@@ -248,18 +248,18 @@ impl App {
                     let begun = state.open.as_ref().and_then(|open| open.step());
                     begun.is_some_and(|step| step.written == 0)
                 };
-                let none = || Reply::new(404, format!("no model was asked at event {step}"));
+                let none = || Reply::new(404, format!("no model call started at event {step}"));
                 let state = state.map_err(|error| refusal(&error))?.filter(asks);
                 Arc::new(state.ok_or_else(none)?)
             }
         };
         let models = Arc::clone(&self.app.services.models);
-        // Counting tokens may take a table that has to be read first.
+        // Counting tokens may load a tokenizer first.
         let shown = tokio::task::spawn_blocking(move || prompt::show(&state, &*models));
         shown.await.map_err(|_| Reply::new(500, "the prompt could not be counted"))
     }
 
-    /// A file that was attached to a message, or that a call left behind.
+    /// A file that was attached to a message, or that a call produced.
     async fn file(
         &self,
         session: &SessionId,
@@ -295,7 +295,7 @@ impl App {
         Ok((content.map_err(|error| refusal(&error.into()))?, mime))
     }
 
-    /// Passages of the workspace's memory that fit a query or, without one, what should stay known.
+    /// Passages of the workspace's memory that match a query or, without one, the long-term notes.
     async fn memory(&self, session: &SessionId, query: &str) -> Result<Value, Reply> {
         let off = || Reply::new(404, "memory is off: set memory.enabled");
         let memory = self.app.services.memory.as_ref().ok_or_else(off)?;
@@ -366,7 +366,7 @@ impl App {
         mut say: Box<NewMessage>,
         files: Vec<File>,
     ) -> Result<Receipt, Error> {
-        // Nothing is kept for a session that is not there.
+        // Files of a session that does not exist must not be stored.
         self.app.services.sessions.summary(session).await?;
         for File { name, mime, content } in files {
             let size = content.len() as u64;
@@ -376,7 +376,7 @@ impl App {
         self.app.services.sessions.submit(session, Command::AddMessage(say)).await
     }
 
-    /// Passes an answer on if the question is still the one that was shown.
+    /// Submits an answer if the question is still the one that was shown.
     async fn approve(
         &self,
         session: &SessionId,
@@ -385,9 +385,9 @@ impl App {
     ) -> Result<Value, Reply> {
         let state = self.view(session).await?;
         match question::digest(&state, &approve.question) {
-            None => return Err(Reply::new(409, "this question is not open any more")),
+            None => return Err(Reply::new(409, "the question is no longer open")),
             Some(current) if current != digest => {
-                return Err(Reply::new(409, "the question is not the one that was shown"));
+                return Err(Reply::new(409, "the question has changed since it was shown"));
             }
             Some(_) => {}
         }
@@ -396,7 +396,7 @@ impl App {
     }
 }
 
-/// What a command led to. Fails if a turn's changes could not be undone.
+/// The result of a command. Fails if a turn's changes could not be undone.
 fn result(receipt: &Receipt) -> Result<Value, Reply> {
     let mut shown = json!({ "session": receipt.session.as_str() });
     if let Some(turn) = receipt.turn() {
@@ -415,7 +415,7 @@ fn result(receipt: &Receipt) -> Result<Value, Reply> {
 
 async fn read(body: Body, limit: usize) -> Result<Bytes, Reply> {
     read_body(body, limit).await.map_err(|unread| match unread {
-        BodyError::Broken => Reply::new(400, "the request body broke off"),
+        BodyError::Broken => Reply::new(400, "the request body is incomplete"),
         BodyError::TooLarge => Reply::new(413, format!("the request has more than {limit} bytes")),
     })
 }

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::decode::{Reply, refusal};
 use super::shape;
 
-/// How many sessions a page has.
+/// Sessions per page.
 pub(super) const PAGE_SESSIONS: usize = 50;
 /// How many of the newest sessions are searched by their titles.
 const TITLE_SEARCH_LIMIT: usize = 500;
-/// How many messages a search gives.
+/// The most messages that a search returns.
 const HITS: usize = 40;
 
 /// A position in the list, which is sorted by the time of the last change: `micros-session`.
@@ -28,7 +28,7 @@ impl After {
         Some(Self { updated: Time::from_micros(micros.parse().ok()?), id: id.into() })
     }
 
-    /// True for sessions that come later in the list. One that changed meanwhile was sent on the stream.
+    /// True for sessions that come later in the list. Sessions that changed meanwhile are sent on the stream.
     fn precedes(&self, summary: &SessionSummary) -> bool {
         summary.updated < self.updated
             || (summary.updated == self.updated && summary.id.as_str() < &*self.id)
@@ -56,7 +56,7 @@ pub(super) async fn page(sessions: &dyn Sessions, after: Option<&After>) -> Resu
     }
 }
 
-/// The sessions whose titles or messages have words of a query, the best first.
+/// The sessions whose titles or messages match a query, best matches first.
 pub(super) async fn search(
     sessions: &dyn Sessions,
     search: &dyn SessionSearch,

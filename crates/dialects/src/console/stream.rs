@@ -22,18 +22,18 @@ use crate::change_feed::{Change, Subscription};
 use crate::presence::Presence;
 use crate::transport::query::parameters;
 
-/// How often the stream shows that it is alive.
+/// The interval of heartbeats.
 const BEAT_INTERVAL: Duration = Duration::from_secs(5);
-/// When a page learns who else is there: once it counts itself.
+/// When the first heartbeat is sent: by then the page itself is counted.
 const FIRST_BEAT_DELAY: Duration = Duration::from_millis(1_200);
-/// How long changes of sessions are gathered.
+/// How long changes of sessions are collected before they are sent.
 const GATHER_INTERVAL: Duration = Duration::from_millis(120);
 /// How many sessions a page may show at once.
 const WATCH_LIMIT: usize = 16;
 /// How many of the newest sessions are looked at for questions and changes.
 const RECENT_LIMIT: usize = 1_000;
 
-/// What a page asks of its stream.
+/// The request of a page for its stream.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     /// The sessions whose events it shows, each with the position up to which it has them.
@@ -61,7 +61,7 @@ impl Request {
                     let micros = value.parse().map_err(|_| "since must be a number")?;
                     request.since = Some(Time::from_micros(micros));
                 }
-                // The access policy has read it.
+                // Checked by the access policy.
                 "access_token" => {}
                 _ => return Err(format!("unknown parameter: {name}")),
             }
@@ -96,7 +96,7 @@ pub(super) async fn open(app: AppState, request: Request) -> Result<Response, Er
     for (session, position) in request.watched {
         match app.services.sessions.follow(&session, position).await {
             Ok(follow) => sources.push(followed(session, follow)),
-            // The page has more than there is, or shows what is gone: it reads the session again.
+            // The position is beyond the journal, or the session is gone: the page must load it again.
             Err(error) => {
                 let reset = json!({ "session": session.as_str(), "reason": error.to_string() });
                 frame(&mut first, "reset", &reset);
@@ -132,7 +132,7 @@ pub(super) async fn open_questions(
     (questions, asking)
 }
 
-/// The questions of a session; none if it cannot be read, which its summary says.
+/// The questions of a session; none if it cannot be read, which its summary shows.
 async fn questions_of(app: &AppState, session: &SessionId) -> Vec<Value> {
     match app.services.sessions.view(session).await {
         Ok(state) => question::open(&state),
@@ -166,7 +166,7 @@ fn followed(session: SessionId, follow: Box<dyn Follower>) -> Frames {
     frames.filter(|frame| std::future::ready(!frame.is_empty())).boxed()
 }
 
-/// Signs of life, each with who else follows the sessions of the page.
+/// Heartbeats, each with the front ends that follow the sessions of the page.
 fn beats(
     presence: Presence,
     watched: Vec<SessionId>,
@@ -185,7 +185,7 @@ fn beats(
 struct Feed {
     app: AppState,
     subscription: Subscription,
-    /// The sessions that had questions when they were last looked at.
+    /// The sessions that had questions when they were last checked.
     asking: HashSet<SessionId>,
 }
 

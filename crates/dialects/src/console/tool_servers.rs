@@ -7,12 +7,12 @@ use quintet_kernel::port::{
 };
 use serde_json::{Value, json};
 
-/// How many of the sessions that were used last say in which folders to look.
+/// The number of recently used sessions whose folders are searched.
 const SESSIONS_LIMIT: usize = 500;
-/// In how many folders the page looks.
+/// The most folders that are searched.
 const FOLDERS_LIMIT: usize = 50;
 
-/// All servers; of workspaces those that sessions used last.
+/// All servers, including those of recently used workspaces.
 pub(super) async fn list(
     servers: &dyn ToolServerControl,
     sessions: &dyn Sessions,

@@ -1,7 +1,7 @@
-//! What model calls took, over time, read from the journals of all sessions.
+//! Tokens, cost and time of model calls over time, read from the journals of all sessions.
 //!
-//! A journal is read once and from then on only where it grew: the figures of a session are kept in
-//! memory and, while the session is not at work, in the store, so that a restart costs no second reading.
+//! A journal is read once; after that, only its new events are. The figures of a session are kept in memory
+//! and, while it is idle, in the store, so that the journal need not be read again after a restart.
 
 mod calls;
 mod figures;
@@ -32,7 +32,7 @@ const FIGURES_SPACE: &str = "console.figures.1";
 #[derive(Clone, Default)]
 pub(super) struct UsageCache {
     sessions: Arc<Mutex<HashMap<SessionId, SessionFigures>>>,
-    /// True once what the store has of sessions that are no more was deleted.
+    /// True once the stored figures of deleted sessions were removed.
     has_swept: Arc<AtomicBool>,
 }
 
@@ -52,7 +52,7 @@ impl UsageCache {
         range: Range,
     ) -> Result<Value, Error> {
         let summaries = used_since(sources.sessions, range.since()).await?;
-        // Another request that comes meanwhile reads for itself.
+        // A concurrent request reads for itself.
         let mut known = std::mem::take(&mut *self.lock());
         if !self.has_swept.swap(true, Ordering::Relaxed) {
             sources.sweep().await?;
@@ -73,7 +73,7 @@ impl UsageCache {
         Ok(shown)
     }
 
-    /// The summaries of conversations that a session has besides those that it shares with its parent.
+    /// The compactions of a session, without those that it shares with its parent.
     pub(super) async fn compactions(
         &self,
         sources: &Sources<'_>,
@@ -107,7 +107,7 @@ async fn used_since(sessions: &dyn Sessions, since: Time) -> Result<Vec<SessionS
 }
 
 impl Sources<'_> {
-    /// The figures of a session up to its last event. A session that was erased meanwhile has none.
+    /// The figures of a session up to its last event. A session that was deleted meanwhile has none.
     async fn current(
         &self,
         summary: &SessionSummary,
@@ -133,14 +133,14 @@ impl Sources<'_> {
         Ok(figures)
     }
 
-    /// The figures that the store has of a session. Those that cannot be read are made anew.
+    /// The stored figures of a session. Those that cannot be read are computed again.
     async fn kept(&self, session: &SessionId) -> Result<SessionFigures, Error> {
         let kept = self.store.preference(FIGURES_SPACE, session.as_str()).await?;
         let figures = kept.and_then(|value| serde_json::from_value::<SessionFigures>(value).ok());
         Ok(figures.map(|figures| figures.restored(self.models)).unwrap_or_default())
     }
 
-    /// Deletes what the store has of a session, if the session is no more.
+    /// Deletes the stored figures of a session that no longer exists.
     async fn forget_erased(&self, session: &SessionId) -> Result<(), Error> {
         if let Err(Error::NotFound(_)) = self.sessions.summary(session).await {
             self.store.set_preference(FIGURES_SPACE, session.as_str(), Value::Null).await?;
@@ -148,7 +148,7 @@ impl Sources<'_> {
         Ok(())
     }
 
-    /// Deletes what the store has of all sessions that are no more.
+    /// Deletes the stored figures of all sessions that no longer exist.
     async fn sweep(&self) -> Result<(), Error> {
         let names = self.store.names(FIGURES_SPACE).await?;
         if names.is_empty() {

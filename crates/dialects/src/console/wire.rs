@@ -1,4 +1,4 @@
-//! The bodies of requests, as the page writes them.
+//! The bodies of requests.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) struct CreateSession {
 pub(super) struct SendMessage {
     #[serde(default)]
     pub(super) text: String,
-    /// The page's own name for the message, so that one that is sent twice is answered once.
+    /// A key that the page chose: a message that is sent twice is processed once.
     pub(super) key: String,
     #[serde(default)]
     pub(super) model: Option<String>,
@@ -52,7 +52,7 @@ pub(super) enum Mode {
     /// What the configuration allows.
     #[default]
     Default,
-    /// Everything that does more than look needs an approval.
+    /// Everything that does more than read needs an approval.
     Ask,
     /// The model answers in words and calls no tools.
     Answer,
@@ -89,7 +89,7 @@ pub(super) enum Word {
     Deny,
 }
 
-/// For which calls an answer counts.
+/// The calls that an answer covers.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Scope {
@@ -141,6 +141,6 @@ pub(super) struct Recording {
 pub(super) struct Speak {
     /// An answer as the model wrote it.
     pub(super) text: String,
-    /// Which of its sentences is wanted, from 0 on.
+    /// The number of the sentence, from 0 on.
     pub(super) sentence: usize,
 }

@@ -38,7 +38,7 @@ pub(super) enum Purpose {
     Answer,
     /// The conversation was summarized.
     Summary,
-    /// A change was read again.
+    /// A change was reviewed.
     Review,
 }
 
@@ -79,7 +79,7 @@ impl CallReader {
         &self.calls
     }
 
-    /// Adds to calls that were kept what was left out: their cost, and that they share a model's name.
+    /// Completes stored calls with what is not stored: their cost, and shared model names.
     pub(super) fn restore(&mut self, models: &(impl ModelProfiles + ?Sized)) {
         let mut names: Vec<Arc<ModelRef>> = Vec::new();
         for call in &mut self.calls {
@@ -119,7 +119,7 @@ impl CallReader {
                     call.failed = true;
                 }
             }
-            // How much of an answer was written before somebody stopped it is not known.
+            // The length of an answer that was stopped is not known.
             Event::TurnCancelled { .. } => self.open = None,
             Event::Compacted { usage, .. } => self.add(record, Purpose::Summary, *usage, models),
             Event::Reviewed { usage, .. } => self.add(record, Purpose::Review, *usage, models),
@@ -151,7 +151,7 @@ impl CallReader {
         });
     }
 
-    /// Adds a call besides the steps of a turn. One without tokens did not happen.
+    /// Adds a call that is not a step of a turn. One without tokens was never made.
     fn add(
         &mut self,
         record: &Record,

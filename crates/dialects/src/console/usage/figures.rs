@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::calls::{CallReader, ModelCall};
 
-/// What a session took up to an event.
+/// The usage of a session up to an event.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct SessionFigures {
     head: Seq,
@@ -16,7 +16,7 @@ pub(super) struct SessionFigures {
     compactions: Vec<Compaction>,
 }
 
-/// A summary that stands for older messages from here on.
+/// A summary that replaces older messages from here on.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Compaction {
     seq: Seq,
@@ -51,13 +51,13 @@ impl SessionFigures {
         self.compactions.iter().filter(move |one| one.seq > after)
     }
 
-    /// Figures as they were kept, with today's prices.
+    /// Stored figures with current prices.
     pub(super) fn restored(mut self, models: &(impl ModelProfiles + ?Sized)) -> Self {
         self.calls.restore(models);
         self
     }
 
-    /// Reads the events that the session has got since.
+    /// Reads the new events of the session.
     pub(super) async fn read_on(
         &mut self,
         archive: &dyn Sessions,

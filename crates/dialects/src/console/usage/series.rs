@@ -16,7 +16,7 @@ use crate::transport::query::parameter;
 const STEPS_LIMIT: u64 = 400;
 const MICROS_PER_SECOND: u64 = 1_000_000;
 
-/// A range of time that is cut into steps of the same length.
+/// A period, divided into steps of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::console) struct Range {
     /// Microseconds since 1970.
@@ -65,7 +65,7 @@ pub(super) struct Series {
     whole: Sum,
 }
 
-/// What some calls took together.
+/// Sums over some calls.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     calls: u64,
@@ -87,7 +87,7 @@ impl Series {
         Self { range, steps, models: BTreeMap::new(), whole: Sum::default() }
     }
 
-    /// Adds what a session took after an event; what a fork shares with its parent is before it.
+    /// Adds the calls of a session after an event; those that a fork shares with its parent come before it.
     pub(super) fn add(&mut self, figures: &SessionFigures, after: Seq) {
         for call in figures.calls().iter().filter(|call| call.seq > after) {
             let Some(place) = self.range.place(call.at) else { continue };
