@@ -29,9 +29,11 @@ pub(crate) fn quantiles(turns: &[TurnOverhead]) -> Vec<(&'static str, Quantiles)
     let found = |(name, of): &Part| {
         let mut times: Vec<Duration> = turns.iter().filter_map(of).collect();
         times.sort_unstable();
-        let last = times.len().checked_sub(1)?;
-        let at = |percent: usize| times[last * percent / 100];
-        Some((*name, Quantiles { median: at(50), p95: at(95) }))
+        let at = |percent: usize| {
+            let rank = (times.len() * percent).div_ceil(100);
+            times.get(rank.checked_sub(1)?).copied()
+        };
+        Some((*name, Quantiles { median: at(50)?, p95: at(95)? }))
     };
     PARTS.iter().filter_map(found).collect()
 }

@@ -29,6 +29,8 @@ fn quantiles_are_those_of_the_turns_that_have_the_part() {
     let expected = [("asked", both(25, 47)), ("first_text", both(1, 1)), ("total", both(50, 95))];
     assert_eq!(quantiles(&turns), expected);
     assert_eq!(quantiles(&turns[100..]), [("asked", both(0, 0)), ("total", both(0, 0))]);
+    let few = quantiles(&[turn(60), turn(20)]);
+    assert_eq!(few, [("asked", both(10, 30)), ("total", both(20, 60))]);
     assert_eq!(quantiles(&[]), []);
 }
 
