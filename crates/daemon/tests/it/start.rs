@@ -39,7 +39,7 @@ fn a_mistyped_key_is_an_error_that_names_the_right_one() {
         "[listen]\nwindie = \"0.0.0.0:0\"\n[windie]\ninstall_auth = true\n[auth]\ntoken = \"t\"";
     check(open, "windie.registration_secret must be set");
     check("[auth]\norigins = [\"http://localhost:3000/\"]", "is no origin");
-    check("[[jarvis.tools]]\nname = \"x\"\nrisk = \"deadly\"", "\"deadly\" is none of");
+    check("[[jarvis.tools]]\nname = \"x\"\nrisk = \"deadly\"", "\"deadly\" is not one of");
     check("[[jarvis.tools]]\nname = \"a b\"", "is no name for a tool");
     check("[[jarvis.tools]]\nname = \"x\"\nrisks = \"safe\"", "unknown field \"risks\"");
     check("[jarvis]\nworkspace = \"here\"", "jarvis.workspace must be an absolute path");
