@@ -1,7 +1,7 @@
 // What the console promises, each on a daemon of its own.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
@@ -28,6 +28,17 @@ async function until(what, check, ms = 60_000) {
     if (Date.now() > end) throw new Error(`timed out: ${what}`);
     await new Promise((done) => setTimeout(done, 50));
   }
+}
+
+/** True if a process has this environment variable; inside a sandbox, a server has another process number. */
+function runsWith(variable) {
+  return readdirSync("/proc").some((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(variable);
+    } catch {
+      return false;
+    }
+  });
 }
 
 async function check(page, axe) {
@@ -689,7 +700,7 @@ export const tests = [
     config: `${APPROVE_ALL}[mcp.servers.tools]\ncommand = ["python3", "${MCP_SERVER}"]\n[mcp.servers.tools.env]\nSECRET = "hidden-value"\n`,
     async run({ daemon, open, axe }) {
       const work = daemon.workspace("w");
-      const note = join(daemon.folder, "note");
+      const note = join(work, "note");
       const define = (words) => writeFileSync(join(work, ".mcp.json"), JSON.stringify({
         mcpServers: { own: { command: "python3", args: [MCP_SERVER, ...words], env: { NOTE: note } }, odd: {}, [HOSTILE]: { command: HOSTILE } },
       }));
@@ -721,10 +732,11 @@ export const tests = [
       await own.getByText("--changed").waitFor({ state: "detached" });
       await own.getByRole("button", { name: "Allow" }).press("Enter");
       await own.getByText("ready").waitFor();
-      const pid = await until("the server runs", () => existsSync(note) && Number(readFileSync(note, "utf8").split("\n")[0]));
+      await until("the server runs", () => existsSync(note));
+      assert.ok(runsWith(`NOTE=${note}`));
       await by(own, "button", "Revoke").click();
       await own.getByText("not allowed").waitFor();
-      await until("the server is gone", () => !existsSync(`/proc/${pid}`));
+      await until("the server is gone", () => !runsWith(`NOTE=${note}`));
     },
   },
   {
