@@ -1,9 +1,9 @@
 //! Measures Quintet against a bare parsing proxy on the same fake model, in one run.
 //!
 //! `quintet-bench [--quick] [--daemon PATH] [--turns N] [--set KEY=VALUE] [NAME…]` prints one table; names are those of
-//! [`measure::ALL`]. The model and the proxies are this same program as processes of their own (`quintet-bench model`,
-//! `quintet-bench proxy --model URL [--log FILE]`, `quintet-bench tool-server`), so that the CPU and memory of each can be told apart.
-//! Nothing is asserted: the numbers are for people.
+//! [`measure::ALL`]. The model and the proxies are this same program in separate processes
+//! (`quintet-bench model`, `quintet-bench proxy --model URL [--log FILE]`, `quintet-bench tool-server`), so
+//! that the CPU time and memory of each can be measured. Nothing is asserted; people read the numbers.
 #![expect(
     clippy::disallowed_methods,
     reason = "a bench reads the real clock and starts the programs that it measures"

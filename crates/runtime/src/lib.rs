@@ -1,4 +1,4 @@
-//! Runs sessions: one task per session that has work, everything else stays on disk.
+//! Runs sessions: one task per session that has work; all other sessions stay on disk.
 //!
 //! The runtime makes no decisions. It receives commands, lets the kernel decide, appends the
 //! resulting events to the journal, publishes them to followers, starts the effects that

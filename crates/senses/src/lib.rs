@@ -1,5 +1,5 @@
-//! Perception on this machine: embeddings, OCR, transcription, speech and a wake word; and vision by models
-//! of providers.
+//! Perception on this machine: embeddings, OCR, transcription, speech and a wake word; and vision through
+//! a provider's model.
 //!
 //! [`LocalEmbedder`], [`LocalOcr`], [`LocalRecognizer`] and [`LocalSpeaker`] run small models with `rten`,
 //! each on a thread of its own, which the first request starts and which ends after a time without requests.

@@ -15,8 +15,8 @@
 //!
 //! * [`sqlite::SqliteStore`]: one writer thread commits what was queued during the last commit;
 //!   a few readers run next to it.
-//! * [`postgres::Store`]: the same ports in a database that several daemons share; [`objects`] holds its long
-//!   blobs are.
+//! * [`postgres::Store`]: the same ports in a database that several daemons share; [`objects`] stores its
+//!   long blobs in a folder or a bucket.
 //! * [`memory::MemoryStore`]: the same ports in memory, for tests. `tests/it/conformance.rs`
 //!   runs the same cases against all.
 //! * [`Error`]: why a store could not be opened. Later failures are

@@ -1,4 +1,4 @@
-//! Files as the person's editor has them: what is not saved yet wins over the disk.
+//! Files as the user's editor has them: unsaved text is used instead of the file on disk.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -56,7 +56,7 @@ impl Buffers {
         }
     }
 
-    /// Passes on what a call made of files to an editor that has them open.
+    /// Sends the files that a call changed to an editor that has them open.
     pub(crate) async fn pass_on(
         &self,
         call: &Invocation,

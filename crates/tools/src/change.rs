@@ -1,4 +1,4 @@
-//! Changes to files: how they look, how bad they can get, and how they are made or undone.
+//! Changes to files: their descriptions, their risk, and how they are made or undone.
 
 use std::path::{Path, PathBuf};
 

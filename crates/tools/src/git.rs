@@ -14,14 +14,14 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const GIT: &str = "LC_ALL=C GIT_CONFIG_NOSYSTEM=1 git --no-optional-locks --literal-pathspecs \
                    -c core.fsmonitor=false -c core.hooksPath=/dev/null";
 
-/// Whether git could give a file back; the later the worse.
+/// How much of a file git could restore, from all of it to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CommittedState {
-    /// As it is.
+    /// The file as it is now.
     Committed,
-    /// But not with its latest changes.
+    /// An older version, without the latest changes.
     Older,
-    /// Not at all.
+    /// Nothing: the file is not in the repository.
     Nowhere,
 }
 

@@ -19,8 +19,8 @@ use words::{Simple, split};
 /// How deep commands inside of commands (`bash -c "…"`) are looked into.
 const DEPTH_LIMIT: usize = 4;
 
-/// How many words after `sudo` and the like are taken for a program: enough for any honest command,
-/// and few enough that a dishonest one cannot keep us busy.
+/// How many words after `sudo` and the like are taken for a program: enough for any ordinary command,
+/// and few enough that a hostile one cannot make the estimate slow.
 const COMMANDS_LIMIT: usize = 64;
 
 /// How many paths are named.

@@ -109,7 +109,7 @@ impl Runner {
         self.run_permitted(job, &Permissions::default(), context).await
     }
 
-    /// What of these permissions the sandbox does not allow anyway; an error if some can never be had.
+    /// The requested permissions that the sandbox does not grant already; an error if one is never granted.
     pub(crate) fn beyond(&self, asked: &Permissions) -> Result<Permissions, String> {
         self.confiner.beyond(asked)
     }

@@ -46,7 +46,7 @@ pub(crate) const SUBCOMMAND: &str = "confine";
 /// What commands are allowed.
 #[derive(Clone, Debug, Default)]
 pub struct Sandbox {
-    /// What happens where the kernel cannot do it all.
+    /// The behaviour on a kernel that does not support all of the sandbox.
     pub mode: Mode,
     /// Whether commands may use the network of the machine.
     pub network: bool,
@@ -60,7 +60,7 @@ pub struct Sandbox {
     pub limits: Limits,
 }
 
-/// What happens where the kernel cannot do it all.
+/// The behaviour on a kernel that does not support all of the sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// Commands do not run without seccomp and either namespaces or Landlock.

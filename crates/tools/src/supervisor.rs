@@ -1,9 +1,9 @@
 //! The small process between the daemon and a command: it ends the command's whole process tree.
 //!
-//! The daemon holds the other end of its stdin open. When the daemon closes it or dies, the tree is ended. So it is
-//! when the command exits, because background processes must not outlive the call. [`Control`] says what else
-//! arrives on stdin: nothing, the input of a server, or the text of the command. The last is for a sandbox that is
-//! prepared in advance, because setting it up takes most of the time of a short command.
+//! The daemon holds the other end of the supervisor's stdin open. The tree is ended when the daemon closes it
+//! or dies, and when the command exits, because background processes must not outlive the call. [`Control`]
+//! says what else arrives on stdin: nothing, the input of a server, or the text of the command. The last is
+//! for a sandbox that is prepared in advance, because setting it up takes longer than most short commands.
 //!
 //! ```text
 //! daemon ── control socket ── supervisor ── confine (first of its process namespace) ── command
@@ -13,8 +13,9 @@
 //! command stays a zombie until the sweep has ended, so that its pid, which is also the id of its process group,
 //! cannot be reused.
 //!
-//! The supervisor is not confined: it starts `confine`, which enters the sandbox and starts the command. If the
-//! supervisor is killed, the kernel kills `confine`, and with it the whole namespace.
+//! The supervisor creates the command's namespaces, except the mount namespace, and is otherwise unconfined.
+//! It starts `confine`, which sets up the rest of the sandbox and starts the command. If the supervisor is
+//! killed, the kernel kills `confine`, and with it every process in the process namespace.
 
 use std::ffi::OsString;
 use std::io;
@@ -54,8 +55,8 @@ pub enum Control {
     HoldOpen,
     /// The bytes are the command's input; the end ends the command.
     ForwardInput,
-    /// The first bytes are the command's last argument; whatever comes then ends the command, which has
-    /// no input. Stdin is a socket, on which the exit code is sent back.
+    /// The first bytes are the command's last argument; any later byte, or the end, ends the command, which
+    /// has no input. Stdin is a socket, on which the exit code is sent back.
     AwaitCommand,
 }
 

@@ -1,9 +1,11 @@
-//! Golden transcripts: what a client sends and what it is sent, one story a file.
+//! Golden transcripts of what a client sends and receives, one scenario per file.
 //!
-//! `>` a message of the client and `=` what it asks for, or the answer if that is "no"; `!` an event
-//! of the journal (or what is in flight: `! text …`, `! thought …`, `! progress CALL …`) and `<` what
-//! the client is sent. `~ again` hands over again what is with the client; `~ stop TURN` is a client that
-//! stops a turn; `~ rename NAME` one that calls the conversation something else; `~ beside` one that is told more; `~ compact ID` one that asks for a summary. `UPDATE_GOLDEN=1` rewrites `=` and `<`.
+//! `>` is a message and `=` its decoded form or the error response; `!` is an event of the journal (or
+//! text in flight, `! text …`, `! thought …`, or progress of a call, `! progress CALL …`) and `<` is what
+//! the client is sent. `~ again` sends the open calls of the client again; `~ stop TURN` stops a turn;
+//! `~ rename NAME` renames the conversation; `~ beside` is a client that also gets traces and memories;
+//! `~ compact ID` requests a compaction, and `~ unneeded ID` one that is not needed. `UPDATE_GOLDEN=1`
+//! rewrites the `=` and `<` lines.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

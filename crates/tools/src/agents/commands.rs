@@ -105,8 +105,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The lines of a block. One that is never closed ends at the first empty line, lest all the
-    /// text after it be taken for commands.
+    /// The lines of a block. A block that is never closed ends at the first empty line, so that the
+    /// text after it is not taken for commands.
     fn rest(&mut self, mark: &str) -> Vec<String> {
         let closes = |line: &str| {
             let line = line.trim();

@@ -1,4 +1,4 @@
-//! How bad changes to files can get.
+//! Assesses the risk of changes to files.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::{blocking, show};
 /// How many files are named one by one.
 const NAMED_LIMIT: usize = 20;
 
-/// What a person is shown before they are made.
+/// The assessment of changes that a user sees before they are made.
 pub(crate) async fn assess(runner: &Runner, root: &Path, changes: Vec<Change>) -> Assessment {
     let mut reasons: Vec<_> = changes.iter().take(NAMED_LIMIT).map(Change::describe).collect();
     if changes.len() > NAMED_LIMIT {
@@ -68,9 +68,9 @@ fn under_control(kept: CommittedState) -> &'static str {
     }
 }
 
-/// What a person is shown of changes to these files that cannot be made as things are.
+/// The assessment of changes to these files that cannot be made in their current state.
 ///
-/// This is not idle: by the time it runs, an earlier call may have changed the files.
+/// The call is not refused yet: by the time it runs, an earlier call may have changed the files.
 pub(crate) async fn inapplicable(root: &Path, paths: Vec<PathBuf>, why: &str) -> Assessment {
     Assessment {
         risk: Risk::Medium,

@@ -29,7 +29,7 @@ pub(crate) const FILE_BYTES_LIMIT: u64 = 16 * 1024 * 1024;
 
 const OPEN_DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
-/// How the names of files begin and end that are not yet where they belong.
+/// The start and the end of the names of temporary files, which are renamed once they are written.
 const TEMPORARY: &str = ".quintet-";
 const TEMPORARY_END: &str = ".tmp";
 
@@ -127,7 +127,7 @@ impl ConfinedPath {
         Ok(Self { directory, name, path: path.to_owned() })
     }
 
-    /// What this place is, whatever way led to it.
+    /// The device and inode of the directory, and the name: the same for every path that leads to this file.
     pub(crate) fn identity(&self) -> Result<PathIdentity, PathError> {
         let found = fstat(&self.directory).map_err(|errno| self.explain(errno))?;
         Ok((found.st_dev, found.st_ino, self.name.clone()))

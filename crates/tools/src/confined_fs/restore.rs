@@ -1,4 +1,4 @@
-//! What is put in a place: bytes that are here, or a file of any length, a link, a folder or a pipe.
+//! Creates a file, link, folder or pipe at a path. The content is in memory or is copied from another file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, Write};

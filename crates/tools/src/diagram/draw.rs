@@ -27,7 +27,7 @@ const STACK: usize = 256 << 20;
 pub(super) const BAD_SOURCE: u8 = 1;
 /// The drawing panicked.
 const BROKEN_OFF: u8 = 2;
-/// What the exit code of `env` and `timeout` means, too: nothing was run.
+/// The exit code if nothing was run, as with `env` and `timeout`.
 const NOTHING_RAN: u8 = 125;
 
 const KINDS: &str = "flowchart, sequenceDiagram, classDiagram, stateDiagram-v2, erDiagram, gantt, \

@@ -1,8 +1,8 @@
 //! Mermaid, drawn by this executable in a process of its own.
 //!
-//! A library for pictures may recurse, panic, or take time and memory without end: in some charts a
-//! few digits mean a picture of any size. So it is the `draw` subcommand that draws (`draw.rs`). It
-//! can touch nothing, has little memory and time, and is ended with its call.
+//! The drawing library may recurse deeply, panic, or use unlimited time and memory: in some charts a
+//! few digits set the size of the picture. So the `draw` subcommand draws (`draw.rs`). It has no
+//! access to files, little memory and time, and is ended with its call.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

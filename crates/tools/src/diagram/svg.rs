@@ -1,7 +1,7 @@
-//! Whether a picture is one, and nothing but one.
+//! Checks that an SVG contains only a picture: no scripts, and nothing that is loaded from elsewhere.
 //!
-//! It will be shown in browsers, where SVG may run scripts and load what others serve. What is
-//! allowed is a list, since what is dangerous is not.
+//! Browsers show these pictures, and SVG can run scripts and load files from other servers. The check is
+//! a list of what is allowed, because a list of what is dangerous would never be complete.
 
 use roxmltree::{Attribute, Document, Node};
 
@@ -37,7 +37,7 @@ const ELEMENTS: [&str; 25] = [
     "tspan",
 ];
 
-/// What leads out of a picture, or could hide that it does.
+/// Texts that refer to something outside of the picture, or could hide such a reference.
 const WAYS_OUT: [&str; 10] = [
     "//",
     "\\",

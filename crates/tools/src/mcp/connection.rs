@@ -1,8 +1,8 @@
 //! One connection to a server: the handshake, its list of tools, calls.
 //!
-//! Servers of both protocol eras are spoken to: first the `initialize` handshake, which almost all know,
-//! and where a server refuses it, the stateless protocol that came later. A server over HTTP is sent the token
-//! of the person's login, if there is one.
+//! Both generations of the protocol are supported: the `initialize` handshake, which almost all servers know,
+//! is tried first, and the later, stateless protocol if a server refuses it. Requests over HTTP carry the
+//! token of the user's login, if there is one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -421,8 +421,8 @@ impl Connection {
         serde_json::to_value(answer).map_err(|error| error.to_string())
     }
 
-    /// Calls a tool for a session. What the server wants to know meanwhile the user is asked. A cancelled
-    /// call is called off at the server, too.
+    /// Calls a tool for a session. Questions of the server during the call are passed to the user. If the
+    /// call is cancelled, the server is told.
     pub(super) async fn call(
         &self,
         server: &ToolServer,

@@ -40,9 +40,9 @@ pub struct McpSettings {
     pub supervisor: PathBuf,
     /// What the sandbox of servers is made from; which paths it opens and the network are up to each server.
     pub sandbox: Sandbox,
-    /// Where servers have folders of their own, and it is kept which servers of workspaces a person allowed.
+    /// The folder with the servers' own folders and the list of workspace servers that the user allowed.
     pub data_dir: PathBuf,
-    /// Where what may be lost is kept.
+    /// The folder for data that may be deleted.
     pub cache: PathBuf,
     /// Where servers of the configuration work that have no sandbox.
     pub folder: PathBuf,
@@ -322,7 +322,7 @@ impl Pool {
         self.changed();
     }
 
-    /// Takes down that a person allowed these servers, and starts them if the workspace still names them.
+    /// Records that the user allowed these servers, and starts them if the workspace still names them.
     pub(super) async fn allow(
         &self,
         workspace: &Path,

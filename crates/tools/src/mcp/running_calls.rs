@@ -76,7 +76,7 @@ impl Drop for ListedCall<'_> {
     }
 }
 
-/// The time that a call may take. Progress begins it anew, and while the user is asked it stands still.
+/// The time limit of a call. Progress restarts it, and it is paused while the user is asked.
 #[derive(Debug)]
 pub(super) struct CallTimer {
     timeout: Duration,

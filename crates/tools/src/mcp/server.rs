@@ -23,9 +23,9 @@ const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The delay after the first failure; doubled after each further one.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const DELAY_LIMIT: Duration = Duration::from_secs(300);
-/// A server that was connected for so long is well; its next failure counts as the first.
+/// After a connection of this length, the next failure counts as the first, with the shortest delay.
 const STEADY_AFTER: Duration = Duration::from_secs(60);
-/// How often it is seen whether the person has logged in, while a server waits for that.
+/// How often to check whether the user has logged in, while a server waits for that.
 const LOGIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A server and its connection, which ends when this is dropped.

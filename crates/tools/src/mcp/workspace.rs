@@ -34,8 +34,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// The most that a person is shown of all definitions, in bytes. What cannot be shown is not started.
 const SHOWN_LIMIT: usize = 16 * 1024;
 
-/// A definition on one line, as a person reads it before they allow it: nothing in it is invisible, and
-/// none can pass for another.
+/// A definition on one line, as a person reads it before they allow it: it contains no invisible
+/// characters, and different definitions never look the same.
 pub fn described(server: &ToolServer) -> String {
     let mut words = vec![format!("{}:", word(&server.name))];
     match &server.transport {
@@ -145,7 +145,7 @@ fn server(name: &str, entry: &Value) -> Result<ToolServer, String> {
 pub(super) struct ConnectServers {
     spec: Arc<ToolSpec>,
     workspace: PathBuf,
-    /// What waits for a person's word.
+    /// The servers that wait for the user's approval.
     servers: Vec<ToolServer>,
     pool: Weak<Pool>,
 }

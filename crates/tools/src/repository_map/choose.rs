@@ -28,14 +28,14 @@ pub(super) struct Skimmed<'a> {
 /// What was chosen.
 #[derive(Debug)]
 pub(super) struct Choice {
-    /// The weightiest symbols first; those that weigh the same in the order of files and lines.
+    /// The symbols by descending weight; those with the same weight in the order of files and lines.
     pub(super) ranked: Vec<Ranked>,
     /// How many more there are, about, in files that were not parsed.
     pub(super) unseen: usize,
 }
 
-/// Parses files, those first that seem to define what weighs most, until there are enough symbols
-/// that weigh as much as anything that could still come.
+/// Parses files, in descending order of the greatest weight that a skim found in them, until enough symbols
+/// have at least the weight that any symbol in the remaining files can have.
 pub(super) fn choose(
     listing: Field<'_>,
     skimmed: &Skimmed<'_>,
@@ -88,7 +88,7 @@ fn weighed(
     outline.symbols.iter().map(weight).enumerate()
 }
 
-/// The files beneath a path and the most that something in each seems to weigh, downwards.
+/// The files beneath a path with the greatest weight that a skim found in each, in descending order.
 fn order(skimmed: &Skimmed<'_>, within: &Path, weights: &Weights) -> Vec<(usize, f64)> {
     let files = skimmed.files.iter().enumerate().filter(|(_, path)| path.starts_with(within));
     let mut order: Vec<_> =

@@ -48,7 +48,7 @@ impl Field<'_> {
         self.each(which.len(), |at, hands| self.read(&files[which[at]], hands, parse::outline))
     }
 
-    /// Does something so many times, and gives the results in order.
+    /// Runs `work` for each number below `times`, on several threads, and returns the results in order.
     fn each<T: Default + Clone + Send>(
         &self,
         times: usize,

@@ -17,17 +17,17 @@ use crate::supervisor::{code_of, control};
 /// The first file that is not a standard stream.
 const FIRST: i32 = 3;
 
-/// The variable with those of the command, as an object of JSON. They must not be this program's own, which some
-/// could make run other code before it is confined.
+/// The variable that contains the command's environment, as a JSON object. The command's variables are not
+/// set for this program: some, such as `LD_PRELOAD`, could make it run other code before it is confined.
 pub(crate) const VARIABLES: &str = "QUINTET_COMMAND_VARIABLES";
 
-/// What the exit code of `env` and `timeout` means, too: nothing was run.
+/// The exit code if nothing was run, as with `env` and `timeout`.
 const NOTHING_RAN: u8 = 125;
 
 /// Becomes `policy [--] program args…`; returns only if it cannot. With `awaits` the last argument is
 /// read from stdin once everything is ready, and the exit code is sent back there.
 ///
-/// Call it before any other thread is started: Landlock and seccomp hold for the thread that asks.
+/// Call it before any other thread is started: Landlock and seccomp apply only to the calling thread.
 pub fn main(args: impl IntoIterator<Item = OsString>, awaits: bool) -> ExitCode {
     let mut args = args.into_iter().peekable();
     let policy = args.next().unwrap_or_default();

@@ -65,7 +65,7 @@ impl Confiner {
         Self { sandbox, user, kernel: KernelReport { namespaces, ..probe() }, cache }
     }
 
-    /// What of this the sandbox does not allow anyway.
+    /// The requested permissions that the sandbox does not grant already.
     pub(crate) fn beyond(&self, asked: &Permissions) -> Result<Permissions, String> {
         let asked = Permissions {
             attributes: asked.attributes && !self.kernel.namespaces,

@@ -1,5 +1,6 @@
-//! The first process of a command's process namespace: starts the command, reaps what it leaves behind,
-//! and takes the whole namespace along when it ends.
+//! The first process of a command's process namespace: starts the command and reaps orphans.
+//!
+//! When it ends, the kernel kills all other processes in the namespace.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -87,7 +88,7 @@ fn signalled(own: Pid, listed: impl Iterator<Item = i32>) -> impl Iterator<Item 
     listed.filter(move |pid| own == Pid::INIT && *pid > 1).filter_map(Pid::from_raw)
 }
 
-/// Reaps the dead; true if others live.
+/// Reaps children that have ended; true if others are still running.
 fn has_children() -> bool {
     loop {
         match process::wait(WaitOptions::NOHANG) {

@@ -1,6 +1,7 @@
-//! Landlock: which files, and no TCP, no signals and no abstract sockets outside.
+//! Landlock: limits which files a command can access, and forbids signals and abstract sockets to processes
+//! outside of the sandbox. Without namespaces, it also forbids TCP.
 //!
-//! Best effort: what the kernel does not know yet is left out, and [`super::probe`] knows that.
+//! Rules that the kernel does not support are left out; [`super::probe`] reports the supported version.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, Ruleset, RulesetAttr,
@@ -24,8 +25,8 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 const TERMINALS: [&str; 3] = ["/dev/tty", "/dev/ptmx", "/dev/pts"];
 const STREAM: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate});
 
-/// Where semaphores and shared memory live. It cannot be listed: who does not know a name does not
-/// find it.
+/// The directory of semaphores and shared memory. It cannot be listed, so only a program that knows the
+/// name of an object can open it.
 const SHARED: [&str; 1] = ["/dev/shm"];
 const OBJECTS: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | MakeReg | RemoveFile});

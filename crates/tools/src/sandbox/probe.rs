@@ -44,7 +44,7 @@ pub fn opens_beneath() -> bool {
 }
 
 impl KernelReport {
-    /// What commands can do here that they could not elsewhere; nothing if all is well.
+    /// The parts of the sandbox that are missing, each with its effect on commands; empty if none is.
     pub fn missing(&self) -> Vec<&'static str> {
         let mut missing = Vec::new();
         if !self.namespaces {

@@ -1,4 +1,4 @@
-//! Calls, and what is said of them.
+//! Valid and invalid arguments, and the reported errors.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `edit_file`: one text of a file for another.
+//! `edit_file`: replaces a text in a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

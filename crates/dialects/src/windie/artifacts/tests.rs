@@ -1,4 +1,4 @@
-//! What stays and what goes, with a clock that does as it is told.
+//! Which artifacts are kept and which are removed, with a fake clock.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Every message, every limit and every word that is said of a message that is not as it should be.
+//! Every message, every limit, and the error for every invalid message.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A skim sees words, not what is in comments and strings, and heals where it is wrong.
+//! Skims ignore comments and strings, and a wrong guess does not affect the lines after it.
 
 use std::path::Path;
 

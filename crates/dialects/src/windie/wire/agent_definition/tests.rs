@@ -1,4 +1,4 @@
-//! What a definition may say, and what is said of one that says something else.
+//! Valid definitions, and the errors for invalid ones.
 
 use serde_json::{Value, json};
 
